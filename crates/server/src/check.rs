@@ -2,7 +2,7 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
-use crate::feed::open::open_store;
+use crate::feed::open::check_store;
 use crate::load::{read, unix_secs};
 use crate::texts::{Texts, read_text, text_label};
 use crate::units::{Unit, survey};
@@ -38,7 +38,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let mut checker = Checker { report: CheckReport::default(), delegations, print };
     for (zone, store) in config.stores() {
         checker.report.zones += 1;
-        if let (Some(name), Err(error)) = (&zone.name, open_store(store)) {
+        if let (Some(name), Err(error)) = (&zone.name, check_store(store)) {
             checker.error(&format!("zone {name}: {}: {error}", store.url));
         }
     }

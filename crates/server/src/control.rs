@@ -3,6 +3,7 @@
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
+use crate::feed::store_state::StoreState;
 use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
@@ -40,6 +41,11 @@ use zonda_zone::Diff;
 const WATCH: &str = "watch";
 /// The reloads that a signal asks for, as the watchdog knows them.
 const RELOAD: &str = "reload";
+
+/// How long a command waits until a store was read.
+const STORE_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked whether that has happened.
+const STORE_LOOK: Duration = Duration::from_millis(10);
 
 /// Reads the configuration anew.
 pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
@@ -272,14 +278,37 @@ impl Control {
     /// # Errors
     /// When the publisher fails.
     pub fn reload_zone(&self, name: &Name) -> ReloadResult {
-        if let Some(store) = self.stores.state(&name.to_lowercase()) {
-            store.is_load_requested.store(true, Ordering::Relaxed);
-        }
-        let mut units = self.units();
-        let outcome = self.load_and_publish(&mut units, None, Scope::Zone(name))?;
+        let outcome = match self.stores.state(&name.to_lowercase()) {
+            Some(store) => self.read_store_again(name, &store),
+            None => self.load_and_publish(&mut self.units(), None, Scope::Zone(name))?,
+        };
         let _ = self.publisher.note_reload(!outcome.failed.is_empty(), None); // the log has why
         log(&outcome);
         Ok(outcome)
+    }
+
+    /// Has a zone's store read again, and waits for that, but not for long.
+    fn read_store_again(&self, name: &Name, store: &StoreState) -> Outcome {
+        let data = || self.state().zone_set.zone(name).and_then(|zone| zone.data().cloned());
+        let (before, loads) = (data(), store.loads.load(Ordering::Relaxed));
+        let mut outcome = Outcome::default();
+        store.is_load_requested.store(true, Ordering::Relaxed);
+        let asked = Instant::now();
+        while store.loads.load(Ordering::Relaxed) == loads {
+            if asked.elapsed() > STORE_MAX {
+                let why = "its store has not been read for 5 seconds; the log tells why";
+                outcome.failed.push(format!("{name}: {why}"));
+                return outcome;
+            }
+            std::thread::sleep(STORE_LOOK);
+        }
+        let is_same = match (before, data()) {
+            (Some(before), Some(now)) => Arc::ptr_eq(&before, &now),
+            _ => false,
+        };
+        let names = if is_same { &mut outcome.unchanged } else { &mut outcome.loaded };
+        names.push(name.clone());
+        outcome
     }
 
     /// The states of files, for one reload at a time.

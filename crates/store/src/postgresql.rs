@@ -140,9 +140,7 @@ impl PostgresStore {
                 match work(&mut known) {
                     Err(_) if known.is_closed() => {}
                     Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-                        tracing::warn!(
-                            "PostgreSQL: the table zonda_records is gone; it is made anew"
-                        );
+                        tracing::warn!("the table zonda_records is gone; it is made anew");
                     }
                     done => {
                         *slot = Some(known);
@@ -278,15 +276,13 @@ impl PostgresWatch {
         match found {
             Triggers::Enabled => return Ok(found),
             Triggers::Disabled if before != found => tracing::warn!(
-                "PostgreSQL: the triggers of zonda_records are disabled; changes are seen only \
-                 when all is compared"
+                "the triggers of zonda_records are disabled; changes are seen at the next \
+                 comparison only"
             ),
             Triggers::Disabled => {}
             Triggers::Missing => match client.batch_execute(MAKE_TABLE) {
                 Ok(()) => {
-                    tracing::warn!(
-                        "PostgreSQL: zonda_records or its triggers were gone; made anew"
-                    );
+                    tracing::warn!("zonda_records or its triggers were gone; they are made anew");
                     return Ok(Triggers::Enabled);
                 }
                 Err(error) => {
@@ -294,8 +290,9 @@ impl PostgresWatch {
                     if before != found {
                         let error = StoreError::failed(error);
                         tracing::warn!(
-                            "PostgreSQL: zonda_records has lost its triggers, and changes are seen \
-                             only when all is compared; they cannot be made anew: {error}"
+                            %error,
+                            "zonda_records has lost its triggers, and they cannot be made anew; \
+                             changes are seen at the next comparison only"
                         );
                     }
                 }

@@ -82,7 +82,7 @@ pub fn stats(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
 /// A page of zones.
 pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     let zones = items(&answer["zones"]);
-    let head = ["zone", "serial", "records", "memory", "state", "file"];
+    let head = ["zone", "serial", "records", "memory", "state", "source"];
     let rows = zones.iter().map(|zone| {
         vec![
             text(zone, "name"),
@@ -90,7 +90,7 @@ pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
             number(zone, "records"),
             zone["memory_bytes"].as_u64().map_or_else(dash, table::octets),
             state(zone).to_owned(),
-            text(zone, "file"),
+            text(zone, "source"),
         ]
     });
     let head = head.map(str::to_owned).to_vec();
@@ -116,7 +116,7 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
         ("serial", number(answer, "serial")),
         ("records", number(answer, "records")),
         ("memory", answer["memory_bytes"].as_u64().map_or_else(dash, table::octets)),
-        ("file", text(answer, "file")),
+        ("source", text(answer, "source")),
         ("loaded", text(answer, "loaded")),
     ];
     if answer["error"].is_string() {

@@ -124,7 +124,10 @@ fn real_peers_a_zone_is_read_again_when_an_administrator_asks_for_it() {
     assert_eq!(told(&server, "www.a.test", "A"), "NXDOMAIN", "nothing announces the change");
     let reload = run(&["zone", "reload", "a.test", "--socket", &server.socket()]);
     assert!(reload.status.success(), "{}", text(&reload.stderr));
-    await_answer(&server, "www.a.test", "A", "NOERROR 192.0.2.1");
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    assert_eq!(text(&reload.stdout), "loaded, 1: a.test.\n");
+    let reload = run(&["zone", "reload", "a.test", "--socket", &server.socket()]);
+    assert_eq!(text(&reload.stdout), "no zone has changed\n");
 }
 
 #[test]
@@ -239,4 +242,8 @@ fn a_check_of_the_configuration_tells_of_a_database_that_is_not_there() {
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("zone a.test.: redb:") && said.contains("x: no such file"), "{said}");
+    let store = RedbStore::open(folder.path().join("x")).unwrap(); // as a server that runs has it
+    let output = Command::new(BINARY).args(["check", "--config"]).arg(&config).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stdout) + &text(&output.stderr));
+    drop(store);
 }

@@ -7,9 +7,9 @@ use zonda_store::{Store, StoreError};
 /// Opens a store. Servers are connected to when they are needed; a file must be there.
 ///
 /// # Errors
-/// When the URL is none, the file cannot be opened, or the program was built without the kind of
-/// database.
+/// Those of [`check_store`], and when the file cannot be opened.
 pub fn open_store(keys: &StoreKeys) -> Result<Arc<dyn Store>, StoreError> {
+    check_store(keys)?;
     match &keys.url {
         #[cfg(feature = "postgres")]
         zonda_config::StoreUrl::Postgres(url) => {
@@ -22,16 +22,40 @@ pub fn open_store(keys: &StoreKeys) -> Result<Arc<dyn Store>, StoreError> {
             Ok(Arc::new(store.prefix(keys.prefix.clone().unwrap_or_default())))
         }
         #[cfg(feature = "redb")]
-        zonda_config::StoreUrl::Redb(file) if !file.exists() => Err(StoreError::failed(format!(
-            "{}: no such file; a program that uses the library writes it",
-            file.display()
-        ))),
-        #[cfg(feature = "redb")]
         zonda_config::StoreUrl::Redb(file) => Ok(Arc::new(zonda_store::RedbStore::open(file)?)),
         #[allow(unreachable_patterns, reason = "features leave some kinds of database out")]
-        url => Err(StoreError::failed(format!(
-            "this program was built without databases of `{}`, a feature of that name",
-            url.scheme()
-        ))),
+        url => Err(not_built(url)),
     }
+}
+
+/// Checks whether a store can be opened, as far as that is seen without opening it.
+///
+/// # Errors
+/// When the URL is none, the file is not there, or the program was built without the kind of
+/// database.
+pub fn check_store(keys: &StoreKeys) -> Result<(), StoreError> {
+    match &keys.url {
+        #[cfg(feature = "postgres")]
+        zonda_config::StoreUrl::Postgres(url) => zonda_store::PostgresStore::new(url).map(drop),
+        #[cfg(feature = "redis")]
+        zonda_config::StoreUrl::Redis(url) => zonda_store::RedisStore::new(url).map(drop),
+        #[cfg(feature = "redb")]
+        zonda_config::StoreUrl::Redb(file) => match file.is_file() {
+            true => Ok(()),
+            false => Err(StoreError::failed(
+                "no such file; a program that uses the library writes it, before it is served",
+            )),
+        },
+        #[allow(unreachable_patterns, reason = "features leave some kinds of database out")]
+        url => Err(not_built(url)),
+    }
+}
+
+/// The error of a kind of database that is not built in.
+#[allow(dead_code, reason = "with all features, all kinds are built in")]
+fn not_built(url: &zonda_config::StoreUrl) -> StoreError {
+    let scheme = url.scheme();
+    StoreError::failed(format!(
+        "this program was built without databases of `{scheme}`, a feature of that name"
+    ))
 }

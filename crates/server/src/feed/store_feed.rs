@@ -179,8 +179,8 @@ struct Outage {
 enum FeedError {
     /// The store fails.
     Store(StoreError),
-    /// The server has ended, or its publisher is down.
-    Publisher,
+    /// The publisher has failed, or the server has ended.
+    Publisher(PublisherFailed),
 }
 
 impl From<StoreError> for FeedError {
@@ -190,8 +190,8 @@ impl From<StoreError> for FeedError {
 }
 
 impl From<PublisherFailed> for FeedError {
-    fn from(_: PublisherFailed) -> Self {
-        Self::Publisher
+    fn from(error: PublisherFailed) -> Self {
+        Self::Publisher(error)
     }
 }
 
@@ -258,7 +258,9 @@ impl Feed {
         let began = Instant::now();
         let followed = catch_unwind(AssertUnwindSafe(|| self.follow()));
         let error = match followed {
-            Ok(Ok(()) | Err(FeedError::Publisher)) => return false,
+            Ok(Ok(())) => return false,
+            Ok(Err(FeedError::Publisher(_))) if self.publisher.check().is_err() => return false,
+            Ok(Err(FeedError::Publisher(error))) => StoreError::failed(error.to_string()),
             Ok(Err(FeedError::Store(error))) => error,
             Err(panic) => StoreError::failed(format!("it panicked: {}", panic_text(&*panic))),
         };
@@ -375,7 +377,6 @@ impl Feed {
     /// Has the server serve a zone from all that the store has for it.
     fn replace(&mut self, place: usize, sets: Vec<RecordSet>) -> Result<(), FeedError> {
         let zone = &mut self.zones[place];
-        zone.state.loads.fetch_add(1, Relaxed);
         let (is_large, state) = (sets.len() > LARGE_LOAD, self.publisher.state());
         let apex = zone.content.apex().clone();
         let known = state.zone_set.zone(&apex).filter(|known| known.unit.is_of_feed());
@@ -400,6 +401,7 @@ impl Feed {
         zone.has_expired = false;
         drop((records, state));
         let updated = self.publisher.update(&apex, update)?.map(drop);
+        zone.state.loads.fetch_add(1, Relaxed);
         if is_large {
             memory::give_back();
         }
@@ -465,13 +467,17 @@ impl Feed {
         let now = Instant::now();
         let is_told = self.outage.as_ref().is_some_and(|outage| now - outage.told < REMINDER);
         let (store, zones) = (self.source.text(), self.names());
-        match (is_told, self.first.is_some()) {
+        let state = self.publisher.state();
+        let has_data = |it: &FollowedZone| {
+            state.zone_set.zone(it.content.apex()).is_some_and(|zone| zone.data().is_some())
+        };
+        match (is_told, self.zones.iter().any(has_data)) {
             (true, _) => tracing::debug!(store, zones, %error, "a store is still unavailable"),
-            (false, true) => tracing::error!(
+            (false, false) => tracing::error!(
                 store, zones, %error,
                 "a store is unavailable, retrying; its zones are SERVFAIL meanwhile"
             ),
-            (false, false) => tracing::error!(
+            (false, true) => tracing::error!(
                 store, zones, %error,
                 "a store is unavailable, retrying; its zones are served as they were"
             ),

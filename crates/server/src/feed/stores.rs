@@ -3,6 +3,8 @@
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
 use crate::publish::PublisherHandle;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -24,9 +26,14 @@ pub struct StoreFeeds {
     publisher: PublisherHandle,
     /// The stores of the program.
     of_program: Stores,
-    /// The feeds that run.
+    /// The feeds that run; held while some are started or ended.
     running: Mutex<Vec<RunningFeed>>,
+    /// How zones follow their stores, for readers, which wait for no feed.
+    states: ArcSwap<States>,
 }
+
+/// How zones follow their stores, by their names in lower case.
+type States = HashMap<Name, Arc<StoreState>>;
 
 impl StoreFeeds {
     /// Starts the feeds of the stores of a configuration and of a program, and waits until these
@@ -39,7 +46,8 @@ impl StoreFeeds {
         config: &Config,
         of_program: Stores,
     ) -> io::Result<Self> {
-        let feeds = Self { publisher, of_program, running: Mutex::default() };
+        let (running, states) = (Mutex::default(), ArcSwap::default());
+        let feeds = Self { publisher, of_program, running, states };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
@@ -64,19 +72,19 @@ impl StoreFeeds {
                 running.push(Feed::start(subject, self.publisher.clone(), first.clone())?);
             }
         }
+        let states = running.iter().flat_map(|feed| feed.states.iter().cloned());
+        self.states.store(Arc::new(states.collect()));
         Ok(loaded)
     }
 
-    /// How zones follow their stores, by their names in lower case, in no particular order.
-    pub fn states(&self) -> Vec<(Name, Arc<StoreState>)> {
-        lock(&self.running).iter().flat_map(|feed| feed.states.iter().cloned()).collect()
+    /// How zones follow their stores, by their names in lower case.
+    pub fn states(&self) -> Arc<States> {
+        self.states.load_full()
     }
 
     /// How a zone, whose name is in lower case, follows its store, if it follows one.
     pub fn state(&self, zone: &Name) -> Option<Arc<StoreState>> {
-        let running = lock(&self.running);
-        let mut states = running.iter().flat_map(|feed| &feed.states);
-        states.find(|(name, _)| name == zone).map(|(_, state)| Arc::clone(state))
+        self.states.load().get(zone).cloned()
     }
 
     /// Ends all feeds. The thread of a store that does not return within a second is left behind.

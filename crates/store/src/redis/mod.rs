@@ -239,11 +239,11 @@ fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
     let events = parts.last().map(Reply::text).unwrap_or_default();
     let has = |event| events.contains(event);
     if !(has('K') && (has('A') || (has('g') && has('h')))) {
+        let (address, compare_interval) = (&store.address, store.compare_every);
         tracing::warn!(
-            "Redis at {}: notify-keyspace-events is `{events}`; with `Kghx` changes by other \
-             programs would be seen at once, not within {:?}",
-            store.address,
-            store.compare_every
+            %address, notify_keyspace_events = events, ?compare_interval,
+            "changes by other programs are seen at the next comparison only; with \
+             notify-keyspace-events `Kghx` Redis would announce them"
         );
     }
 }
