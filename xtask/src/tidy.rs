@@ -9,6 +9,7 @@ mod circles;
 mod docs;
 mod edges;
 mod generated;
+mod log_events;
 mod manifests;
 mod size;
 mod tree;
@@ -58,6 +59,7 @@ const RULES: &[Rule] = &[
     ("banned calls and paths", calls::check),
     ("links and code blocks", docs::check),
     ("generated pages", generated::check),
+    ("log events", log_events::check),
     ("words", words::check),
     ("vocabulary", vocabulary::check),
 ];

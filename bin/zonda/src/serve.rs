@@ -68,7 +68,7 @@ impl Serve {
             return Ok(ExitCode::SUCCESS);
         }
         start_log(&loaded.config.log);
-        loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        loaded.warnings.iter().for_each(|warning| tracing::warn!(%warning, "configuration"));
         let configuration = self.configuration;
         let read_config =
             Box::new(move || Ok(configuration.load().map_err(|error| error.text)?.config));
@@ -77,7 +77,7 @@ impl Serve {
         let exit_code = match serve(options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                tracing::error!("{error}");
+                tracing::error!(%error, "the server ends");
                 let ran = matches!(error, ServeError::Worker(_) | ServeError::Down(_));
                 ExitCode::from(if ran { 1 } else { 2 })
             }

@@ -192,7 +192,7 @@ def test_the_log_of_the_core_goes_to_logging(tmp_path, caplog, serve):
 
     with caplog.at_level(logging.INFO, logger="zonda"):
         serve(app, scenario)
-    assert any("listening on 127.0.0.1" in record.message for record in caplog.records)
+    assert any("listening address=127.0.0.1" in record.message for record in caplog.records)
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert any("none.zone" in record.message for record in errors)
 

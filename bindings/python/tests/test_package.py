@@ -71,7 +71,7 @@ def run_example(command: list[str]) -> None:
     ) as child:
         try:
             for line in child.stderr:
-                found = re.search(r"listening on (\S+)", line)
+                found = re.search(r"listening address=(\S+)", line)
                 if found:
                     break
             address = found[1]

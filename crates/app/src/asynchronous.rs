@@ -431,7 +431,9 @@ async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Handler
         let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx)));
         let log = |payload: Box<dyn Any + Send>| {
             let (route, panic) = (code.pattern.as_str(), panic_message(&*payload));
-            BUDGET.spend(|more| tracing::error!(route, panic, "{what} panicked{more}"));
+            BUDGET.spend(|left_out| {
+                tracing::error!(route, code = what, panic, left_out, "code panicked");
+            });
         };
         match polled {
             Ok(polled) => polled.map(Some),

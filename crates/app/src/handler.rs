@@ -48,6 +48,8 @@ impl<E: Display + Send> AsyncAnswer for Result<HandlerReply, E> {
 /// Answers SERVFAIL, and logs why. The client does not get the error, which may hold private facts.
 fn fail(pattern: &str, error: &dyn Display, reply: &mut HandlerReply) {
     static BUDGET: LogBudget = LogBudget::new();
-    BUDGET.spend(|more| tracing::error!(route = %pattern, %error, "the handler failed{more}"));
+    BUDGET.spend(|left_out| {
+        tracing::error!(route = %pattern, %error, left_out, "the handler failed");
+    });
     reply.servfail("the code that answers for this name failed");
 }

@@ -85,7 +85,11 @@ fn refuse_foreign(about: &fs::Metadata) -> io::Result<()> {
 
 /// Tells that a file is of no use.
 fn refuse(path: &Path, error: &dyn std::error::Error) {
-    tracing::error!("{}: {error}; the server starts with an empty cache", path.display());
+    let path = path.display();
+    tracing::error!(
+        %path, %error,
+        "a file of answers is of no use; the server starts with an empty cache"
+    );
 }
 
 /// A file that is being read.
@@ -211,8 +215,9 @@ impl CacheFile {
             Err(error) => {
                 self.counters.failed.fetch_add(1, Relaxed);
                 tracing::error!(
-                    "the cache cannot be written to {path}: {error}; the server must be able to \
-                     write to the directory of cache.persist"
+                    %path, %error,
+                    "answers cannot be written to their file; the server must be able to write to \
+                     the directory of cache.persist"
                 );
             }
         }

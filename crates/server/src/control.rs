@@ -252,7 +252,7 @@ impl Control {
             let changes = self.state().config.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
-                tracing::warn!("changes of {section} take effect at the next start");
+                tracing::warn!(section, "changes of the section take effect at the next start");
             }
             let outcome = self.load_and_publish(&mut units, Some(config), Scope::Changed)?;
             self.follow_stores();
@@ -264,7 +264,7 @@ impl Control {
         match &result {
             Ok(outcome) => log(outcome),
             Err(error) => {
-                tracing::error!("configuration not reloaded, the former stays in force:\n{error}");
+                tracing::error!(error, "configuration not reloaded, the former stays in force");
             }
         }
         let _ = supervisor::notify(State::Ready);
@@ -432,8 +432,5 @@ impl Control {
 fn log(outcome: &Outcome) {
     let (loaded, unchanged) = (outcome.loaded.len(), outcome.unchanged.len());
     let (removed, failed) = (outcome.removed.len(), outcome.failed.len());
-    tracing::info!(
-        "reloaded; zones loaded: {loaded}, unchanged: {unchanged}, removed: {removed}, \
-         failed: {failed}"
-    );
+    tracing::info!(loaded, unchanged, removed, failed, "zones reloaded");
 }

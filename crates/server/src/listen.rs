@@ -212,8 +212,10 @@ fn warn_of_small_buffer(sockets: &[Arc<UdpSocket>], asked: usize) {
     };
     if granted < asked {
         tracing::warn!(
-            "the kernel grants a receive buffer of {granted} octets instead of {asked}: bursts may \
-             be lost; raise it with `sysctl net.core.rmem_max={asked}`"
+            granted,
+            asked,
+            "the kernel grants a smaller receive buffer than asked for: bursts may be lost; raise \
+             `sysctl net.core.rmem_max` to what is asked"
         );
     }
 }

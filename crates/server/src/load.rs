@@ -265,11 +265,11 @@ pub fn unix_secs() -> u32 {
 /// Logs diagnostics, the first ones one by one. Whether a zone is served is not decided here.
 fn log(diagnostics: &Diagnostics) {
     for diagnostic in diagnostics.iter().take(LOGGED_MAX) {
-        tracing::warn!("{diagnostic}");
+        tracing::warn!(%diagnostic, "zone data");
     }
     let all = diagnostics.error_count() + diagnostics.warning_count();
     if all > LOGGED_MAX as u64 {
         let more = all - LOGGED_MAX as u64;
-        tracing::warn!("and {more} more errors and warnings; `zonda check` lists them");
+        tracing::warn!(more, "zone data: more errors and warnings; `zonda check` lists them");
     }
 }

@@ -25,14 +25,11 @@ impl LogBudget {
         Self(Mutex::new(Budget { second: 0, lines: 0, left_out: 0 }))
     }
 
-    /// Has `write` write a line, unless there were enough in this second; it is given what to say
-    /// of those that were left out before.
-    pub fn spend(&self, write: impl FnOnce(&str)) {
+    /// Has `write` write a line, unless there were enough in this second; it is given the number
+    /// of such lines that were left out before, if there were some.
+    pub fn spend(&self, write: impl FnOnce(Option<u64>)) {
         if let Some(left_out) = self.take(boot_nanos() / 1_000_000_000) {
-            match left_out {
-                0 => write(""),
-                count => write(&format!(" ({count} more such lines were left out)")),
-            }
+            write(Some(left_out).filter(|count| *count > 0));
         }
     }
 

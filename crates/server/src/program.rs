@@ -126,7 +126,7 @@ pub fn read_config(
     // Code answers where there is no zone, and asks where nobody else can.
     let is_meant = |advice: &Advice| matches!(advice, Advice::NoZones | Advice::NoListeners);
     let warnings = loaded.warnings.iter().filter(|warning| !is_meant(&warning.advice));
-    warnings.for_each(|warning| tracing::warn!("{warning}"));
+    warnings.for_each(|warning| tracing::warn!(%warning, "configuration"));
     let mut config = loaded.config;
     if file.is_none() {
         config.admin.socket = None; // a program has its own ways; several apps may be in one
@@ -164,7 +164,8 @@ fn name_of(callee: Callee<'_>) -> String {
 /// Logs a panic of code in a worker.
 fn log_panic(callee: Callee<'_>, message: &str) {
     static BUDGET: LogBudget = LogBudget::new();
-    BUDGET.spend(|more| tracing::error!("{} panicked: {message}{more}", name_of(callee)));
+    let code = name_of(callee);
+    BUDGET.spend(|left_out| tracing::error!(code, panic = message, left_out, "code panicked"));
 }
 
 /// Watches the code that runs in workers.
@@ -199,9 +200,10 @@ impl LongCallWatch {
             self.long_calls.fetch_add(1, Ordering::Relaxed);
             let snapshot = self.snapshot.load();
             let callee = snapshot.handlers.as_ref().map(|handlers| handlers.callee(route));
-            let what = name_of(callee.unwrap_or(Callee::Middleware));
+            let code = name_of(callee.unwrap_or(Callee::Middleware));
             tracing::warn!(
-                "{what} has been running for a second in a worker, whose other queries wait: make \
+                code,
+                "code has been running for a second in a worker, whose other queries wait: make \
                  it shorter, or asynchronous"
             );
         }

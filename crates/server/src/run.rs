@@ -172,25 +172,32 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     let failed = without_data().count() - awaited;
     let addresses = control.addresses();
     for address in &addresses {
-        tracing::info!("listening on {address}");
+        tracing::info!(%address, "listening");
     }
     if let Some(address) = metrics {
-        tracing::info!("metrics: http://{address}/metrics");
+        tracing::info!(url = format!("http://{address}/metrics"), "metrics");
     }
     let served = zones.len() - failed - awaited;
     let forwards = state.config().forwards().count();
     for (zone, forward) in state.config().forwards() {
         let to: Vec<String> = forward.keys.to.iter().map(ToString::to_string).collect();
         let name = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
-        tracing::info!("forwarding {name} to {}", to.join(", "));
+        tracing::info!(zone = name, upstreams = to.join(", "), "forwarding");
     }
-    let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
     let files = state.zone_set().failures().count();
-    let awaited_too = lost(awaited, "not read yet");
-    match lost(failed, "not loaded") + &lost(files, "files with errors") {
-        lost if lost.is_empty() && served + awaited == 0 && forwards > 0 => {}
-        lost if lost.is_empty() => tracing::info!("zones served: {served}{awaited_too}"),
-        lost => tracing::error!("zones served: {served}{awaited_too}{lost} (see above)"),
+    let some = |count: usize| Some(count).filter(|count| *count > 0);
+    let (awaited, not_loaded, files_with_errors) = (some(awaited), some(failed), some(files));
+    if not_loaded.is_some() || files_with_errors.is_some() {
+        let zones = served;
+        tracing::error!(
+            zones,
+            awaited,
+            not_loaded,
+            files_with_errors,
+            "serving; the errors above say what is not"
+        );
+    } else if served > 0 || awaited.is_some() || forwards == 0 {
+        tracing::info!(zones = served, awaited, "serving");
     }
     let first = zones
         .iter()
@@ -203,7 +210,8 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         } else {
             address.ip().to_string()
         };
-        tracing::info!("try: dig @{host} -p {} {apex} SOA", address.port());
+        let command = format!("dig @{host} -p {} {apex} SOA", address.port());
+        tracing::info!(command, "try");
     }
 }
 
@@ -365,7 +373,7 @@ impl Running {
             () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
             never = self.keep_up_to_date(hangup) => match never {},
         };
-        tracing::info!("stopping: {reason}");
+        tracing::info!(reason, "stopping");
         Ok(stop)
     }
 
@@ -487,8 +495,8 @@ fn engine_maker(
 fn tell_logger(logger: &dyn Logger, event: &Event<'_>) {
     static PANICS: LogBudget = LogBudget::new();
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| logger.log(event))) {
-        let what = panic_message(&*payload);
-        PANICS.spend(|more| tracing::error!("a logger panicked: {what}{more}"));
+        let panic = panic_message(&*payload);
+        PANICS.spend(|left_out| tracing::error!(panic, left_out, "a logger panicked"));
     }
 }
 

@@ -309,7 +309,7 @@ impl UnitStates {
         let Some(Listing { ignored, directories }) = listing else { return };
         self.directories = directories;
         for reason in ignored.iter().filter(|reason| !self.ignored.contains(*reason)) {
-            tracing::warn!("{reason}");
+            tracing::warn!(reason, "a file is left out");
         }
         self.ignored = ignored.into_iter().collect();
     }

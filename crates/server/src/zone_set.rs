@@ -240,7 +240,7 @@ impl ZoneSet {
         match &loaded.failure {
             None => known.was_known = true,
             Some(error) => {
-                tracing::error!("not all was loaded: {error}");
+                tracing::error!(%error, "not all zones of a file were loaded");
                 outcome.failed.push(error.to_string());
                 self.change_access(&known.unit, &zones, outcome);
             }
@@ -253,11 +253,15 @@ impl ZoneSet {
             let name = name.to_lowercase();
             let other = self.zone(&name).filter(|zone| zone.unit != key).cloned();
             if let (Some(other), false) = (other, orphans.remove(&name)) {
+                let (left_out, served) = match other.unit.is_of_feed() {
+                    true => (&other.unit, &key),
+                    false => (&key, &other.unit),
+                };
+                let reason = already_served(left_out, &name, served);
+                tracing::warn!(reason, "a source of a zone is left out");
                 if !other.unit.is_of_feed() {
-                    tracing::warn!("{}", already_served(&key, &name, &other.unit));
                     continue;
                 }
-                tracing::warn!("{}", already_served(&other.unit, &name, &key));
             }
             self.put(&known.unit, &name, update, outcome);
             zones.push(name);
@@ -312,9 +316,9 @@ impl ZoneSet {
             false => "it is answered SERVFAIL",
         };
         if why.is_awaited() {
-            tracing::debug!("zone {name} has no data yet, {state}");
+            tracing::debug!(zone = %name, state, "a zone has no data yet");
         } else {
-            tracing::error!("zone {name} was not loaded, {state}: {why}");
+            tracing::error!(zone = %name, state, error = %why, "a zone was not loaded");
             outcome.failed.push(format!("{name}: {why}"));
         }
     }
@@ -447,7 +451,7 @@ fn note_failures(
 ) {
     for failure in &unreadable {
         if is_asked || !units.unreadable.contains(failure) {
-            tracing::error!("{}", failure.1);
+            tracing::error!(error = %failure.1, "a directory cannot be read");
             outcome.failed.push(failure.1.to_string());
         }
     }
@@ -473,6 +477,6 @@ fn warn_if_serial_went_back(former: Option<&Zone>, zone: &Zone) {
     let (old, new) = (former.serial(), zone.serial());
     if new != old && new.wrapping_sub(old) > i32::MAX as u32 {
         let name = zonda_wire::name::Presentation(zone.apex());
-        tracing::warn!("zone {name}: serial went backwards from {old} to {new}");
+        tracing::warn!(zone = %name, old, new, "the serial of a zone went backwards");
     }
 }

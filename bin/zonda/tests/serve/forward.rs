@@ -183,7 +183,7 @@ fn forwarding_takes_one_flag() {
         Zonda::start(env!("CARGO_BIN_EXE_zonda"), &[("example.org", &own)], &["--forward", &to]);
     let reply = ask(zonda.address, &recursive("www.example.net", "A")).unwrap();
     assert_eq!(data(&reply), "192.0.2.7");
-    let line = format!("forwarding . to {to}");
+    let line = format!("forwarding zone=\".\" upstreams=\"{to}\"");
     wait_until("the log says so", || zonda.process.log("forwarding").contains(&line));
 }
 

@@ -43,7 +43,7 @@ fn a_bad_zone_in_a_json_file_leaves_the_others_of_that_file_alone() {
     assert_eq!(server.rcode("good.test", "A"), "NOERROR");
     assert_eq!(server.rcode("only.test", "A"), "NOERROR");
     assert_eq!(server.rcode("bad.test", "A"), "SERVFAIL");
-    assert!(server.zonda.process.log_soon("not loaded: 1").contains("zones served: 3"));
+    assert!(server.zonda.process.log_soon("not_loaded=1").contains("zones=3"));
     let (_, reasons) = server.get("/ready");
     assert!(reasons.contains("bad.test.") && !reasons.contains("good.test."), "{reasons}");
 
@@ -63,8 +63,8 @@ fn a_json_file_that_cannot_be_read_is_told_where_the_zones_are_counted() {
     let file = folder.write("zones.json", "[{]");
     let keys = format!("root = {:?}\n[[zone]]\njson = {file:?}", std::env::temp_dir());
     let server = Server::start(&[], &keys);
-    let log = server.zonda.process.log_soon("zones served: ");
-    assert!(log.contains("zones served: 1, files with errors: 1 (see above)"), "{log}");
+    let log = server.zonda.process.log_soon("serving; the errors above");
+    assert!(log.contains("zones=1 files_with_errors=1"), "{log}");
     assert_eq!(server.get("/ready").0, 503);
 }
 

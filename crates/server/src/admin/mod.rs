@@ -99,7 +99,8 @@ fn bind_tcp(address: SocketAddr) -> Result<Option<TcpListener>, String> {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && address == DEFAULT_ADDRESS => {
             tracing::warn!(
-                "no metrics over HTTP: {address} is taken, perhaps by another server; choose \
+                %address,
+                "no metrics over HTTP: the address is taken, perhaps by another server; choose \
                  another admin.address, or \"off\" (environment: ZONDA_ADMIN_ADDRESS)"
             );
             Ok(None)

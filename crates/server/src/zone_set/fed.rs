@@ -56,7 +56,8 @@ impl ZoneSet {
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let version = former.map_or(awaited, |former| former.version.clone());
         if let Some(other) = self.zone(&name).filter(|zone| !zone.unit.is_of_feed()) {
-            tracing::warn!("{}", already_served(&unit.key, &name, &other.unit));
+            let reason = already_served(&unit.key, &name, &other.unit);
+            tracing::warn!(reason, "a source of a zone is left out");
         }
         self.fed.insert(name.clone(), FedZone { unit, version, is_configured });
         self.serve_fed(&name, outcome);
