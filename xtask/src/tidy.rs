@@ -11,6 +11,7 @@ mod edges;
 mod generated;
 mod log_events;
 mod manifests;
+mod map;
 mod size;
 mod tree;
 mod vocabulary;
@@ -53,6 +54,7 @@ type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 /// All rules, in the order in which they are reported.
 const RULES: &[Rule] = &[
     ("edges between crates", edges::check),
+    ("code map", map::check),
     ("circles of modules", circles::check),
     ("manifests", manifests::check),
     ("sizes", size::check),

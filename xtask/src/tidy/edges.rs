@@ -111,7 +111,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.
-    ("xtask", &["zonda-cli", "zonda-config", "zonda-wire"]),
+    ("xtask", &["zonda-config"]),
 ];
 
 /// Dependencies from outside that only some crates may use, so that the answer path stays free of
@@ -141,15 +141,41 @@ const CONFINED: &[(&str, &[&str])] = &[
 
 /// Asks cargo for the workspace's packages and judges their dependencies.
 pub fn check(tree: &Tree) -> Vec<Finding> {
+    match metadata(tree) {
+        Ok(metadata) => judge(&metadata).into_iter().chain(unused(&metadata)).collect(),
+        Err(finding) => vec![finding],
+    }
+}
+
+/// Returns the output of `cargo metadata --no-deps`, or a finding that says why there is none.
+pub fn metadata(tree: &Tree) -> Result<Value, Finding> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(&tree.root)
         .output()
         .expect("cargo ran this program, so it is there");
-    match serde_json::from_slice(&output.stdout) {
-        Ok(metadata) => judge(&metadata),
-        Err(error) => vec![Finding::new("Cargo.toml", 0, format!("cargo metadata: {error}"))],
-    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Finding::new("Cargo.toml", 0, format!("cargo metadata: {error}")))
+}
+
+/// Returns a finding for each edge of the table that no package has, so that the table stays what
+/// is there.
+fn unused(metadata: &Value) -> Vec<Finding> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let has = |from: &str, to: &str| {
+        let package = packages.iter().find(|it| it["name"] == from);
+        let dependencies = package.and_then(|it| it["dependencies"].as_array());
+        dependencies.is_some_and(|list| list.iter().any(|it| it["name"] == to))
+    };
+    ALLOWED
+        .iter()
+        .flat_map(|(from, allowed)| allowed.iter().map(move |to| (*from, *to)))
+        .filter(|(from, to)| !has(from, to))
+        .map(|(from, to)| {
+            let what = format!("does not depend on {to}: take it out of xtask/src/tidy/edges.rs");
+            Finding::new(&format!("package {from}"), 0, what)
+        })
+        .collect()
 }
 
 /// Returns the findings in the output of `cargo metadata --no-deps`.
@@ -205,6 +231,19 @@ mod tests {
     }
 
     #[test]
+    fn an_edge_of_the_table_that_no_package_has_is_named() {
+        let edge = json!({"name": "zonda-wire", "kind": null, "path": "x"});
+        let packages = json!([
+            {"name": "zonda-cache", "dependencies": [edge]},
+            {"name": "zonda-zone", "dependencies": []},
+        ]);
+        let said: Vec<_> =
+            unused(&json!({"packages": packages})).iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|it| it.starts_with("package zonda-zone: does not depend on")));
+        assert!(!said.iter().any(|it| it.starts_with("package zonda-cache")), "{said:?}");
+    }
+
+    #[test]
     fn the_testkit_is_for_tests_only() {
         let edge = |kind| json!({"name": "zonda-testkit", "kind": kind, "path": "x"});
         assert!(complaints("zonda-cli", &edge(Some("dev"))).is_empty());
@@ -212,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_stays_at_the_rim() {
+    fn the_answer_path_has_no_tokio() {
         let edge = json!({"name": "tokio", "kind": null});
         assert_eq!(complaints("zonda-engine", &edge).len(), 1);
         assert!(complaints("zonda-server", &edge).is_empty());
