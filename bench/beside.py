@@ -34,8 +34,8 @@ ZONE = "@ 300 SOA ns h 1 3600 600 86400 60\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 
 NODE = """
 const os = require('node:os');
 const [place, port, threads, nice, work, zone] = process.argv.slice(1);
-const { Zonda } = require(place);
-const app = new Zonda({ listen: `127.0.0.1:${port}`, workers: Number(threads) });
+const { App } = require(place);
+const app = new App({ listen: `127.0.0.1:${port}`, workers: Number(threads) });
 app.handle('*.example.com/A', (req, res) => {
   const end = performance.now() + Number(work) / 1000;
   while (performance.now() < end);
