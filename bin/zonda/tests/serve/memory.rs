@@ -12,8 +12,9 @@ use zonda_testkit::{Question, Upstream, ask};
 /// The zones that are served.
 const ZONES: [&str; 5] = ["a.example", "b.example", "c.example", "d.example", "e.example"];
 /// Most KiB with these zones and a few answered queries. An engine more, with its tables touched,
-/// or counters for thousands of zones are beyond it.
-const IDLE_KIB_MAX: u64 = 1500;
+/// or counters for thousands of zones are beyond it. Some 800 are addresses that the loader writes
+/// into tables of a build without optimisation, 110 of these for the clients of databases.
+const IDLE_KIB_MAX: u64 = 1620;
 /// Names that are kept.
 const NAMES: usize = 10_000;
 /// Most KiB with as many.
