@@ -761,13 +761,13 @@ fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
 struct SharedCache(Mutex<HashMap<Vec<u8>, Reply>>);
 
 impl Cache for SharedCache {
-    fn look_up(&self, query: &Query, reply: &mut Reply) {
+    fn lookup(&self, query: &Query, reply: &mut Reply) {
         if let Some(kept) = self.0.lock().unwrap().get(&query.cache_key()) {
-            reply.give_again(kept, 1);
+            reply.copy_aged(kept, 1);
         }
     }
 
-    fn keep(&self, query: &Query, reply: &Reply) {
+    fn insert(&self, query: &Query, reply: &Reply) {
         self.0.lock().unwrap().insert(query.cache_key(), reply.clone());
     }
 }

@@ -404,15 +404,15 @@ struct Notes {
 }
 
 impl Cache for Notes {
-    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
+    fn lookup(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         assert_ne!(asked.name.label(0), b"cursed", "told to");
         if let Some((since, kept)) = self.kept.lock().unwrap().get(&asked.cache_key()) {
             let age = asked.now.monotonic_nanos / 1_000_000_000 - since;
-            draft.give_again(kept, age as u32);
+            draft.copy_aged(kept, age as u32);
         }
     }
 
-    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
+    fn insert(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
         assert_ne!(asked.name.label(0), b"bad", "told to");
         self.told.fetch_add(1, Ordering::Relaxed);
         let since = asked.now.monotonic_nanos / 1_000_000_000;

@@ -1,6 +1,6 @@
-//! Answers of code that the user keeps.
+//! The interface of a cache that the user's program has for replies of its handlers.
 //!
-//! Deliberately absent: memory, keys and times, which are the user's.
+//! Deliberately absent: memory, keys and times, which are the program's.
 
 use super::keep::{Keep, Vary};
 use super::query::HandlerQuery;
@@ -9,40 +9,41 @@ use std::sync::Arc;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
-/// Keeps answers of handlers and sources where the user likes, and gives them again.
+/// A cache of replies of handlers and sources, with memory of the program's own.
 ///
-/// Looked at before code is called, also before a query is deferred to code that may wait, and told
-/// what that answered. Both methods run in the threads that answer, in several at once, and must
-/// neither block nor take long: a cache that has to be asked over a network is a handler's or a
-/// middleware's work, which may wait. A panic of either is caught, and the query answered SERVFAIL.
+/// The server looks a query up before it calls a handler or a source, also before it defers the
+/// query to code that may wait, and inserts the reply of that code. Both methods run in the threads
+/// that answer, in several at once, and must neither block nor take long: a cache that has to be
+/// asked over a network is a handler's or a middleware's work, which may wait. A panic of either
+/// method is caught, and the query answered SERVFAIL.
 ///
-/// What holds for one query only is not told: failures, silence and truncated answers, what was
-/// answered too late or by middleware, and answers of code that has read who asks or says that they
-/// [vary](HandlerReply::cache). Whatever zones and other servers answer is not, either.
+/// Replies that hold for one query only are not inserted: failures, silence and truncated replies,
+/// replies that came too late or from middleware, and those of code that has read the client's data
+/// or says that they [vary](HandlerReply::cache). Answers of zones and upstreams are not, either.
 pub trait Cache: Send + Sync {
-    /// Answers a query with what is kept for it, or leaves the draft as it is.
+    /// Answers a query with the cached reply to it, or leaves `reply` as it is.
     ///
-    /// What an answer may depend on is told by [`HandlerQuery::cache_key`]; how to give one again,
-    /// with TTLs that have counted down, by [`HandlerReply::give_again`].
-    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply);
+    /// What a reply may depend on is in [`HandlerQuery::cache_key`]; [`HandlerReply::copy_aged`]
+    /// copies a cached reply with TTLs that have counted down.
+    fn lookup(&self, query: &HandlerQuery<'_>, reply: &mut HandlerReply);
 
-    /// Takes note of what code has answered, if it likes: for no longer than
-    /// [`HandlerReply::shortest_ttl_secs`].
-    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply);
+    /// Inserts the reply of code to a query; it holds for no longer than
+    /// [`HandlerReply::shortest_ttl_secs`]. A cache may decline it by doing nothing.
+    fn insert(&self, query: &HandlerQuery<'_>, reply: &HandlerReply);
 }
 
 impl<C: Cache + ?Sized> Cache for Arc<C> {
-    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        (**self).look_up(asked, draft);
+    fn lookup(&self, query: &HandlerQuery<'_>, reply: &mut HandlerReply) {
+        (**self).lookup(query, reply);
     }
 
-    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
-        (**self).keep(asked, draft);
+    fn insert(&self, query: &HandlerQuery<'_>, reply: &HandlerReply) {
+        (**self).insert(query, reply);
     }
 }
 
 impl HandlerReply {
-    /// Whether it answers the same question whoever asks, also in a while.
+    /// Whether the reply answers the same question of every client, also in a while.
     pub(crate) fn is_for_all(&self) -> bool {
         let varies = |keep: Keep| keep.vary != Vary::Nothing;
         self.ending == Ending::Reply

@@ -110,7 +110,7 @@ pub fn offer_to_users_cache(
 ) -> bool {
     match &handlers.users_cache {
         Some(cache) if filled.is_for_all() => {
-            run(watch, handlers, handlers.cache_place(), || cache.keep(query, filled))
+            run(watch, handlers, handlers.cache_place(), || cache.insert(query, filled))
         }
         _ => true,
     }

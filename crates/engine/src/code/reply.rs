@@ -1,7 +1,7 @@
 //! A reply that code puts together, record by record, in any order.
 //!
-//! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
-//! have grown the buffers.
+//! The caller of the code keeps and reuses it, so that a reply allocates nothing once its
+//! predecessors have grown the buffers.
 
 use super::elsewhere::Elsewhere;
 use super::history::Tags;
@@ -39,8 +39,8 @@ pub struct HandlerReply {
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
     pub keep: Option<Keep>,
-    /// Whether who made it has read what other clients may have otherwise; then it is not kept for
-    /// all of them. Set by who calls the code.
+    /// Whether the code that made it has read what differs between clients; then it is not kept for
+    /// all of them. Set by the caller of the code.
     pub saw_client: bool,
     /// What goes with it.
     text: String,
@@ -122,8 +122,8 @@ impl HandlerReply {
         self.text.clear();
     }
 
-    /// Notes a value about the query under a key, for whoever logs it, instead of what was noted
-    /// under that key before. Clients do not get to see it.
+    /// Notes a value about the query under a key, for the query log and observers, instead of what
+    /// was noted under that key before. Clients do not get to see it.
     pub fn tag(&mut self, key: impl Into<Cow<'static, str>>, value: impl Display) {
         self.tags.set(key.into(), &value);
     }
@@ -262,9 +262,9 @@ impl HandlerReply {
         self.records.iter().map(|record| record.ttl).min()
     }
 
-    /// Makes it the reply that another was, with TTLs that have counted down since. What was noted
-    /// about this query stays, and nothing of the other's is noted.
-    pub fn give_again(&mut self, other: &Self, age_secs: u32) {
+    /// Copies another reply into this one, with TTLs that have counted down by `age_secs`. The tags
+    /// of this reply stay, and those of the other are not copied.
+    pub fn copy_aged(&mut self, other: &Self, age_secs: u32) {
         self.clear();
         self.octets.extend_from_slice(&other.octets);
         let aged = |record: &Record| Record { ttl: record.ttl.saturating_sub(age_secs), ..*record };

@@ -65,7 +65,7 @@ fn answer_new(
         if let Some(rcode) = handler_cache::lookup(ask, answer, worker, (handlers, place)) {
             return reply(rcode, Reason::HandlerCached);
         }
-        look_up_in_users_cache(ask, answer, worker, (handlers, &route.pattern))?;
+        lookup_in_users_cache(ask, answer, worker, (handlers, &route.pattern))?;
     }
     match handler {
         Some(Handler::Elsewhere(elsewhere)) => defer(ask, worker, *elsewhere),
@@ -93,7 +93,7 @@ fn call_here(
 }
 
 /// Answers with what the user's cache has for a query on a route, if there is such a cache.
-fn look_up_in_users_cache(
+fn lookup_in_users_cache(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
@@ -103,7 +103,7 @@ fn look_up_in_users_cache(
     let (place, pattern) = (handlers.cache_place(), Some(pattern));
     let callable = Callable { place, pattern, ..Callable::default() };
     let flow = call(ask, answer, worker, (handlers, callable), |query, filled| {
-        cache.look_up(query, filled)
+        cache.lookup(query, filled)
     });
     flow.map_break(|verdict| match verdict {
         Verdict::Reply(rcode, Reason::Handled, reuse) => {
