@@ -5,11 +5,11 @@ use std::net::IpAddr;
 /// What an access list says of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is answered.
+    /// The client is answered.
     Allow,
-    /// It is told REFUSED.
+    /// The client is told REFUSED.
     Refuse,
-    /// Its messages are dropped.
+    /// The client's messages are dropped.
     Drop,
 }
 
@@ -51,7 +51,7 @@ impl Network {
 /// Rules in order; the first whose network holds the client decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessList {
-    /// The rules.
+    /// The rules in their order.
     pub rules: Vec<(Network, Access)>,
     /// What holds for a client that no rule names.
     pub otherwise: Access,

@@ -135,9 +135,9 @@ pub struct Counters {
     pub forwarded_nodata: Counter,
     /// Replies that were truncated.
     pub truncated: Counter,
-    /// Octets received.
+    /// Octets of received queries.
     pub query_bytes: Counter,
-    /// Octets sent.
+    /// Octets of sent replies.
     pub reply_bytes: Counter,
     /// Chunks of counters of zones, made as zones are.
     zones: [OnceLock<Box<[Counter]>>; CHUNKS_MAX],

@@ -35,7 +35,7 @@ impl Deferral {
     }
 }
 
-/// Who is to answer.
+/// What a deferred query waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// Other servers: the number of a [`Forward`](crate::zones::Forward).

@@ -263,14 +263,14 @@ fn send(
     worker: &mut Worker,
     limit: usize,
     (rcode, reason, reuse): (Rcode, Reason, Reuse),
-) -> Sent {
+) -> SentReply {
     answer.reply.set_limit(limit);
     let room = limit.saturating_sub(answer.reply.len());
     epilogue::write(ask, answer, worker, (rcode, reason), room);
     let flags = answer.flags | recursion_available(ask, answer.flags);
     let is_forwarded_nodata = is_forwarded_nodata(answer, rcode, reason);
     let bytes = answer.reply.finish(ask.query, flags, rcode);
-    Sent { bytes, rcode, flags, is_forwarded_nodata, reuse }
+    SentReply { bytes, rcode, flags, is_forwarded_nodata, reuse }
 }
 
 /// Tells all observers of a query.
@@ -278,7 +278,7 @@ fn observe(
     observers: &mut [Box<dyn Observer>],
     ask: &Ask<'_>,
     worker: &Worker,
-    sent: Option<Sent>,
+    sent: Option<SentReply>,
     reason: Reason,
 ) {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
@@ -299,7 +299,7 @@ fn observe(
 
 /// A reply as it leaves.
 #[derive(Clone, Copy)]
-struct Sent {
+struct SentReply {
     /// The octets of the reply.
     bytes: usize,
     /// The response code of twelve bits.
@@ -385,7 +385,7 @@ fn insert_hot(
 
 /// Counts what became of a message.
 #[inline]
-fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<Sent>, reason: Reason) {
+fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<SentReply>, reason: Reason) {
     let Ask { query, peer, .. } = ask;
     counters.reasons[reason as usize].add(1);
     if peer.address.is_ipv6() || query.opcode() != Opcode::QUERY {

@@ -84,7 +84,7 @@ pub struct HotReply<'a> {
     pub name: &'a LookupName,
     /// The octets behind the question, without OPT.
     pub body: &'a [u8],
-    /// All else.
+    /// What the answer depends on besides its name and octets.
     pub meta: Meta,
 }
 
@@ -154,8 +154,8 @@ impl Default for HotTable {
 }
 
 impl HotTable {
-    /// The kept answer to a question. Whether its zone has changed since is for the caller to see,
-    /// who has the zone's entry at hand later than the pass that looks up all messages of a batch.
+    /// Returns the hot entry of a question. Whether its zone has changed since is for the caller to
+    /// see: it has the zone's entry at hand after the pass that looks up all messages of a batch.
     #[inline]
     pub fn lookup(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
         let tag = self.tags[key.slot()];

@@ -1,4 +1,4 @@
-//! What a transport hands over: the time, who asks, and a buffer with a message.
+//! What a transport hands over: the time, the client, and a buffer with a message.
 
 use crate::deferral::{Deferral, Outcome};
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ impl Transport {
     }
 }
 
-/// Who asks, and how.
+/// The client, and the way its message came.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// The client's address and port.
@@ -67,7 +67,7 @@ pub struct Peer {
 
 /// A received message and the place for its reply, which is written over it.
 pub struct Message<'a> {
-    /// Who asks.
+    /// The client that asks.
     pub peer: Peer,
     /// The message, and behind it room for the reply.
     pub buffer: &'a mut [u8],

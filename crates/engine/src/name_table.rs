@@ -29,7 +29,7 @@ const FIRST_SLOTS: usize = 4;
 const DIRECTORY_BITS_MAX: u32 = 16;
 
 /// A value that a [`NameTable`] finds by its name.
-pub trait Named {
+pub trait NamedValue {
     /// The name in lower case.
     fn name(&self) -> &Name;
 }
@@ -68,9 +68,9 @@ struct Shard {
 
 /// The octets that a change of a [`NameTable`] copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Copied(pub usize);
+pub struct CopiedOctets(pub usize);
 
-impl<T: Named> NameTable<T> {
+impl<T: NamedValue> NameTable<T> {
     /// A table without names, which are hashed with `seed`.
     #[must_use]
     pub fn new(seed: HashSeed) -> Self {
@@ -136,7 +136,7 @@ impl<T: Named> NameTable<T> {
     }
 
     /// The place of an index, for a change; counts what is copied for it.
-    fn place_mut(&mut self, index: u32, copied: &mut Copied) -> &mut Option<Arc<T>> {
+    fn place_mut(&mut self, index: u32, copied: &mut CopiedOctets) -> &mut Option<Arc<T>> {
         let chunks = own(&mut self.chunks, |list| list.len() * 8, copied);
         let (chunk, place) = (index as usize / CHUNK, index as usize % CHUNK);
         while chunks.len() <= chunk {
@@ -153,7 +153,7 @@ impl<T: Named> NameTable<T> {
     fn change_shard<R>(
         &mut self,
         at: usize,
-        copied: &mut Copied,
+        copied: &mut CopiedOctets,
         change: impl FnOnce(&mut Shard) -> R,
     ) -> R {
         let directory = own(&mut self.directory, |list| list.len() * 8, copied);
@@ -170,7 +170,7 @@ impl<T: Named> NameTable<T> {
     }
 
     /// Has the name with this hash found at an index.
-    fn add_slot(&mut self, hash: u64, index: u32, copied: &mut Copied) {
+    fn add_slot(&mut self, hash: u64, index: u32, copied: &mut CopiedOctets) {
         let slot = (hash >> 32) << 32 | u64::from(index + 1);
         let at = place(hash, self.bits);
         if !self.change_shard(at, copied, |shard| shard.add(slot)) {
@@ -180,7 +180,7 @@ impl<T: Named> NameTable<T> {
     }
 
     /// Splits the shard at a place of the directory into two.
-    fn split(&mut self, mut at: usize, copied: &mut Copied) {
+    fn split(&mut self, mut at: usize, copied: &mut CopiedOctets) {
         let directory = own(&mut self.directory, |list| list.len() * 8, copied);
         let shard = Arc::clone(&directory[at]);
         if shard.bits == self.bits {
@@ -215,7 +215,7 @@ fn place(hash: u64, bits: u32) -> usize {
 fn own<'a, V: Clone>(
     it: &'a mut Arc<V>,
     bytes: impl FnOnce(&V) -> usize,
-    copied: &mut Copied,
+    copied: &mut CopiedOctets,
 ) -> &'a mut V {
     if Arc::strong_count(it) > 1 {
         copied.0 += bytes(it);
@@ -311,14 +311,14 @@ pub struct NameTableOwner<T> {
     /// The indices of names that are gone.
     free: Vec<u32>,
     /// What all changes have copied so far.
-    copied: Copied,
+    copied: CopiedOctets,
 }
 
-impl<T: Named> NameTableOwner<T> {
+impl<T: NamedValue> NameTableOwner<T> {
     /// A table without names, which are hashed with `seed`.
     #[must_use]
     pub fn new(seed: HashSeed) -> Self {
-        Self { table: NameTable::new(seed), free: Vec::new(), copied: Copied::default() }
+        Self { table: NameTable::new(seed), free: Vec::new(), copied: CopiedOctets::default() }
     }
 
     /// The present version; a clone of it is shared with all others until the next change.
@@ -329,7 +329,7 @@ impl<T: Named> NameTableOwner<T> {
 
     /// The octets that all changes have copied so far.
     #[must_use]
-    pub fn copied(&self) -> Copied {
+    pub fn copied(&self) -> CopiedOctets {
         self.copied
     }
 
@@ -371,7 +371,7 @@ mod tests {
     /// A name and what was last put under it.
     struct Value(Name, u32);
 
-    impl Named for Value {
+    impl NamedValue for Value {
         fn name(&self) -> &Name {
             &self.0
         }

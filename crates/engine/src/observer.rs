@@ -23,9 +23,9 @@ impl<F: FnMut(&Event<'_>) + Send> Observer for F {
 
 /// What an [`Observer`] is told.
 pub struct Event<'e> {
-    /// The time.
+    /// The time of the reply.
     pub now: Now,
-    /// Who asked.
+    /// The client that asked.
     pub peer: &'e Peer,
     /// The query, as far as it could be read.
     pub query: &'e Query,

@@ -39,7 +39,7 @@ reasons! {
     Referral = "referral",
     /// A DNAME led to a name that is too long (rfc6672#2.2).
     NameTooLong = "yxdomain",
-    /// The server said who it is (rfc4892).
+    /// The server gave its identity or version (rfc4892).
     Identity = "identity",
     /// No zone of ours holds the name.
     NoZone = "no_zone",
@@ -85,7 +85,7 @@ reasons! {
     HandlerBusy = "handler_busy",
     /// A transfer was asked for, which is not offered.
     TransferRefused = "transfer_refused",
-    /// A class or type that nobody may ask us for.
+    /// A class or type that is not served to any client.
     NotServed = "not_served",
     /// An operation other than a query.
     NotImplemented = "not_implemented",

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 /// Everything that an answer depends on besides the query, the client and the time.
 pub struct Snapshot {
-    /// The zones.
+    /// The zones of the server.
     pub zones: ZoneTable,
     /// The user's code, if there is any.
     pub handlers: Option<Arc<Handlers>>,
-    /// The settings.
+    /// The settings of the engine.
     pub settings: Arc<Settings>,
     /// A number that rises when names move between zones, or code or settings change. A zone whose
     /// data change has another [version](crate::zones::ZoneEntry::version) instead.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub version: Option<Box<str>>,
     /// The answer to `hostname.bind` and `id.server`, if it may be told (rfc4892).
     pub server_id: Option<Box<str>>,
-    /// Who may ask, by listener; everybody where there is none.
+    /// The clients that may ask, by listener; all of them where there is no list.
     pub listener_access: Vec<Option<AccessList>>,
     /// The secrets of server cookies; without them cookies are ignored.
     pub cookies: Option<Secrets>,

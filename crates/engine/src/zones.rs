@@ -6,7 +6,7 @@
 //! - No two entries have the same version, so that an answer is known by it to be an entry's.
 
 use crate::access::{Access, AccessList};
-use crate::name_table::{Copied, NameTable, NameTableOwner, Named};
+use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
 use crate::reason::Reason;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct ZoneEntry {
     pub apex: Name,
     /// Where its answers come from.
     pub source: Source,
-    /// Who may ask; everybody when there is none.
+    /// The clients that may ask; all of them when there is no list.
     pub access: Option<Arc<AccessList>>,
     /// A number of its own, under which its queries are counted.
     pub number: u32,
@@ -30,7 +30,7 @@ pub struct ZoneEntry {
     version: u64,
 }
 
-impl Named for ZoneEntry {
+impl NamedValue for ZoneEntry {
     fn name(&self) -> &Name {
         &self.apex
     }
@@ -67,13 +67,13 @@ impl ZoneEntry {
 
 /// Where a zone's answers come from.
 pub enum Source {
-    /// Zone data.
+    /// Data of this server.
     Data(Arc<Zone>),
-    /// Other servers.
+    /// Other servers that are asked.
     Forward(Arc<Forward>),
     /// This server, so that others are not asked.
     Local(Arc<Local>),
-    /// Nobody: the names are kept from being forwarded, and no other zone holds them.
+    /// No source: the names are kept from being forwarded, and no other zone holds them.
     Excepted,
     /// Nothing yet: the data could not be loaded, so that every answer is SERVFAIL.
     Unavailable,
@@ -93,7 +93,7 @@ pub struct Forward {
 
 /// What a server that forwards answers itself.
 pub struct Local {
-    /// The data.
+    /// The data of the zone.
     pub zone: Arc<Zone>,
     /// Names that come before them; the first that has a name answers.
     pub overlays: Vec<Overlay>,
@@ -200,7 +200,7 @@ impl ZoneTableOwner {
 
     /// The octets that all changes have copied so far.
     #[must_use]
-    pub fn copied(&self) -> Copied {
+    pub fn copied(&self) -> CopiedOctets {
         self.entries.copied()
     }
 }

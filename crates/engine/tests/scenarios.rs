@@ -198,7 +198,7 @@ impl World {
         firsts
     }
 
-    /// An engine that knows the zones and settings so far, and nobody yet.
+    /// An engine that knows the zones and settings so far, and no client yet.
     fn engine(&self) -> Engine {
         let zones = ZoneTable::new(self.entries.clone(), SEED);
         let mut settings = self.settings.clone();

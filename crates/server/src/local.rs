@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use zonda_config::Flags;
     use zonda_wire::Type;
-    use zonda_zone::{Found, LookupName};
+    use zonda_zone::{LookupName, LookupResult};
 
     const SEED: HashSeed = HashSeed(1);
 
@@ -220,7 +220,9 @@ mod tests {
             let name: Name = name.parse().unwrap();
             let name = LookupName::new(name.as_wire(), SEED);
             match zone.find(&name, false) {
-                Found::Exact(node) | Found::Wildcard { node, .. } => node.set(rtype).is_some(),
+                LookupResult::Exact(node) | LookupResult::Wildcard { node, .. } => {
+                    node.set(rtype).is_some()
+                }
                 _ => false,
             }
         };
@@ -242,7 +244,7 @@ mod tests {
         let zone = special_zone(&apex, SEED).unwrap();
         for name in ["_dns.resolver.arpa", "a.b.c.resolver.arpa"] {
             let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
-            let Found::Wildcard { node, .. } = zone.find(&name, false) else { panic!() };
+            let LookupResult::Wildcard { node, .. } = zone.find(&name, false) else { panic!() };
             assert!(node.is_empty_non_terminal());
         }
     }

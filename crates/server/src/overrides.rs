@@ -87,7 +87,7 @@ fn around<'l>(name: &[u8], lines: &Lines<'l>) -> Option<&'l [IpAddr]> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use zonda_zone::{Found, LookupName};
+    use zonda_zone::{LookupName, LookupResult};
 
     const SEED: HashSeed = HashSeed(1);
 
@@ -101,7 +101,9 @@ mod tests {
         let lines: Vec<_> = (0..).zip(lines).map(line).collect();
         let zone = overlay(&lines, SEED).unwrap().zone;
         let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
-        let (Found::Exact(node) | Found::Wildcard { node, .. }) = zone.find(&name, false) else {
+        let (LookupResult::Exact(node) | LookupResult::Wildcard { node, .. }) =
+            zone.find(&name, false)
+        else {
             return None;
         };
         node.set(Type::A).map(|set| set.first()[3])

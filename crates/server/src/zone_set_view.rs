@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_config::SerialRule;
 use zonda_engine::access::AccessList;
-use zonda_engine::name_table::{NameTable, Named};
+use zonda_engine::name_table::{NameTable, NamedValue};
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_wire::Name;
 use zonda_zone::Zone;
@@ -34,7 +34,7 @@ pub struct KnownZone {
     pub writable: Option<SerialRule>,
 }
 
-impl Named for KnownZone {
+impl NamedValue for KnownZone {
     fn name(&self) -> &Name {
         &self.entry.apex
     }

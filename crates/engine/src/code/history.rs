@@ -5,7 +5,7 @@ use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// What is known of a query from before it had to wait, or from who has asked it.
+/// What is known of a query from before it had to wait, or from the code that has asked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// When it was received; nanoseconds of the monotonic clock.
@@ -35,8 +35,8 @@ pub enum Then {
     Zones,
 }
 
-/// What code notes about a query, for whoever logs it: keys and values in the order in which they
-/// were noted. Costs nothing while there are none.
+/// What code notes about a query for the query log and observers: keys and values in the order in
+/// which they were noted. Costs nothing while there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Vec<(Cow<'static, str>, String)>);
 

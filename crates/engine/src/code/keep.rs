@@ -1,18 +1,18 @@
 //! For how long, and to which clients, a reply of code may be given again.
 
-/// How long an answer may be given again, and to whom.
+/// How long an answer may be given again, and to which clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// How long, seconds.
+    /// How long an answer may be given again, seconds.
     pub ttl_secs: u32,
-    /// To whom.
+    /// What must be alike in the queries that get the answer.
     pub vary: Vary,
 }
 
 /// What an answer depends on besides the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// Nothing: it is for everybody.
+    /// Nothing: the answer is for every client.
     Nothing = 0,
     /// The client's address, and the network that it tells (rfc7871), if it tells one.
     Client = 1,

@@ -15,7 +15,7 @@ pub struct HandlerQuery<'a> {
     pub now: Now,
     /// When it was received; nanoseconds of the monotonic clock.
     pub(super) received_nanos: u64,
-    /// Who asks.
+    /// The client, and how it asks.
     pub(super) peer: &'a Peer,
     /// The question and what else the message says.
     pub query: &'a Query,
@@ -30,20 +30,20 @@ pub struct HandlerQuery<'a> {
 }
 
 impl<'a> HandlerQuery<'a> {
-    /// Whether something was read that other clients may have otherwise.
+    /// Whether code has read data of the query that differ between clients.
     pub(crate) fn saw_client(&self) -> bool {
         self.saw_client.get()
     }
 
-    /// How long ago it was received: what it has waited for others. What is answered at once has
-    /// waited for nobody, and no clock is read for it.
+    /// Returns how long ago the query was received: what it has waited for upstreams and other
+    /// code. A query that is answered at once has waited for neither, and no clock is read for it.
     #[must_use]
     pub fn waited(&self) -> Duration {
         Duration::from_nanos(self.now.monotonic_nanos.saturating_sub(self.received_nanos))
     }
 
-    /// Who asks, and how. An answer of code that reads this is kept only for the same client or
-    /// network.
+    /// Returns the client, and how it asks. An answer of code that reads this is kept only for the
+    /// same client or network.
     #[must_use]
     pub fn peer(&self) -> &'a Peer {
         self.saw_client.set(true);
@@ -71,8 +71,9 @@ impl<'a> HandlerQuery<'a> {
         self.query.options(self.message)
     }
 
-    /// Octets that are the same for queries which code answers alike that has not read who asks:
-    /// name, type, and whether the client wants DNSSEC records (DO) and checks them itself (CD).
+    /// Returns octets that are the same for queries which code answers alike, if it has not read
+    /// the client's data: name, type, and whether the client wants DNSSEC records (DO) and checks
+    /// them itself (CD).
     #[must_use]
     pub fn cache_key(&self) -> Vec<u8> {
         let query = self.query;

@@ -112,7 +112,7 @@ impl HandlerReply {
 
     /// Has the same answer given to the same question for so many seconds, without asking the code
     /// again: to all clients, or as `vary` says. Without that, an answer is not kept if the code
-    /// has read who asks.
+    /// has read the client's data.
     pub fn cache(&mut self, ttl_secs: u32, vary: Vary) {
         self.keep = Some(Keep { ttl_secs, vary });
     }

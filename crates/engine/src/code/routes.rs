@@ -36,9 +36,9 @@ pub struct Routes<H> {
 /// A pattern and what answers for it.
 #[derive(Clone)]
 pub struct Route<H> {
-    /// The names.
+    /// The names that the route answers.
     pub pattern: Pattern,
-    /// What answers.
+    /// The code that answers.
     pub handler: H,
 }
 
@@ -47,16 +47,16 @@ struct Suffix {
     /// The labels, in lower case.
     name: Name,
     /// The patterns that are just this name, by falling rank.
-    exact: Vec<Ranked>,
+    exact: Vec<RouteEntry>,
     /// The others, by falling rank.
-    open: Vec<Ranked>,
+    open: Vec<RouteEntry>,
 }
 
 /// A route in the order in which they are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Ranked {
+struct RouteEntry {
     rank: Rank,
-    /// Its place; the later one of two equals wins.
+    /// The route's place; the later one of two equals wins.
     place: usize,
 }
 
@@ -74,7 +74,7 @@ impl<H> Routes<H> {
             });
             let Suffix { exact, open, .. } = &mut suffixes[known];
             let tried = if pattern.is_exact() { exact } else { open };
-            tried.push(Ranked { rank: pattern.rank(), place });
+            tried.push(RouteEntry { rank: pattern.rank(), place });
         }
         let (mut depths, mut hashes) = (0, Vec::with_capacity(suffixes.len()));
         for suffix in &mut suffixes {
@@ -113,7 +113,7 @@ impl<H> Routes<H> {
     pub fn find(&self, name: &LookupName, qtype: Type) -> Option<(usize, &Route<H>)> {
         let count = name.label_count();
         let mut depths = self.depths & (u128::MAX >> (127 - count));
-        let mut best: Option<Ranked> = None;
+        let mut best: Option<RouteEntry> = None;
         while depths != 0 {
             let labels = 127 - depths.leading_zeros() as usize;
             depths &= !(1 << labels);
@@ -124,7 +124,7 @@ impl<H> Routes<H> {
                     return Some((route.place, &self.routes[route.place]));
                 }
             }
-            let matches = |route: &&Ranked| {
+            let matches = |route: &&RouteEntry| {
                 self.takes(route, qtype) && self.routes[route.place].pattern.matches(name)
             };
             best = best.max(suffix.open.iter().find(matches).copied());
@@ -161,7 +161,7 @@ impl<H> Routes<H> {
     }
 
     /// Whether a route is for a type.
-    fn takes(&self, route: &Ranked, qtype: Type) -> bool {
+    fn takes(&self, route: &RouteEntry, qtype: Type) -> bool {
         self.routes[route.place].pattern.takes(qtype)
     }
 
@@ -182,7 +182,7 @@ pub struct Claim {
     /// other types, or has names below it (rfc8020#2). Code for many names that was asked and has
     /// left this one does not have it.
     pub exists: bool,
-    /// It is one of a route's names, or the one that all of them end in.
+    /// The name is one of a route's, or the one that all of them end in.
     pub is_own: bool,
     /// The label at which the part begins that the route's pattern spells out.
     pub label: usize,

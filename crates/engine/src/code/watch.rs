@@ -1,11 +1,11 @@
-//! What a worker is calling at the moment, for whoever watches it.
+//! What a worker is calling at the moment, for the thread that watches it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a worker is calling at the moment.
 ///
-/// Written by the worker alone, with two stores a call: who watches it looks now and then, and a
-/// call that is still there was long.
+/// Written by the worker alone, with two stores a call: the watching thread looks now and
+/// then, and a call that is still there was long.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The number of the call, 48 bits, above the handler's place plus one; the latter is 0 between

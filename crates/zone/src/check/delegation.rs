@@ -3,7 +3,7 @@
 use super::Findings;
 use super::names::{self, name_of};
 use super::problem::{CheckProblem, Server};
-use super::view::{Owner, Standing, Target, View};
+use super::view::{Owner, OwnerPosition, Target, View};
 use zonda_wire::Type;
 
 /// A zone names its servers.
@@ -16,7 +16,7 @@ pub(super) fn no_apex_ns(view: &View<'_>, findings: &mut Findings<'_>) {
 /// Records behind a delegation or a DNAME, but for glue.
 pub(super) fn hidden(owner: Owner<'_>, findings: &mut Findings<'_>) {
     let is_glue = |rtype: Type| owner.is_ns_target() && matches!(rtype, Type::A | Type::AAAA);
-    if owner.standing() == Standing::Cut {
+    if owner.position() == OwnerPosition::Cut {
         let visible = [Type::NS, Type::DS, Type::NSEC, Type::RRSIG];
         let hides = |rtype: Type| !visible.contains(&rtype) && !is_glue(rtype);
         for (index, _) in owner.types().filter(|(_, rtype)| hides(*rtype)) {
@@ -24,7 +24,7 @@ pub(super) fn hidden(owner: Owner<'_>, findings: &mut Findings<'_>) {
         }
     }
     let Some(by) = owner.hidden_by() else { return };
-    let rtype = if by.standing() == Standing::Cut { Type::NS } else { Type::DNAME };
+    let rtype = if by.position() == OwnerPosition::Cut { Type::NS } else { Type::DNAME };
     for (index, _) in owner.types().filter(|&(_, of)| rtype == Type::DNAME || !is_glue(of)) {
         if is_denial(owner, index, findings) {
             continue;

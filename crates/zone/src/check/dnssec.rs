@@ -3,7 +3,7 @@
 use super::Findings;
 use super::names::name_of;
 use super::problem::CheckProblem;
-use super::view::{Owner, Standing, View};
+use super::view::{Owner, OwnerPosition, View};
 use std::collections::{BTreeMap, BTreeSet};
 use zonda_wire::rdata::{self, Kind, bitmap, schema};
 use zonda_wire::{Type, name};
@@ -83,7 +83,7 @@ pub(super) fn nsec_types(owner: Owner<'_>, findings: &mut Findings<'_>) {
     let len = name::wire_len(record.rdata).unwrap_or(record.rdata.len());
     let listed = bitmap::windowed_types(&record.rdata[len..]);
     let at_cut = |rtype: Type| matches!(rtype, Type::NS | Type::DS | Type::NSEC | Type::RRSIG);
-    let is_cut = owner.standing() == Standing::Cut;
+    let is_cut = owner.position() == OwnerPosition::Cut;
     let mut present: Vec<Type> = owner.types().map(|(_, rtype)| rtype).collect();
     present.retain(|&rtype| !is_cut || at_cut(rtype));
     present.sort_unstable();

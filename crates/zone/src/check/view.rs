@@ -19,14 +19,14 @@ pub(super) struct View<'r> {
     /// Where each owner's records begin in `order`; one element more than there are owners.
     starts: Vec<u32>,
     /// How each owner stands.
-    standings: Vec<Standing>,
+    positions: Vec<OwnerPosition>,
     /// Whether an NS record that is not hidden names this owner.
     is_ns_target: Vec<bool>,
 }
 
 /// How an owner stands in the zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum OwnerPosition {
     /// The owner's records are answers of this zone.
     Inside,
     /// The zone ends here: other servers answer for it and what is below.
@@ -84,10 +84,10 @@ impl<'r> View<'r> {
             outside,
             order,
             starts,
-            standings: Vec::new(),
+            positions: Vec::new(),
             is_ns_target: Vec::new(),
         };
-        view.standings = view.find_standings();
+        view.positions = view.find_positions();
         view.is_ns_target = view.find_ns_targets();
         view.is_signed = view.find(apex).is_some_and(|apex| apex.has(Type::DNSKEY));
         view
@@ -136,7 +136,7 @@ impl<'r> View<'r> {
                     Some(by) if by.has(Type::DNAME) && !(is_exact && by.at == owner.at) => {
                         return Target::BelowDname;
                     }
-                    Some(by) if by.standing() == Standing::Cut => {
+                    Some(by) if by.position() == OwnerPosition::Cut => {
                         let has_glue = is_exact && owner.has_address();
                         return if has_glue { Target::Address } else { Target::NoGlue };
                     }
@@ -167,26 +167,26 @@ impl<'r> View<'r> {
     }
 
     /// How each owner stands: canonical order puts what is hidden right behind what hides it.
-    fn find_standings(&self) -> Vec<Standing> {
-        let mut standings = Vec::with_capacity(self.starts.len());
+    fn find_positions(&self) -> Vec<OwnerPosition> {
+        let mut positions = Vec::with_capacity(self.starts.len());
         let mut blocker: Option<Owner<'_>> = None;
         for owner in self.owners() {
             if let Some(by) = blocker
                 && name::is_at_or_below(owner.name(), by.name())
             {
-                standings.push(Standing::Hidden(by.at));
+                positions.push(OwnerPosition::Hidden(by.at));
                 continue;
             }
             let is_cut = owner.has(Type::NS) && !owner.is_apex();
             blocker = (is_cut || owner.has(Type::DNAME)).then_some(owner);
-            standings.push(if is_cut { Standing::Cut } else { Standing::Inside });
+            positions.push(if is_cut { OwnerPosition::Cut } else { OwnerPosition::Inside });
         }
-        standings
+        positions
     }
 
     /// Which owners NS records name.
     fn find_ns_targets(&self) -> Vec<bool> {
-        let mut is_target = vec![false; self.standings.len()];
+        let mut is_target = vec![false; self.positions.len()];
         let visible = self.owners().filter(|owner| !owner.is_hidden());
         for (_, record) in visible.flat_map(|owner| owner.of(Type::NS)) {
             if name::is_at_or_below(record.rdata, self.apex)
@@ -270,21 +270,21 @@ impl<'v> Owner<'v> {
     }
 
     /// How it stands.
-    pub(super) fn standing(self) -> Standing {
-        self.view.standings[self.at as usize]
+    pub(super) fn position(self) -> OwnerPosition {
+        self.view.positions[self.at as usize]
     }
 
     /// Whether it is below a cut or a DNAME.
     pub(super) fn is_hidden(self) -> bool {
-        matches!(self.standing(), Standing::Hidden(_))
+        matches!(self.position(), OwnerPosition::Hidden(_))
     }
 
     /// The cut or DNAME that hides what is below this owner.
     fn hides_below(self) -> Option<Self> {
-        match self.standing() {
-            Standing::Hidden(by) => Some(Self { view: self.view, at: by }),
-            Standing::Cut => Some(self),
-            Standing::Inside => self.has(Type::DNAME).then_some(self),
+        match self.position() {
+            OwnerPosition::Hidden(by) => Some(Self { view: self.view, at: by }),
+            OwnerPosition::Cut => Some(self),
+            OwnerPosition::Inside => self.has(Type::DNAME).then_some(self),
         }
     }
 
@@ -300,10 +300,10 @@ impl<'v> Owner<'v> {
 
     /// Whether its answers come from this zone, so that they are to be signed.
     pub(super) fn is_authoritative_for(self, rtype: Type) -> bool {
-        match self.standing() {
-            Standing::Inside => true,
-            Standing::Cut => matches!(rtype, Type::DS | Type::NSEC),
-            Standing::Hidden(_) => false,
+        match self.position() {
+            OwnerPosition::Inside => true,
+            OwnerPosition::Cut => matches!(rtype, Type::DS | Type::NSEC),
+            OwnerPosition::Hidden(_) => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `$ORIGIN`, `$TTL` (rfc2308#4), and which of the others a line is.
 
 use super::problem::{DirectiveProblem, Snippet};
-use super::{Entry, FileState, Reader, Wrong};
+use super::{Entry, FileState, LocatedProblem, Reader};
 use zonda_wire::name;
 use zonda_wire::rdata::{Token, number};
 
@@ -11,7 +11,7 @@ impl Reader<'_> {
         &mut self,
         entry: Entry<'_, '_>,
         file: &mut FileState,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), LocatedProblem> {
         let Some(directive) = entry.tokens.first() else { return Ok(()) };
         let is = |name: &[u8]| directive.text.eq_ignore_ascii_case(name);
         if is(b"$ORIGIN") {
@@ -23,23 +23,24 @@ impl Reader<'_> {
         } else if is(b"$GENERATE") {
             self.generate(entry, file)
         } else {
-            Err(Wrong::new(directive.at, DirectiveProblem::Unknown))
+            Err(LocatedProblem::new(directive.at, DirectiveProblem::Unknown))
         }
     }
 
     /// `$TTL time`: the TTL of records that give none.
-    fn set_ttl(&mut self, entry: Entry<'_, '_>, file: &FileState) -> Result<(), Wrong> {
+    fn set_ttl(&mut self, entry: Entry<'_, '_>, file: &FileState) -> Result<(), LocatedProblem> {
         let time = argument(entry, 1, "a time such as 3600 or 1h")?;
         end(entry, 2)?;
-        let secs = number::ttl(time.text)
-            .ok_or_else(|| Wrong::new(time.at, DirectiveProblem::Ttl(Snippet::new(time.text))))?;
+        let secs = number::ttl(time.text).ok_or_else(|| {
+            LocatedProblem::new(time.at, DirectiveProblem::Ttl(Snippet::new(time.text)))
+        })?;
         self.ttl.default = Some(self.capped_ttl(secs, time.at, entry, file));
         Ok(())
     }
 }
 
 /// `$ORIGIN name`: what ends relative names.
-fn set_origin(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), Wrong> {
+fn set_origin(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), LocatedProblem> {
     let name = argument(entry, 1, "a domain name")?;
     end(entry, 2)?;
     file.origin = origin(name, &file.origin)?;
@@ -48,13 +49,13 @@ fn set_origin(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), Wrong> {
 }
 
 /// The name that a token gives as origin, itself relative to the one before.
-pub(super) fn origin(token: Token<'_>, before: &[u8]) -> Result<Vec<u8>, Wrong> {
+pub(super) fn origin(token: Token<'_>, before: &[u8]) -> Result<Vec<u8>, LocatedProblem> {
     if token.text == b"@" {
         return Ok(before.to_vec());
     }
     let mut origin = Vec::new();
     name::parse_into(token.text, before, &mut origin)
-        .map_err(|error| Wrong::new(token.at, DirectiveProblem::Origin(error)))?;
+        .map_err(|error| LocatedProblem::new(token.at, DirectiveProblem::Origin(error)))?;
     Ok(origin)
 }
 
@@ -63,15 +64,16 @@ pub(super) fn argument<'t>(
     entry: Entry<'_, 't>,
     index: usize,
     what: &'static str,
-) -> Result<Token<'t>, Wrong> {
-    let missing = || Wrong::new(entry.place_of(index), DirectiveProblem::MissingArgument(what));
+) -> Result<Token<'t>, LocatedProblem> {
+    let missing =
+        || LocatedProblem::new(entry.place_of(index), DirectiveProblem::MissingArgument(what));
     entry.tokens.get(index).copied().ok_or_else(missing)
 }
 
 /// Nothing stands at `index` or behind it.
-pub(super) fn end(entry: Entry<'_, '_>, index: usize) -> Result<(), Wrong> {
+pub(super) fn end(entry: Entry<'_, '_>, index: usize) -> Result<(), LocatedProblem> {
     match entry.tokens.get(index) {
-        Some(token) => Err(Wrong::new(token.at, DirectiveProblem::ExtraArgument)),
+        Some(token) => Err(LocatedProblem::new(token.at, DirectiveProblem::ExtraArgument)),
         None => Ok(()),
     }
 }

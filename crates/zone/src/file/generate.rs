@@ -7,7 +7,7 @@
 use super::directive::argument;
 use super::lexer::{self, Scanned};
 use super::problem::{DirectiveProblem, FileProblem, Snippet};
-use super::{Entry, FileState, Reader, Wrong};
+use super::{Entry, FileState, LocatedProblem, Reader};
 use std::io::Write;
 use zonda_wire::Type;
 use zonda_wire::rdata::Token;
@@ -35,14 +35,18 @@ struct Modifier {
 impl Reader<'_> {
     /// Makes a record for each number of the range; stops at the first that is wrong. The owner of
     /// the last record before stays that for the next without one.
-    pub(super) fn generate(&mut self, entry: Entry<'_, '_>, file: &FileState) -> Result<(), Wrong> {
+    pub(super) fn generate(
+        &mut self,
+        entry: Entry<'_, '_>,
+        file: &FileState,
+    ) -> Result<(), LocatedProblem> {
         let token = argument(entry, 1, "a range such as 1-10 or 0-100/2")?;
         let range = range(token.text).ok_or_else(|| {
-            Wrong::new(token.at, DirectiveProblem::Range(Snippet::new(token.text)))
+            LocatedProblem::new(token.at, DirectiveProblem::Range(Snippet::new(token.text)))
         })?;
         if (range.last - range.first) / range.step >= self.options.generate_max {
             let problem = DirectiveProblem::RangeTooLong(self.options.generate_max);
-            return Err(Wrong::new(token.at, problem));
+            return Err(LocatedProblem::new(token.at, problem));
         }
         let owner = argument(entry, 2, "an owner such as host$")?;
         let template = Template::new(owner, entry.tokens.get(3..).unwrap_or_default());
@@ -53,26 +57,29 @@ impl Reader<'_> {
             template.write(number, &mut text)?;
             self.read_made(&text, &mut made).map_err(|wrong| {
                 let problem = Box::new(wrong.problem);
-                Wrong::new(owner.at, DirectiveProblem::Generated(Snippet::new(&text), problem))
+                LocatedProblem::new(
+                    owner.at,
+                    DirectiveProblem::Generated(Snippet::new(&text), problem),
+                )
             })?;
         }
         Ok(())
     }
 
     /// Reads one record that was made.
-    fn read_made(&mut self, text: &[u8], file: &mut FileState) -> Result<(), Wrong> {
+    fn read_made(&mut self, text: &[u8], file: &mut FileState) -> Result<(), LocatedProblem> {
         let mut tokens = Vec::new();
         match lexer::scan(text, 0, true, &mut tokens) {
             Scanned::Entry(shape) => match shape.fault {
-                Some((at, problem)) => Err(Wrong::new(at, problem)),
+                Some((at, problem)) => Err(LocatedProblem::new(at, problem)),
                 None => {
                     let indented = shape.indented;
                     self.read_record(Entry { text, start: 0, indented, tokens: &tokens }, file)
                 }
             },
-            Scanned::Unclosed(at) => Err(Wrong::new(at, FileProblem::UnclosedParenthesis)),
+            Scanned::Unclosed(at) => Err(LocatedProblem::new(at, FileProblem::UnclosedParenthesis)),
             Scanned::TooLong | Scanned::Incomplete => {
-                Err(Wrong::new(0, FileProblem::RecordTooLong(lexer::ENTRY_BYTES_MAX)))
+                Err(LocatedProblem::new(0, FileProblem::RecordTooLong(lexer::ENTRY_BYTES_MAX)))
             }
         }
     }
@@ -109,7 +116,7 @@ impl<'a, 't> Template<'a, 't> {
 
     /// Appends the text of a record. Data that is a single string loses its quotes, and quotes
     /// within it their escapes, so that `"\"one\" two"` is two strings.
-    fn write(&self, number: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn write(&self, number: u32, out: &mut Vec<u8>) -> Result<(), LocatedProblem> {
         expand(self.owner, number, false, out)?;
         for token in self.head {
             write_token(*token, None, out)?;
@@ -123,7 +130,11 @@ impl<'a, 't> Template<'a, 't> {
 }
 
 /// Appends a token with what stands around it, and with the number put in if there is one.
-fn write_token(token: Token<'_>, number: Option<u32>, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn write_token(
+    token: Token<'_>,
+    number: Option<u32>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedProblem> {
     let quote: &[u8] = if token.quoted { b"\"" } else { b"" };
     out.extend_from_slice(if token.glued { b"" } else { b" " });
     out.extend_from_slice(quote);
@@ -141,7 +152,7 @@ fn expand(
     number: u32,
     quotes_unescaped: bool,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong> {
+) -> Result<(), LocatedProblem> {
     let mut rest = token.text;
     while let Some((&octet, tail)) = rest.split_first() {
         rest = tail;
@@ -159,7 +170,7 @@ fn expand(
             }
             (b'$', Some(b'{')) => {
                 let at = token.at + usize::from(token.quoted) + token.text.len() - rest.len();
-                let wrong = || Wrong::new(at - 1, DirectiveProblem::Modifier);
+                let wrong = || LocatedProblem::new(at - 1, DirectiveProblem::Modifier);
                 let close = tail.iter().position(|&octet| octet == b'}').ok_or_else(wrong)?;
                 let modifier = modifier(&tail[1..close]).ok_or_else(wrong)?;
                 write_number(i64::from(number) + modifier.offset, modifier, out);

@@ -2,7 +2,7 @@
 
 use super::directive::{argument, end, origin};
 use super::problem::DirectiveProblem;
-use super::{Entry, FileState, Options, Reader, Wrong};
+use super::{Entry, FileState, LocatedProblem, Options, Reader};
 use crate::disk::{Unreadable, open_below};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,10 +77,10 @@ impl Reader<'_> {
         &mut self,
         entry: Entry<'_, '_>,
         file: &mut FileState,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), LocatedProblem> {
         let named = argument(entry, 1, "a file name")?;
         end(entry, 3)?;
-        let wrong = |problem| Wrong::new(named.at, problem);
+        let wrong = |problem| LocatedProblem::new(named.at, problem);
         let path = self.includes().path_of(named.text, &file.path);
         // It counts as a file of the zone even if it cannot be read: it may be there later.
         self.records.begin_file(&path);

@@ -171,7 +171,7 @@ struct Entry<'a, 't> {
 }
 
 /// A problem at a place of the text.
-struct Wrong {
+struct LocatedProblem {
     at: usize,
     problem: FileProblem,
     subject: Subject,
@@ -186,7 +186,7 @@ enum Subject {
     Record(Type),
 }
 
-impl Wrong {
+impl LocatedProblem {
     /// A problem of a text.
     fn new(at: usize, problem: impl Into<FileProblem>) -> Self {
         Self { at, problem: problem.into(), subject: Subject::Text }
@@ -261,13 +261,13 @@ impl<'o> Reader<'o> {
                 }
                 Scanned::Incomplete => return start,
                 Scanned::Unclosed(open) => {
-                    let wrong = Wrong::new(open, FileProblem::UnclosedParenthesis);
+                    let wrong = LocatedProblem::new(open, FileProblem::UnclosedParenthesis);
                     self.report(file, text, start, wrong);
                     start = self.recover(text, start, file);
                 }
                 Scanned::TooLong => {
                     let problem = FileProblem::RecordTooLong(ENTRY_BYTES_MAX);
-                    self.report(file, text, start, Wrong::new(start, problem));
+                    self.report(file, text, start, LocatedProblem::new(start, problem));
                     file.skips_line = true;
                     return start + self.skip_line(&text[start..], file);
                 }
@@ -320,13 +320,13 @@ impl<'o> Reader<'o> {
     ) {
         let Some(first) = tokens.first() else {
             if let Some((at, problem)) = &shape.fault {
-                self.report(file, text, start, Wrong::new(*at, problem.clone()));
+                self.report(file, text, start, LocatedProblem::new(*at, problem.clone()));
             }
             return;
         };
         let entry = Entry { text, start, indented: shape.indented, tokens };
         let result = match &shape.fault {
-            Some((at, problem)) => Err(Wrong::new(*at, problem.clone())),
+            Some((at, problem)) => Err(LocatedProblem::new(*at, problem.clone())),
             None if !shape.indented && !first.quoted && first.text.starts_with(b"$") => {
                 self.read_directive(entry, file)
             }
@@ -338,7 +338,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Reports a problem of the entry that begins at `start`.
-    fn report(&mut self, file: &FileState, text: &[u8], start: usize, wrong: Wrong) {
+    fn report(&mut self, file: &FileState, text: &[u8], start: usize, wrong: LocatedProblem) {
         let before = text.get(start..wrong.at).unwrap_or_default();
         let lines = before.iter().filter(|&&octet| octet == b'\n').count();
         let line_start = before.iter().rposition(|&octet| octet == b'\n').map_or(0, |at| at + 1);

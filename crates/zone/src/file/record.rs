@@ -1,7 +1,7 @@
 //! Records: `[owner] [TTL] [class] type data`, TTL and class in any order (rfc1035#5.1).
 
 use super::problem::{FileProblem, Snippet};
-use super::{Entry, FileState, Reader, Subject, Wrong};
+use super::{Entry, FileState, LocatedProblem, Reader, Subject};
 use crate::records::Record;
 use zonda_wire::rdata::{self, number};
 use zonda_wire::{Class, Type, name};
@@ -34,7 +34,7 @@ impl Reader<'_> {
         &mut self,
         entry: Entry<'_, '_>,
         file: &mut FileState,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), LocatedProblem> {
         let head_at = if entry.indented {
             self.take_over_owner(entry, file)?;
             0
@@ -43,7 +43,8 @@ impl Reader<'_> {
             1
         };
         let head = self.read_head(entry, head_at, file)?;
-        let of_type = |at, problem| Wrong { at, problem, subject: Subject::Record(head.rtype) };
+        let of_type =
+            |at, problem| LocatedProblem { at, problem, subject: Subject::Record(head.rtype) };
         if head.rtype.is_meta() || head.rtype == Type(0) {
             let at = entry.place_of(head.data_at - 1);
             return Err(of_type(at, FileProblem::MetaType(head.rtype)));
@@ -69,14 +70,18 @@ impl Reader<'_> {
     }
 
     /// The record belongs to the owner of the last one.
-    fn take_over_owner(&mut self, entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), Wrong> {
+    fn take_over_owner(
+        &mut self,
+        entry: Entry<'_, '_>,
+        file: &mut FileState,
+    ) -> Result<(), LocatedProblem> {
         if file.owner.is_empty() && !file.owner_is_wrong {
             file.owner_is_wrong = true; // said once, and not for each record that follows
-            return Err(Wrong::new(entry.place_of(0), FileProblem::NoOwner));
+            return Err(LocatedProblem::new(entry.place_of(0), FileProblem::NoOwner));
         }
         if file.owner_is_stale {
             file.owner_is_stale = false;
-            let warning = Wrong::new(entry.place_of(0), FileProblem::OwnerBeforeOrigin);
+            let warning = LocatedProblem::new(entry.place_of(0), FileProblem::OwnerBeforeOrigin);
             self.report(file, entry.text, entry.start, warning);
         }
         Ok(())
@@ -89,10 +94,10 @@ impl Reader<'_> {
         entry: Entry<'_, '_>,
         from: usize,
         file: &FileState,
-    ) -> Result<Head, Wrong> {
+    ) -> Result<Head, LocatedProblem> {
         let (mut ttl, mut has_class) = (None, false);
         for (index, token) in entry.tokens.iter().enumerate().skip(from) {
-            let unknown = || Wrong::new(token.at, unknown_type(entry, token.text));
+            let unknown = || LocatedProblem::new(token.at, unknown_type(entry, token.text));
             if token.quoted {
                 return Err(unknown());
             }
@@ -108,13 +113,16 @@ impl Reader<'_> {
                         Some(Class::IN) if !has_class => has_class = true,
                         Some(Class::IN) | None => return Err(unknown()),
                         Some(other) => {
-                            return Err(Wrong::new(token.at, FileProblem::WrongClass(other)));
+                            return Err(LocatedProblem::new(
+                                token.at,
+                                FileProblem::WrongClass(other),
+                            ));
                         }
                     },
                 },
             }
         }
-        Err(Wrong::new(entry.place_of(entry.tokens.len()), FileProblem::NoType))
+        Err(LocatedProblem::new(entry.place_of(entry.tokens.len()), FileProblem::NoType))
     }
 
     /// A TTL as it is written.
@@ -141,7 +149,12 @@ impl Reader<'_> {
         if secs <= TTL_MAX {
             return secs;
         }
-        self.report(file, entry.text, entry.start, Wrong::new(at, FileProblem::TtlTooHigh));
+        self.report(
+            file,
+            entry.text,
+            entry.start,
+            LocatedProblem::new(at, FileProblem::TtlTooHigh),
+        );
         0
     }
 
@@ -151,12 +164,15 @@ impl Reader<'_> {
         rtype: Type,
         entry: Entry<'_, '_>,
         file: &FileState,
-    ) -> Result<u32, Wrong> {
+    ) -> Result<u32, LocatedProblem> {
         if let Some(default) = self.ttl.default {
             return Ok(default);
         }
-        let wrong =
-            |problem| Wrong { at: entry.place_of(0), problem, subject: Subject::Record(rtype) };
+        let wrong = |problem| LocatedProblem {
+            at: entry.place_of(0),
+            problem,
+            subject: Subject::Record(rtype),
+        };
         if let Some(last) = self.ttl.last {
             if !self.ttl.warned {
                 self.ttl.warned = true;
@@ -178,7 +194,7 @@ impl Reader<'_> {
 }
 
 /// Reads the owner name that the entry begins with.
-fn read_owner(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), Wrong> {
+fn read_owner(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), LocatedProblem> {
     let Some(token) = entry.tokens.first() else { return Ok(()) };
     let parsed = if token.quoted {
         Err(FileProblem::QuotedOwner)
@@ -195,7 +211,7 @@ fn read_owner(entry: Entry<'_, '_>, file: &mut FileState) -> Result<(), Wrong> {
     file.owner_is_wrong = parsed.is_err();
     parsed.map_err(|problem| {
         file.owner.clear();
-        Wrong::new(token.at, problem)
+        LocatedProblem::new(token.at, problem)
     })
 }
 

@@ -12,7 +12,7 @@
 //! Data that JSON cannot say so is written under the type's number, `{"data": "base 64"}`.
 
 use super::problem::JsonFault;
-use super::text::{Json, Wrong};
+use super::text::{Json, LocatedFault};
 use std::borrow::Cow;
 use zonda_wire::rdata::schema::{self, Field, Kind};
 use zonda_wire::rdata::{self, Fault, Scope, Token, Tokens, loc, svcb};
@@ -85,7 +85,7 @@ pub(super) struct Members<'t> {
 
 impl<'t> Members<'t> {
     /// All members of an object.
-    pub(super) fn of(object: Json<'t>) -> Result<Self, Wrong<'t>> {
+    pub(super) fn of(object: Json<'t>) -> Result<Self, LocatedFault<'t>> {
         let mut left: Vec<(Cow<'t, str>, Json<'t>)> = Vec::with_capacity(8);
         object.members(|key, value| {
             if left.len() == MEMBERS_MAX {
@@ -112,7 +112,7 @@ impl<'t> Members<'t> {
     }
 
     /// Takes a member out.
-    pub(super) fn need(&mut self, name: &'static str) -> Result<Json<'t>, Wrong<'t>> {
+    pub(super) fn need(&mut self, name: &'static str) -> Result<Json<'t>, LocatedFault<'t>> {
         self.take(name).ok_or_else(|| self.object.wrong(JsonFault::Missing(name)))
     }
 
@@ -134,7 +134,7 @@ pub(super) fn read_generic<'t>(
     rtype: Type,
     members: &mut Members<'t>,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong<'t>> {
+) -> Result<(), LocatedFault<'t>> {
     const OCTETS: &Field = &Field { name: "data", kind: Kind::OptionalBase64 };
     let value = members.need("data")?;
     read_words(OCTETS, value, out).map_err(|wrong| wrong.within("data"))?;
@@ -146,7 +146,7 @@ pub(super) fn read<'t>(
     schema: &'static schema::Schema,
     members: &mut Members<'t>,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong<'t>> {
+) -> Result<(), LocatedFault<'t>> {
     for field in schema.fields {
         if let Some(bits) = split(schema.rtype, field) {
             read_bits(bits, field, members, out)?;
@@ -200,7 +200,11 @@ fn join_rsa_key(rdata: &mut Vec<u8>) {
 }
 
 /// Reads one field from its member.
-fn read_field<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_field<'t>(
+    field: &Field,
+    value: Json<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     match field.kind {
         Kind::Name(_) => read_name(value, out),
         Kind::Names(_) => value.elements(|index, name| {
@@ -222,7 +226,11 @@ fn read_field<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(
 }
 
 /// Reads a string or a number as a master file's words.
-fn read_words<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_words<'t>(
+    field: &Field,
+    value: Json<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     let mut word = value.word()?;
     match field.kind {
         Kind::Type => word = type_word(word),
@@ -235,7 +243,11 @@ fn read_words<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(
 }
 
 /// Reads a list of strings or numbers as a master file's words.
-fn read_list<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_list<'t>(
+    field: &Field,
+    value: Json<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     let mut words = Vec::new();
     value.elements(|index, element| {
         let word = element.word().map_err(|wrong| wrong.within(&format!("[{index}]")))?;
@@ -262,14 +274,14 @@ fn parse_words(field: &Field, words: &[&str], out: &mut Vec<u8>) -> Result<(), F
 }
 
 /// Reads a name; the root may be `.` or nothing.
-pub(super) fn read_name<'t>(value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+pub(super) fn read_name<'t>(value: Json<'t>, out: &mut Vec<u8>) -> Result<(), LocatedFault<'t>> {
     let text = value.string()?;
     let text = if text.is_empty() { "." } else { &text };
     name::parse_into(text.as_bytes(), &[0], out).map_err(|e| value.wrong(JsonFault::Name(e)))
 }
 
 /// Reads a string as a length octet and its octets.
-fn read_string<'t>(value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_string<'t>(value: Json<'t>, out: &mut Vec<u8>) -> Result<(), LocatedFault<'t>> {
     let text = value.string()?;
     let too_long = |_| value.wrong(JsonFault::Data(Fault::StringTooLong));
     out.push(u8::try_from(text.len()).map_err(too_long)?);
@@ -278,7 +290,11 @@ fn read_string<'t>(value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> 
 }
 
 /// Reads six or eight octets in plain hexadecimal, or as a master file has them.
-fn read_identifier<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_identifier<'t>(
+    field: &Field,
+    value: Json<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     const PLAIN: &Field = &Field { name: "", kind: Kind::Hex };
     let octets = if field.kind == Kind::Eui48 { 6 } else { 8 };
     let word = value.word()?;
@@ -292,7 +308,7 @@ fn read_bits<'t>(
     field: &Field,
     members: &mut Members<'t>,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong<'t>> {
+) -> Result<(), LocatedFault<'t>> {
     let max = if field.kind == Kind::U16 { i64::from(u16::MAX) } else { i64::from(u8::MAX) };
     let is_part = bits.parts.iter().any(|part| part.name == field.name);
     let whole = if is_part { None } else { members.take(field.name) };
@@ -314,7 +330,10 @@ fn read_bits<'t>(
 }
 
 /// Reads what the gateway is, or finds it out from the gateway.
-fn read_gateway_type<'t>(members: &mut Members<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_gateway_type<'t>(
+    members: &mut Members<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     if let Some(given) = members.take("gateway_type") {
         let kind = given.number(0, 3).map_err(|wrong| wrong.within("gateway_type"))?;
         out.push(kind as u8);
@@ -335,7 +354,7 @@ fn read_gateway_type<'t>(members: &mut Members<'t>, out: &mut Vec<u8>) -> Result
 }
 
 /// Reads a place: sizes in centimetres, angles in thousandths of a second of arc.
-fn read_loc<'t>(members: &mut Members<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_loc<'t>(members: &mut Members<'t>, out: &mut Vec<u8>) -> Result<(), LocatedFault<'t>> {
     let mut number = |name, min, max| {
         let value = members.need(name)?;
         value.number(min, max).map_err(|wrong| wrong.within(name))
@@ -361,7 +380,7 @@ fn read_hip_identity<'t>(
     field: &Field,
     members: &mut Members<'t>,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong<'t>> {
+) -> Result<(), LocatedFault<'t>> {
     let mut words = Vec::new();
     for name in ["alg", "hit", "public_key"] {
         let value = members.need(name)?;
@@ -373,7 +392,11 @@ fn read_hip_identity<'t>(
 }
 
 /// Reads service parameters: `{"alpn": ["h2"], "port": 443, "no-default-alpn": null}`.
-fn read_svc_params<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Result<(), Wrong<'t>> {
+fn read_svc_params<'t>(
+    field: &Field,
+    value: Json<'t>,
+    out: &mut Vec<u8>,
+) -> Result<(), LocatedFault<'t>> {
     let mut params = Vec::new();
     value.members(|key, value| {
         let param = svc_param(&key, value).map_err(|wrong| wrong.within(&key))?;
@@ -394,7 +417,10 @@ fn read_svc_params<'t>(field: &Field, value: Json<'t>, out: &mut Vec<u8>) -> Res
 }
 
 /// A parameter as the words of a master file: `key=` and the text of the value, or `key` alone.
-fn svc_param<'t>(key: &str, value: Json<'t>) -> Result<(String, Option<Vec<u8>>), Wrong<'t>> {
+fn svc_param<'t>(
+    key: &str,
+    value: Json<'t>,
+) -> Result<(String, Option<Vec<u8>>), LocatedFault<'t>> {
     if value.is_null() {
         return Ok((key.to_owned(), None));
     }

@@ -28,7 +28,7 @@ use std::io::Read;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
-use text::{Json, Wrong};
+use text::{Json, LocatedFault};
 use zonda_wire::rdata::Fault;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::{Name, Type};
@@ -125,7 +125,11 @@ pub fn read_text(octets: &[u8], name: &Path) -> JsonFile {
     let read = if is_whole {
         text::parse(text).and_then(|json| reader.read_zones(json, &mut zones))
     } else {
-        Err(Wrong { at: &text[text.len()..], path: String::new(), fault: JsonFault::Encoding })
+        Err(LocatedFault {
+            at: &text[text.len()..],
+            path: String::new(),
+            fault: JsonFault::Encoding,
+        })
     };
     if let Err(wrong) = read {
         reader.report(wrong, None);
@@ -168,7 +172,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a list of zones, or one.
-    fn read_zones(&mut self, json: Json<'t>, zones: &mut Vec<JsonZone>) -> Result<(), Wrong<'t>> {
+    fn read_zones(
+        &mut self,
+        json: Json<'t>,
+        zones: &mut Vec<JsonZone>,
+    ) -> Result<(), LocatedFault<'t>> {
         if json.begins('{') {
             zones.push(self.read_zone(json, "")?);
             return Ok(());
@@ -187,7 +195,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a zone; an error is one that leaves it without a name.
-    fn read_zone(&mut self, json: Json<'t>, path: &str) -> Result<JsonZone, Wrong<'t>> {
+    fn read_zone(&mut self, json: Json<'t>, path: &str) -> Result<JsonZone, LocatedFault<'t>> {
         let mut members = Members::of(json)?;
         let name = members.need("name")?;
         let name = read_name(name).map_err(|wrong| wrong.within("name"))?;
@@ -206,7 +214,7 @@ impl<'t> Reader<'t> {
         mut members: Members<'t>,
         path: &str,
         zone: &mut JsonZone,
-    ) -> Result<(), Wrong<'t>> {
+    ) -> Result<(), LocatedFault<'t>> {
         let sha = members.take("sha").map(Json::word).transpose();
         zone.sha = sha.map_err(|wrong| wrong.within("sha"))?.map(Cow::into_owned);
         if let Some(keys) = members.take("keys").filter(|keys| keys.text() != "[]") {
@@ -218,7 +226,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the records of a zone.
-    fn read_records(&mut self, json: Json<'t>, path: &str) -> Result<Records, Wrong<'t>> {
+    fn read_records(&mut self, json: Json<'t>, path: &str) -> Result<Records, LocatedFault<'t>> {
         let mut records = Records::with_capacity(json.text().len() / 3);
         records.begin_file(&self.file);
         self.saw_context = false;
@@ -240,7 +248,7 @@ impl<'t> Reader<'t> {
         path: &str,
         records: &mut Records,
         named: &mut Option<RecordName>,
-    ) -> Result<(), Wrong<'t>> {
+    ) -> Result<(), LocatedFault<'t>> {
         let line = self.place_of(json.text()).line;
         let mut members = Members::of(json)?;
         let owner = members.need("name")?;
@@ -277,8 +285,8 @@ impl<'t> Reader<'t> {
         rtype: Type,
         schema: Option<&'static Schema>,
         named: &Option<RecordName>,
-    ) -> Result<(), Wrong<'t>> {
-        let in_data = |wrong: Wrong<'t>| wrong.within("data");
+    ) -> Result<(), LocatedFault<'t>> {
+        let in_data = |wrong: LocatedFault<'t>| wrong.within("data");
         let mut members = Members::of(json).map_err(in_data)?;
         self.rdata.clear();
         match schema {
@@ -302,7 +310,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a diagnostic.
-    fn report(&mut self, wrong: Wrong<'t>, record: Option<RecordName>) {
+    fn report(&mut self, wrong: LocatedFault<'t>, record: Option<RecordName>) {
         let place = self.place_of(wrong.at);
         self.push(place, record, JsonProblem { path: printable(&wrong.path), fault: wrong.fault });
     }
@@ -357,14 +365,14 @@ fn within(path: &str, step: &str) -> String {
 }
 
 /// Reads a name.
-fn read_name(json: Json<'_>) -> Result<Name, Wrong<'_>> {
+fn read_name(json: Json<'_>) -> Result<Name, LocatedFault<'_>> {
     let mut wire = Vec::new();
     data::read_name(json, &mut wire)?;
     Name::from_wire(&wire).map_err(|error| json.wrong(JsonFault::Name(error)))
 }
 
 /// Reads a mnemonic or a number; the data that goes with a number is always octets.
-fn read_type(json: Json<'_>) -> Result<(Type, Option<&'static Schema>), Wrong<'_>> {
+fn read_type(json: Json<'_>) -> Result<(Type, Option<&'static Schema>), LocatedFault<'_>> {
     let word = json.word().map_err(|wrong| wrong.within("type"))?;
     let by_number = word.parse().ok().map(|number| (Type(number), None));
     let by_name = || Type::from_text(word.as_bytes()).map(|rtype| (rtype, schema::of(rtype)));
@@ -378,7 +386,7 @@ fn read_type(json: Json<'_>) -> Result<(Type, Option<&'static Schema>), Wrong<'_
 }
 
 /// Reads the class, of which there is one.
-fn read_class(json: Json<'_>) -> Result<(), Wrong<'_>> {
+fn read_class(json: Json<'_>) -> Result<(), LocatedFault<'_>> {
     let is_in = json.string()?.eq_ignore_ascii_case("in");
     if is_in { Ok(()) } else { Err(json.wrong(JsonFault::Class)) }
 }

@@ -12,7 +12,7 @@
 
 use super::data::{self, Members};
 use super::problem::{JsonFault, JsonProblem};
-use super::text::{self, Json, Wrong};
+use super::text::{self, Json, LocatedFault};
 use super::write::Writer;
 use super::{printable, read_name, read_type};
 use crate::snapshot::{Rdatas, SetChange};
@@ -35,7 +35,7 @@ pub fn read_changes(octets: &[u8]) -> Result<Vec<SetChange>, JsonProblem> {
 }
 
 /// Reads the sets of a list, which is a member of this name.
-fn read_sets<'t>(list: Json<'t>, member: &str) -> Result<Vec<SetChange>, Wrong<'t>> {
+fn read_sets<'t>(list: Json<'t>, member: &str) -> Result<Vec<SetChange>, LocatedFault<'t>> {
     let mut sets = Vec::new();
     list.elements(|index, set| {
         let read = read_named_set(set).map_err(|wrong| wrong.within(&format!("[{index}]")));
@@ -102,7 +102,7 @@ pub fn set_to_text<'r>(
 /// Reads a text with a function.
 fn read<T>(
     octets: &[u8],
-    read: impl for<'t> FnOnce(Json<'t>) -> Result<T, Wrong<'t>>,
+    read: impl for<'t> FnOnce(Json<'t>) -> Result<T, LocatedFault<'t>>,
 ) -> Result<T, JsonProblem> {
     let text = str::from_utf8(octets)
         .map_err(|_| JsonProblem { path: "".into(), fault: JsonFault::Encoding })?;
@@ -112,7 +112,7 @@ fn read<T>(
 }
 
 /// Reads a set that says its name and type.
-fn read_named_set(json: Json<'_>) -> Result<SetChange, Wrong<'_>> {
+fn read_named_set(json: Json<'_>) -> Result<SetChange, LocatedFault<'_>> {
     let mut members = Members::of(json)?;
     let owner = read_name(members.need("name")?).map_err(|wrong| wrong.within("name"))?;
     let given = members.need("type")?;
@@ -128,7 +128,7 @@ fn read_content<'t>(
     mut members: Members<'t>,
     owner: Name,
     rtype: Type,
-) -> Result<SetChange, Wrong<'t>> {
+) -> Result<SetChange, LocatedFault<'t>> {
     let list = members.need("records")?;
     let mut data = Rdatas::new();
     list.elements(|index, record| {
@@ -152,7 +152,7 @@ fn read_content<'t>(
 }
 
 /// Reads the data of a record: an object by the fields of its type, or text.
-fn read_record(json: Json<'_>, rtype: Type) -> Result<Vec<u8>, Wrong<'_>> {
+fn read_record(json: Json<'_>, rtype: Type) -> Result<Vec<u8>, LocatedFault<'_>> {
     if json.begins('"') {
         let text = json.string()?;
         return rdata::from_text(rtype, &text).map_err(|error| {
@@ -176,7 +176,7 @@ fn read_record(json: Json<'_>, rtype: Type) -> Result<Vec<u8>, Wrong<'_>> {
 }
 
 /// Refuses members that were not read; `known` names those that may be there.
-fn refuse_left<'t>(members: Members<'t>, known: &'static str) -> Result<(), Wrong<'t>> {
+fn refuse_left<'t>(members: Members<'t>, known: &'static str) -> Result<(), LocatedFault<'t>> {
     match members.into_left().next() {
         Some((key, value)) => Err(value.wrong(JsonFault::Unwanted(known)).within(&key)),
         None => Ok(()),

@@ -14,7 +14,7 @@ use std::fmt;
 pub(super) struct Json<'t>(&'t str);
 
 /// A fault and where in the file it is.
-pub(super) struct Wrong<'t> {
+pub(super) struct LocatedFault<'t> {
     /// The text from the fault on.
     pub(super) at: &'t str,
     /// Members and indexes that lead there from the value that was read.
@@ -22,7 +22,7 @@ pub(super) struct Wrong<'t> {
     pub(super) fault: JsonFault,
 }
 
-impl<'t> Wrong<'t> {
+impl<'t> LocatedFault<'t> {
     /// The same, seen from the value that holds this one as `step`.
     pub(super) fn within(mut self, step: &str) -> Self {
         let is_end = step.is_empty() || self.path.is_empty();
@@ -33,7 +33,7 @@ impl<'t> Wrong<'t> {
 }
 
 /// Reads the value that the text of a file is.
-pub(super) fn parse(text: &str) -> Result<Json<'_>, Wrong<'_>> {
+pub(super) fn parse(text: &str) -> Result<Json<'_>, LocatedFault<'_>> {
     let read: Result<&RawValue, _> = serde_json::from_str(text);
     read.map(|raw| Json(raw.get())).map_err(|error| syntax(text, &error))
 }
@@ -45,12 +45,12 @@ impl<'t> Json<'t> {
     }
 
     /// That this value has a fault.
-    pub(super) fn wrong(self, fault: JsonFault) -> Wrong<'t> {
-        Wrong { at: self.0, path: String::new(), fault }
+    pub(super) fn wrong(self, fault: JsonFault) -> LocatedFault<'t> {
+        LocatedFault { at: self.0, path: String::new(), fault }
     }
 
     /// That this value should be something else.
-    pub(super) fn expected(self, what: &'static str) -> Wrong<'t> {
+    pub(super) fn expected(self, what: &'static str) -> LocatedFault<'t> {
         self.wrong(JsonFault::Expected(what))
     }
 
@@ -67,8 +67,8 @@ impl<'t> Json<'t> {
     /// Hands over the members of an object, in the order in which they stand.
     pub(super) fn members(
         self,
-        take: impl FnMut(Cow<'t, str>, Json<'t>) -> Result<(), Wrong<'t>>,
-    ) -> Result<(), Wrong<'t>> {
+        take: impl FnMut(Cow<'t, str>, Json<'t>) -> Result<(), LocatedFault<'t>>,
+    ) -> Result<(), LocatedFault<'t>> {
         if !self.begins('{') {
             return Err(self.expected("an object"));
         }
@@ -81,8 +81,8 @@ impl<'t> Json<'t> {
     /// Hands over the elements of a list, each with its index.
     pub(super) fn elements(
         self,
-        take: impl FnMut(usize, Json<'t>) -> Result<(), Wrong<'t>>,
-    ) -> Result<(), Wrong<'t>> {
+        take: impl FnMut(usize, Json<'t>) -> Result<(), LocatedFault<'t>>,
+    ) -> Result<(), LocatedFault<'t>> {
         if !self.begins('[') {
             return Err(self.expected("a list"));
         }
@@ -93,7 +93,7 @@ impl<'t> Json<'t> {
     }
 
     /// The content of a string.
-    pub(super) fn string(self) -> Result<Cow<'t, str>, Wrong<'t>> {
+    pub(super) fn string(self) -> Result<Cow<'t, str>, LocatedFault<'t>> {
         if !self.begins('"') {
             return Err(self.expected("a string"));
         }
@@ -102,7 +102,7 @@ impl<'t> Json<'t> {
     }
 
     /// The content of a string, or the digits of a number.
-    pub(super) fn word(self) -> Result<Cow<'t, str>, Wrong<'t>> {
+    pub(super) fn word(self) -> Result<Cow<'t, str>, LocatedFault<'t>> {
         match self.0.as_bytes().first() {
             Some(b'"') => self.string(),
             Some(b'0'..=b'9' | b'-') => Ok(Cow::Borrowed(self.0)),
@@ -111,7 +111,7 @@ impl<'t> Json<'t> {
     }
 
     /// A whole number in a range; `true` counts as 1 and `false` as 0.
-    pub(super) fn number(self, min: i64, max: i64) -> Result<i64, Wrong<'t>> {
+    pub(super) fn number(self, min: i64, max: i64) -> Result<i64, LocatedFault<'t>> {
         let number = match self.0 {
             "true" => Some(1),
             "false" => Some(0),
@@ -124,13 +124,13 @@ impl<'t> Json<'t> {
 }
 
 /// What serde_json says of a text, without the place, which is known in the file's terms.
-fn syntax<'t>(text: &'t str, error: &serde_json::Error) -> Wrong<'t> {
+fn syntax<'t>(text: &'t str, error: &serde_json::Error) -> LocatedFault<'t> {
     let said = error.to_string();
     let what = said.rsplit_once(" at line ").map_or(&said[..], |(what, _)| what);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
     let at = text.get(before..).unwrap_or(&text[text.len()..]);
-    Wrong { at, path: String::new(), fault: JsonFault::Syntax(what.into()) }
+    LocatedFault { at, path: String::new(), fault: JsonFault::Syntax(what.into()) }
 }
 
 /// Text of a string, borrowed where it holds no escapes.
@@ -161,12 +161,12 @@ impl<'de> Deserialize<'de> for Text<'de> {
 /// Walks over an object; the first fault is kept, the rest of the object is then skipped.
 struct Members<'a, 't, F> {
     take: F,
-    result: &'a mut Result<(), Wrong<'t>>,
+    result: &'a mut Result<(), LocatedFault<'t>>,
 }
 
 impl<'t, F> Visitor<'t> for Members<'_, 't, F>
 where
-    F: FnMut(Cow<'t, str>, Json<'t>) -> Result<(), Wrong<'t>>,
+    F: FnMut(Cow<'t, str>, Json<'t>) -> Result<(), LocatedFault<'t>>,
 {
     type Value = ();
 
@@ -187,12 +187,12 @@ where
 /// Walks over a list, as [`Members`] does over an object.
 struct Elements<'a, 't, F> {
     take: F,
-    result: &'a mut Result<(), Wrong<'t>>,
+    result: &'a mut Result<(), LocatedFault<'t>>,
 }
 
 impl<'t, F> Visitor<'t> for Elements<'_, 't, F>
 where
-    F: FnMut(usize, Json<'t>) -> Result<(), Wrong<'t>>,
+    F: FnMut(usize, Json<'t>) -> Result<(), LocatedFault<'t>>,
 {
     type Value = ();
 

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use zonda_wire::{Type, name};
 
 /// The node of a name in the next version.
-pub(super) struct Draft<'a> {
+pub(super) struct NodeDraft<'a> {
     /// The hash of the name.
     pub(super) hash: u64,
     /// The node of the present version.
@@ -39,7 +39,7 @@ pub(super) struct Draft<'a> {
     pub(super) flags: u8,
 }
 
-impl Draft<'_> {
+impl NodeDraft<'_> {
     /// Whether the name has records.
     fn has_records(&self) -> bool {
         match &self.sets {
@@ -97,7 +97,7 @@ pub(super) struct Edit<'a> {
     /// The present version.
     pub(super) zone: &'a Zone,
     /// The drafts by the labels of their names above the apex.
-    pub(super) drafts: BTreeMap<Box<[u8]>, Draft<'a>>,
+    pub(super) drafts: BTreeMap<Box<[u8]>, NodeDraft<'a>>,
 }
 
 impl Zone {
@@ -123,7 +123,7 @@ impl Zone {
 
 impl<'a> Edit<'a> {
     /// The draft of a name.
-    fn draft(&mut self, relative_owner: &[u8]) -> &mut Draft<'a> {
+    fn draft(&mut self, relative_owner: &[u8]) -> &mut NodeDraft<'a> {
         let zone = self.zone;
         self.drafts.entry(relative_owner.into()).or_insert_with(|| {
             let mut name = LookupName::default();
@@ -131,7 +131,7 @@ impl<'a> Edit<'a> {
             let owner = OwnerName::new(relative_owner, zone.apex()).ok();
             name.set(owner.as_ref().map_or(&[0], OwnerName::as_wire), zone.seed);
             let old = zone.any_node(&name);
-            Draft {
+            NodeDraft {
                 hash: name.hash(0),
                 old,
                 sets: None,
@@ -355,7 +355,7 @@ impl<'a> Edit<'a> {
                 }
             }
         }
-        let is_changed = |relative: &[u8], draft: &Draft<'_>| {
+        let is_changed = |relative: &[u8], draft: &NodeDraft<'_>| {
             draft.cut_flags() != draft.old_cut_flags() && incomplete.contains(relative)
         };
         let cuts: BTreeSet<Box<[u8]>> = self

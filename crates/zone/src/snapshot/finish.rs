@@ -5,7 +5,7 @@ use super::change::{ChangeError, ChangeRule};
 use super::denial::Proofs;
 use super::diff::push_sets;
 use super::directory::{Directory, DirectoryBuilder, Layout};
-use super::edit::{Draft, Edit, hidden_by};
+use super::edit::{Edit, NodeDraft, hidden_by};
 use super::node::{Node, node_flag};
 use super::record_set::sets_of;
 use super::shard::{ApexNode, ShardWriter};
@@ -50,7 +50,7 @@ impl Edit<'_> {
 
     /// Whether a change of the apex changes each node of the zone: what signatures stand with, or
     /// what lies below a DNAME.
-    fn changes_everything(&self, apex: &Draft<'_>) -> bool {
+    fn changes_everything(&self, apex: &NodeDraft<'_>) -> bool {
         let old = self.zone.apex_node().flags() & node_flag::DNAME;
         self.is_signed() != self.zone.is_signed() || old != apex.flags & node_flag::DNAME
     }

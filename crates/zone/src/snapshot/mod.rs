@@ -84,7 +84,7 @@ const HIDDEN: u64 = 0x5bd1_e995;
 /// What lookup finds under a name (rfc1034#4.3.2 step 3). Labels are counted from the left of the
 /// name that was looked up.
 #[derive(Clone, Copy)]
-pub enum Found<'z> {
+pub enum LookupResult<'z> {
     /// The name itself; its node may be an empty non-terminal.
     Exact(Node<'z>),
     /// A wildcard that stands for the name (rfc4592#3.3.1); the closest encloser begins at
@@ -321,7 +321,7 @@ impl Zone {
     /// referral (rfc4035#3.1.4.1).
     #[inline]
     #[must_use]
-    pub fn find(&self, name: &LookupName, at_parent: bool) -> Found<'_> {
+    pub fn find(&self, name: &LookupName, at_parent: bool) -> LookupResult<'_> {
         self.find_from(&Start::NONE, name, at_parent)
     }
 
@@ -334,10 +334,10 @@ impl Zone {
         start: &Start<'z>,
         name: &LookupName,
         at_parent: bool,
-    ) -> Found<'z> {
+    ) -> LookupResult<'z> {
         let last = name.label_count() - self.apex_labels();
         if last == 0 {
-            return Found::Exact(self.apex_node());
+            return LookupResult::Exact(self.apex_node());
         }
         let hash = name.hash(0);
         let is_known = start.hash == hash && start.zone.is_some_and(|it| std::ptr::eq(it, self));
@@ -346,17 +346,17 @@ impl Zone {
         let node = self.search_in(shard, hash, |owner| owner == relative);
         let Some(node) = node else { return self.find_absent(name, last) };
         match node.flags() {
-            flags if flags & node_flag::SPECIAL == 0 => Found::Exact(node),
+            flags if flags & node_flag::SPECIAL == 0 => LookupResult::Exact(node),
             flags if flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 => {
                 self.find_hidden(name, 0, last)
             }
-            flags if flags & node_flag::CUT != 0 && !at_parent => Found::Referral(node),
-            _ => Found::Exact(node),
+            flags if flags & node_flag::CUT != 0 && !at_parent => LookupResult::Referral(node),
+            _ => LookupResult::Exact(node),
         }
     }
 
     /// What stands for a name that has no node. The apex begins at label `last`.
-    fn find_absent(&self, name: &LookupName, last: usize) -> Found<'_> {
+    fn find_absent(&self, name: &LookupName, last: usize) -> LookupResult<'_> {
         let nearest = (1..last).find_map(|label| Some((label, self.node_below(name, label)?)));
         let (encloser, node) = nearest.unwrap_or_else(|| (last, self.apex_node()));
         let flags = node.flags();
@@ -365,33 +365,33 @@ impl Zone {
                 _ if flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 => {
                     self.find_hidden(name, encloser, last)
                 }
-                _ if flags & node_flag::CUT != 0 => Found::Referral(node),
-                _ => Found::Dname(node),
+                _ if flags & node_flag::CUT != 0 => LookupResult::Referral(node),
+                _ => LookupResult::Dname(node),
             };
         }
         if flags & node_flag::WILDCARD_CHILD == 0 {
-            return Found::Missing { encloser };
+            return LookupResult::Missing { encloser };
         }
         match self.wildcard_below(node, name.hash(encloser)) {
-            Some(node) => Found::Wildcard { node, encloser },
-            None => Found::Missing { encloser },
+            Some(node) => LookupResult::Wildcard { node, encloser },
+            None => LookupResult::Missing { encloser },
         }
     }
 
     /// The topmost delegation or DNAME above the node whose name begins at label `below`. The
     /// apex begins at label `last`.
     #[cold]
-    fn find_hidden(&self, name: &LookupName, below: usize, last: usize) -> Found<'_> {
+    fn find_hidden(&self, name: &LookupName, below: usize, last: usize) -> LookupResult<'_> {
         let above = (below + 1..=last).rev().filter_map(|label| self.node(name, label));
         for node in above {
             match node.flags() {
-                flags if flags & node_flag::CUT != 0 => return Found::Referral(node),
-                flags if flags & node_flag::DNAME != 0 => return Found::Dname(node),
+                flags if flags & node_flag::CUT != 0 => return LookupResult::Referral(node),
+                flags if flags & node_flag::DNAME != 0 => return LookupResult::Dname(node),
                 _ => {}
             }
         }
         debug_assert!(false, "a node below nothing says that it is hidden");
-        Found::Missing { encloser: last }
+        LookupResult::Missing { encloser: last }
     }
 
     /// The node of `*` below a node with the hash `hash`.

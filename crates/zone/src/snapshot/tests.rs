@@ -180,11 +180,11 @@ fn found(zone: &Zone, owner: &Name, at_parent: bool) -> String {
     let mut out = String::new();
     let found = zone.find(&name, at_parent);
     let (what, node) = match found {
-        Found::Exact(node) => ("exact".to_owned(), Some(node)),
-        Found::Wildcard { node, encloser } => (format!("wildcard {encloser}"), Some(node)),
-        Found::Missing { encloser } => (format!("missing {encloser}"), None),
-        Found::Referral(node) => ("referral".to_owned(), Some(node)),
-        Found::Dname(node) => ("dname".to_owned(), Some(node)),
+        LookupResult::Exact(node) => ("exact".to_owned(), Some(node)),
+        LookupResult::Wildcard { node, encloser } => (format!("wildcard {encloser}"), Some(node)),
+        LookupResult::Missing { encloser } => (format!("missing {encloser}"), None),
+        LookupResult::Referral(node) => ("referral".to_owned(), Some(node)),
+        LookupResult::Dname(node) => ("dname".to_owned(), Some(node)),
     };
     write!(out, "{what} ").unwrap();
     if let Some(node) = node {

@@ -1,4 +1,4 @@
-//! Who the server is: `version.bind`, `id.server` and their like in class CH (rfc4892).
+//! The server's identity: `version.bind`, `id.server` and their like in class CH (rfc4892).
 
 use crate::answer::Answer;
 use crate::ask::Ask;

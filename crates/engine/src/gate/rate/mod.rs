@@ -102,8 +102,8 @@ fn count(
     }
 }
 
-/// What a reply is counted as: one about a name that exists counts as if it were of our own data,
-/// whoever has told us, as a client that asks for a name cannot know where it comes from.
+/// What a reply is counted as: one about a name that exists counts as if it were of this server's
+/// data, also if an upstream or code gave it, as a client cannot know where an answer comes from.
 fn kind(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> Reason {
     let is_from_elsewhere = matches!(
         reason,

@@ -9,7 +9,7 @@ use crate::reuse::NotReused;
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::snapshot::node_flag;
-use zonda_zone::{Found, LookupName, Node, Set, Zone};
+use zonda_zone::{LookupName, LookupResult, Node, Set, Zone};
 
 /// Most targets of MX, SRV, SVCB and HTTPS records whose addresses are added; what a set has beyond
 /// is left out.
@@ -262,7 +262,7 @@ impl<'z> Nodes<'z> {
 #[cold]
 fn by_wildcard<'z>(zone: &'z Zone, name: &LookupName) -> Option<Node<'z>> {
     match zone.find(name, false) {
-        Found::Wildcard { node, .. } => Some(node),
+        LookupResult::Wildcard { node, .. } => Some(node),
         _ => None,
     }
 }

@@ -13,9 +13,9 @@ use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Full, Owner, Type, name};
-use zonda_zone::{Found, LookupName, Zone};
+use zonda_zone::{LookupName, LookupResult, Zone};
 
-/// Whom to ask for what a name of ours, in wire form, is an alias of: the number of a
+/// Returns where to ask for what a local name, in wire form, is an alias of: the number of a
 /// [`Forward`](crate::zones::Forward), and the name to ask for.
 #[must_use]
 pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, LookupName)> {
@@ -43,8 +43,10 @@ pub(super) fn way_out(
     for _ in 0..CHAIN_MAX {
         let zone = data_of(&snapshot.zones.get(found.index).source)?;
         let node = match zone.find(&name, qtype == Type::DS) {
-            Found::Exact(node) | Found::Wildcard { node, .. } => node,
-            Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => return None,
+            LookupResult::Exact(node) | LookupResult::Wildcard { node, .. } => node,
+            LookupResult::Missing { .. } | LookupResult::Referral(_) | LookupResult::Dname(_) => {
+                return None;
+            }
         };
         let target = node.set(Type::CNAME).filter(|_| node.set(qtype).is_none())?.first();
         name.set(target, snapshot.zones.seed());
@@ -64,7 +66,7 @@ pub(super) fn way_out(
 }
 
 /// The data of this server that a zone has: they may be those of a larger zone that lends them.
-/// Overlays in front of them are for clients who ask for these names, and do not count.
+/// Overlays in front of them are for clients that ask for these names, and do not count.
 pub(super) fn data_of(source: &Source) -> Option<&Zone> {
     match source {
         Source::Data(zone) => Some(zone),

@@ -12,7 +12,7 @@ use crate::worker::CHAIN_MAX;
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
-use zonda_zone::{Found, LookupName, Node, Set, Zone};
+use zonda_zone::{LookupName, LookupResult, Node, Set, Zone};
 
 /// No trace, or the name itself answered.
 const EXACT: u8 = 0;
@@ -159,14 +159,14 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     fn step(&mut self) -> Result<Flow, Full> {
         let at_parent = self.writer.ask.query.qtype == Type::DS;
         match self.zone.find_from(self.writer.ask.start, self.name(), at_parent) {
-            Found::Exact(node) => self.answer_from(node, None),
-            Found::Wildcard { node, encloser } => {
+            LookupResult::Exact(node) => self.answer_from(node, None),
+            LookupResult::Wildcard { node, encloser } => {
                 self.note_owner(encloser);
                 self.answer_from(node, Some(encloser))
             }
-            Found::Missing { encloser } => self.deny_name(encloser),
-            Found::Referral(cut) => self.refer(cut),
-            Found::Dname(node) => self.synthesize(node),
+            LookupResult::Missing { encloser } => self.deny_name(encloser),
+            LookupResult::Referral(cut) => self.refer(cut),
+            LookupResult::Dname(node) => self.synthesize(node),
         }
     }
 

@@ -49,8 +49,8 @@ pub fn answer(
         Some(hit) if hit.onward == Some(Onward::Others) && wants_recursion => {
             return defer(ask, worker, forward, None);
         }
-        // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
-        // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
+        // An expired one is given while no upstream shall be asked for a newer one yet (rfc8767#5);
+        // one that is due to be fetched anew is deferred to the forwarder, which gives it at once.
         Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {
             return write_cached(ask, answer, worker, &hit);
         }
@@ -59,13 +59,13 @@ pub fn answer(
     }
     match find_cut(ask, worker, forward, &key, now_secs) {
         Some(hit) => write_cached(ask, answer, worker, &hit),
-        // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
+        // The client may be told what is cached, but no upstream is asked for it (rfc1034#4.3.1).
         None if !wants_recursion => ended(Rcode::REFUSED, Reason::NotRecursive),
         None => defer(ask, worker, forward, found.err()),
     }
 }
 
-/// Whether a kept answer that leads to a name that nobody else is asked for still does: zones may
+/// Whether a cached answer that leads to a name which this server answers still does: zones may
 /// have changed since.
 #[inline(never)]
 fn leads_home(ask: &Ask<'_>, worker: &mut Worker, hit: &Hit) -> bool {

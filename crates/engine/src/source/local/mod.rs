@@ -6,7 +6,7 @@
 
 use crate::zones::Overlay;
 use zonda_wire::Type;
-use zonda_zone::{Found, LookupName, Zone};
+use zonda_zone::{LookupName, LookupResult, Zone};
 
 /// The first overlay that has a name.
 #[inline]
@@ -17,9 +17,9 @@ pub fn overlay_of<'s>(name: &LookupName, overlays: &'s [Overlay]) -> Option<&'s 
 /// Whether a zone has records of its own for a name, be it by a wildcard.
 fn has(zone: &Zone, name: &LookupName) -> bool {
     match zone.find(name, false) {
-        Found::Exact(node) | Found::Wildcard { node, .. } => {
+        LookupResult::Exact(node) | LookupResult::Wildcard { node, .. } => {
             node.sets().any(|set| set.rtype != Type::SOA)
         }
-        Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => false,
+        LookupResult::Missing { .. } | LookupResult::Referral(_) | LookupResult::Dname(_) => false,
     }
 }
