@@ -161,7 +161,11 @@ fn load(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
         let zone = match errors {
             Some(errors) => Err(errors.into()),
-            None => make(&name, &records, unit.is_checked(), base),
+            None => make(&name, &records, unit.is_checked(), base).map(|loaded| {
+                // Here, where nothing waits, and not at the first edit.
+                let digest = unit.terms.writable.map(|_| loaded.zone.digest());
+                LoadedZone { digest, ..loaded }
+            }),
         };
         reader.recycle(records);
         (name, zone.into())
@@ -253,7 +257,7 @@ pub fn make(
             let _ = zonda_netio::memory::use_huge_pages(memory);
         }
     }
-    Ok(LoadedZone { zone, records: records.len() })
+    Ok(LoadedZone { zone, records: records.len(), digest: None })
 }
 
 /// Seconds since 1970: signatures are judged by it.

@@ -183,11 +183,12 @@ impl ZoneSet {
         if edit.is_dry_run || diff.is_empty() {
             return Ok((diff, None));
         }
-        self.journal.append(&name, &diff)?;
+        let zone = Arc::new(zone);
+        self.journal.append(&name, &diff, (data, &zone))?;
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();
-        let entry = entry(&former.entry.apex, Some(Arc::new(zone)), access, former.number);
+        let entry = entry(&former.entry.apex, Some(zone), access, former.number);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
@@ -278,8 +279,7 @@ impl ZoneSet {
             Update::Replace(new) => {
                 let served = version.data.clone().map(|data| (data, version.records as usize));
                 let served = served.as_ref().map(|(data, records)| (data, *records));
-                let file = (new.zone, new.records);
-                let merged = self.journal.merge(name, file, served, unit.terms.writable);
+                let merged = self.journal.merge(name, new, served, unit.terms.writable);
                 warn_if_serial_went_back(version.data.as_deref(), &merged.data);
                 match &merged.error {
                     Some(error) => outcome.failed.push(format!("{name}: {error}")),

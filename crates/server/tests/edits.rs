@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use zonda_config::Flags;
 use zonda_server::{Edit, EditError, Options, Program, Server, read_config};
 use zonda_wire::{Name, Type};
@@ -25,6 +25,18 @@ fn name(text: &str) -> Name {
 fn address(owner: &str, last: u8) -> SetChange {
     let data = vec![vec![192, 0, 2, last].into()];
     SetChange::Put { owner: name(owner), rtype: Type::A, ttl: 60, data }
+}
+
+/// Copies a folder and those in it.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|it| (it.path(), it.file_name())).unwrap();
+        match path.is_dir() {
+            true => copy_folder(&path, &to.join(name)),
+            false => _ = fs::copy(&path, to.join(name)).unwrap(),
+        }
+    }
 }
 
 impl Zonda {
@@ -60,6 +72,21 @@ impl Zonda {
     fn restart(self) -> Self {
         self.server.stop().unwrap();
         Self::start_in(self.folder, true).unwrap()
+    }
+
+    /// A second server with what the disk has of this one, as if this one was killed now.
+    fn crashed(&self, test: &str) -> Self {
+        let pid = std::process::id();
+        let folder = std::env::temp_dir().join(format!("zonda-edit-{test}-crash-{pid}"));
+        copy_folder(&self.folder, &folder);
+        Self::start_in(folder, true).unwrap()
+    }
+
+    /// The serial of the zone.
+    fn serial(&self) -> u32 {
+        let zone = name("example.org");
+        let edit = Edit { zone, sets: vec![], if_serial: None, is_dry_run: true };
+        self.server.edit(edit).unwrap().from
     }
 
     /// Changes the zone.
@@ -268,6 +295,101 @@ fn a_file_and_edits_that_contradict_each_other_are_reported_and_neither_is_lost(
 }
 
 #[test]
+fn a_server_that_was_killed_goes_on_with_the_serial_of_the_last_edit() {
+    let zonda = Zonda::start("killed");
+    zonda.edit(vec![address("ns.example.org", 9), address("new.example.org", 8)]).unwrap();
+    zonda.edit(vec![address("ns.example.org", 10)]).unwrap();
+    let diff = zonda.server.unflushed_diff(&name("example.org")).unwrap();
+    let mut last = zonda;
+    for round in 0..3 {
+        let next = last.crashed(&format!("killed-{round}"));
+        last.end();
+        assert_eq!((next.serial(), next.ask("ns.example.org")), (9, Some(10)));
+        assert_eq!(next.server.unflushed_diff(&name("example.org")).unwrap(), diff);
+        assert_eq!(next.file(), ZONE);
+        last = next;
+    }
+    assert_eq!(last.edit(vec![address("ns.example.org", 11)]).unwrap().from, 9);
+    assert_eq!(last.server.flush(&name("example.org")).unwrap(), Some(10));
+    let next = last.crashed("killed-flushed");
+    assert_eq!((next.serial(), next.ask("ns.example.org")), (10, Some(11)));
+    last.end();
+    next.end();
+}
+
+#[test]
+fn a_server_that_was_killed_before_it_noted_a_flush_goes_on_with_the_serial_of_the_last_edit() {
+    let zonda = Zonda::start("unnoted");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let flushed = zonda.crashed("unnoted-flushed");
+    flushed.server.flush(&name("example.org")).unwrap();
+    for last in [0, 1] {
+        // The journal lacks the note that the file has the first edit.
+        let crashed = zonda.crashed(&format!("unnoted-{last}"));
+        let Zonda { server, folder } = crashed;
+        server.stop().unwrap();
+        fs::copy(zonda.folder.join("state/journal"), folder.join("state/journal")).unwrap();
+        fs::write(folder.join("example.org.zone"), flushed.file()).unwrap();
+        let crashed = Zonda::start_in(folder, true).unwrap();
+        let (serial, address_of_ns) = (8 + last, Some(9 + last as u8));
+        assert_eq!((crashed.serial(), crashed.ask("ns.example.org")), (serial, address_of_ns));
+        let diff = crashed.server.unflushed_diff(&name("example.org")).unwrap();
+        assert_eq!((diff.from, diff.to), (8, serial));
+        crashed.end();
+        zonda.edit(vec![address("ns.example.org", 10)]).unwrap();
+    }
+    flushed.end();
+    zonda.end();
+}
+
+#[test]
+fn a_file_in_which_no_record_differs_is_not_taken_for_one_that_was_edited_by_hand() {
+    let zonda = Zonda::start("comment");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let text = format!("; the names of example.org\n{ZONE}");
+    fs::write(zonda.folder.join("example.org.zone"), text).unwrap();
+    let crashed = zonda.crashed("comment");
+    assert_eq!((crashed.serial(), crashed.ask("ns.example.org")), (8, Some(9)));
+    assert!(zonda.server.reload().unwrap().is_empty());
+    assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (8, Some(9)));
+    crashed.end();
+    zonda.end();
+}
+
+#[test]
+fn a_file_that_was_edited_by_hand_while_no_server_ran_raises_the_serial() {
+    let zonda = Zonda::start("away");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    // Nothing that the edit touched, and not the serial.
+    let by_hand = ZONE.to_owned() + "by-hand A 192.0.2.44\n";
+    fs::write(zonda.folder.join("example.org.zone"), by_hand).unwrap();
+    let crashed = zonda.crashed("away");
+    let answers = (crashed.ask("ns.example.org"), crashed.ask("by-hand.example.org"));
+    assert_eq!((crashed.serial(), answers), (9, (Some(9), Some(44))));
+    let again = crashed.crashed("away-again");
+    assert_eq!((again.serial(), again.ask("by-hand.example.org")), (9, Some(44)));
+    again.end();
+    crashed.end();
+    zonda.end();
+}
+
+#[test]
+fn an_included_file_that_was_edited_by_hand_while_no_server_ran_raises_the_serial() {
+    let zonda = Zonda::start("included");
+    let (main, hosts) = (format!("{ZONE}$INCLUDE hosts\n"), "mail A 192.0.2.5\n");
+    fs::write(zonda.folder.join("hosts"), hosts).unwrap();
+    fs::write(zonda.folder.join("example.org.zone"), main).unwrap();
+    assert!(zonda.server.reload().unwrap().is_empty());
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    fs::write(zonda.folder.join("hosts"), hosts.replace(".5", ".6")).unwrap();
+    let crashed = zonda.crashed("included");
+    let answers = (crashed.ask("ns.example.org"), crashed.ask("mail.example.org"));
+    assert_eq!((crashed.serial(), answers), (9, (Some(9), Some(6))));
+    crashed.end();
+    zonda.end();
+}
+
+#[test]
 fn a_second_server_with_the_same_state_directory_does_not_start() {
     let zonda = Zonda::start("two");
     let error = Zonda::start_in(zonda.folder.clone(), true).err().unwrap();
@@ -291,8 +413,11 @@ fn a_zone_of_a_json_file_is_written_beside_the_others_of_the_file() {
     fs::write(folder.join("all.json"), FILE).unwrap();
     let zonda = Zonda::start_in(folder, true).unwrap();
     zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let crashed = zonda.crashed("json");
+    assert_eq!((crashed.serial(), crashed.ask("ns.example.org")), (8, Some(9)));
+    crashed.end();
     let zonda = zonda.restart();
-    assert_eq!(zonda.ask("ns.example.org"), Some(9));
+    assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (8, Some(9)));
     let file = fs::read_to_string(zonda.folder.join("all.json")).unwrap();
     assert!(file.contains("other.test") && file.contains("192.0.2.9"), "{file}");
     assert!(!file.contains("192.0.2.1\""), "{file}");

@@ -25,6 +25,6 @@ pub use random::random_octets;
 pub use records::{Position, Record, Records};
 pub use rules::{OwnerKind, OwnerRule, owner_rules};
 pub use snapshot::{
-    BuildError, ChangeError, ChangeRule, ChangeSet, Diff, LookupResult, Merge, NetChange, Node,
-    Rdatas, Serial, SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord, build,
+    BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Digest, LookupResult, Merge, NetChange,
+    Node, Rdatas, Serial, SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord, build,
 };

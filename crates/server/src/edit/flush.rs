@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::directory_reader::DirectoryReader;
-use crate::edit::journal;
+use crate::edit::entry::{self, StoredEdit};
 use crate::stamp::Stamp;
 use crate::unit_states::{Scope, UnitStates};
 use crate::units::{Content, UnitKey};
@@ -119,7 +119,8 @@ impl Control {
         let zone = state.zone_set.zone(name).ok_or_else(|| FlushError::NoSuchZone(name.clone()))?;
         let refused = FlushError::Refused;
         let history = self.publisher().unflushed(name).map_err(|it| refused(it.to_string()))?;
-        let diffs = history.map_or(Ok(Vec::new()), journal::read).map_err(refused)?;
+        let edits = history.map_or(Ok(Vec::new()), entry::read).map_err(refused)?;
+        let diffs: Vec<&Diff> = edits.iter().map(|StoredEdit { diff, .. }| diff).collect();
         let mut diff = Diff::of_all(&diffs)
             .map_err(|_| refused("the difference takes more than 4 GiB".to_owned()))?;
         if diffs.is_empty() {

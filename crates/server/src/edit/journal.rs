@@ -2,6 +2,8 @@
 //! zones lack when they are read.
 
 use super::EditError;
+use super::entry::{Digests, StoredEdit, edits_held, read};
+use crate::feed::LoadedZone;
 use crate::load::LoadError;
 use crate::state_directory;
 use std::collections::HashMap;
@@ -10,7 +12,7 @@ use zonda_config::{Config, SerialRule};
 use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
 use zonda_wire::Name;
 use zonda_zone::snapshot::is_greater;
-use zonda_zone::{ChangeSet, Diff, NetChange, Serial, SerialPolicy, Zone};
+use zonda_zone::{ChangeSet, Diff, Digest, NetChange, Serial, SerialPolicy, Zone};
 
 /// The name of the file in the state directory.
 const FILE: &str = "journal";
@@ -41,6 +43,8 @@ pub struct EditJournal {
     state: State,
     /// Zones whose files contradict the journal, by their names in lower case, and how.
     conflicts: HashMap<Name, String>,
+    /// The digests of the zones that can be changed.
+    digests: Digests,
     /// Whether something was appended that is not committed.
     is_pending: bool,
 }
@@ -165,25 +169,31 @@ impl EditJournal {
         self.journal(zone).map(drop)
     }
 
-    /// Appends an edit to those of the next commit.
+    /// Appends an edit, which leads from one version of a zone to another one, to those of the next
+    /// commit.
     ///
     /// # Errors
     /// When it cannot be taken.
-    pub fn append(&mut self, zone: &Name, diff: &Diff) -> Result<(), EditError> {
-        let mut payload = Vec::new();
-        diff.write_octets(&mut payload);
+    pub fn append(
+        &mut self,
+        zone: &Name,
+        diff: &Diff,
+        (former, next): (&Arc<Zone>, &Arc<Zone>),
+    ) -> Result<(), EditError> {
+        let base = self.digests.of(zone, former);
+        let payload = StoredEdit::octets(base, diff);
         let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
         let appended = self.journal(zone)?.append(entry);
         appended.map_err(|error| EditError::Journal(error.to_string()))?;
+        self.digests.set_pending(zone, next, base.after(diff));
         self.is_pending = true;
         Ok(())
     }
 
     /// Has the journal lead from a file to what is served: voids the entries of a zone, and appends
     /// one, in the same group.
-    fn replace(&mut self, zone: &Name, diff: &Diff) -> Result<(), String> {
-        let mut payload = Vec::new();
-        diff.write_octets(&mut payload);
+    fn replace(&mut self, zone: &Name, base: Digest, diff: &Diff) -> Result<(), String> {
+        let payload = StoredEdit::octets(base, diff);
         if payload.len() > GROUP_OCTETS_MAX - RECORDS_OCTETS {
             return Err("its file lacks more changes than the journal takes at once".to_owned());
         }
@@ -206,10 +216,12 @@ impl EditJournal {
             return Ok(());
         }
         let State::Open(journal) = &mut self.state else { return Ok(()) };
-        journal.commit().map_err(|error| {
+        if let Err(error) = journal.commit() {
             tracing::error!(%error, "edits could not be written to the disk and were refused");
-            error.to_string()
-        })?;
+            self.digests.roll_back();
+            return Err(error.to_string());
+        }
+        self.digests.commit();
         if journal.is_compaction_due()
             && let Err(error) = journal.compact()
         {
@@ -251,6 +263,7 @@ impl EditJournal {
     /// Drops all that is known of a zone, as it is removed.
     pub fn forget(&mut self, zone: &Name) {
         self.conflicts.remove(zone);
+        self.digests.forget(zone);
         if let State::Open(journal) = &mut self.state {
             self.is_pending |= journal.forget(zone).is_ok();
         }
@@ -260,11 +273,11 @@ impl EditJournal {
     pub fn merge(
         &mut self,
         name: &Name,
-        file: (Arc<Zone>, usize),
+        file: LoadedZone,
         served: Option<(&Arc<Zone>, usize)>,
         rule: Option<SerialRule>,
     ) -> MergedZone {
-        let (zone, records) = file;
+        let LoadedZone { zone, records, digest } = file;
         self.conflicts.remove(name);
         let State::Open(journal) = &mut self.state else {
             return MergedZone { data: zone, records, error: None };
@@ -274,16 +287,30 @@ impl EditJournal {
             if last.is_some_and(|last| last != zone.serial()) {
                 self.forget(name); // the next edit begins with the file's serial
             }
+            if let (Some(digest), Some(_)) = (digest, rule) {
+                self.digests.set(name, &zone, digest);
+            }
             return MergedZone { data: zone, records, error: None };
         };
-        let diffs = read(history);
-        let merged = diffs.and_then(|diffs| self.merge_diffs(name, &zone, served, &diffs, rule));
-        match merged {
-            Ok(Merged::Same) => MergedZone { data: zone, records, error: None },
-            Ok(Merged::Served(data, records)) => MergedZone { data, records, error: None },
-            Ok(Merged::New(next, diff, error)) => {
+        let file = FileVersion { digest: digest.unwrap_or_else(|| zone.digest()), zone, records };
+        let merged =
+            read(history).and_then(|edits| match self.continue_from(name, &file, served, &edits) {
+                Some(merged) => Ok(merged),
+                None => self.merge_edits(name, &file, served, &edits, rule),
+            });
+        let FileVersion { zone, records, digest } = file;
+        let merged = merged.map(|merged| match merged {
+            Merged::Same => (zone.clone(), records, digest, None),
+            Merged::Served(data, records, digest) => (data, records, digest, None),
+            Merged::New(next, diff, error) => {
                 let records = records + diff.added.len() - diff.removed.len();
-                MergedZone { data: Arc::new(*next), records, error }
+                (Arc::new(*next), records, digest.after(&diff), error)
+            }
+        });
+        match merged {
+            Ok((data, records, digest, error)) => {
+                self.digests.set(name, &data, digest);
+                MergedZone { data, records, error }
             }
             Err(error) => {
                 tracing::error!(zone = %name, error, "the file contradicts the edits");
@@ -297,27 +324,59 @@ impl EditJournal {
         }
     }
 
-    /// Brings changes into the zone of a file.
-    fn merge_diffs(
+    /// Brings the edits into the zone of a file that has as many of them as the server has written
+    /// there, and nothing else: the serial is that of the last edit, and the journal stays. `None`
+    /// if the file was changed otherwise.
+    fn continue_from(
         &mut self,
         name: &Name,
-        file: &Zone,
+        file: &FileVersion,
         served: Option<(&Arc<Zone>, usize)>,
-        diffs: &[Diff],
+        edits: &[StoredEdit],
+    ) -> Option<Merged> {
+        let held = edits_held(edits, file.digest)?;
+        let lacked: Vec<&Diff> = edits[held..].iter().map(|edit| &edit.diff).collect();
+        let merged = match served {
+            _ if lacked.is_empty() => Merged::Same,
+            Some((data, records))
+                if edits_held(edits, self.digests.of(name, data)) == Some(edits.len()) =>
+            {
+                Merged::Served(Arc::clone(data), records, self.digests.of(name, data))
+            }
+            _ => {
+                let diff = Diff::of_all(&lacked).ok()?;
+                let (zone, diff) = file.zone.with(&file.zone.changes_of(&diff).ok()?).ok()?;
+                Merged::New(Box::new(zone), diff, None)
+            }
+        };
+        if let Some(last) = held.checked_sub(1) {
+            // It was flushed, and the server ended before it knew.
+            self.release(name, edits[last].diff.to);
+        }
+        Some(merged)
+    }
+
+    /// Brings edits into the zone of a file that was edited by hand.
+    fn merge_edits(
+        &mut self,
+        name: &Name,
+        file: &FileVersion,
+        served: Option<(&Arc<Zone>, usize)>,
+        edits: &[StoredEdit],
         rule: Option<SerialRule>,
     ) -> Result<Merged, String> {
-        let (serial, last) = (file.serial(), diffs.last().map_or(0, |diff| diff.to));
-        let held = diffs.iter().rposition(|diff| diff.to == serial).map_or(0, |at| at + 1);
+        let (serial, last) = (file.zone.serial(), edits.last().map_or(0, |edit| edit.diff.to));
+        let held = edits.iter().rposition(|edit| edit.diff.to == serial).map_or(0, |at| at + 1);
         let has_held = held > 0 && {
-            let merge = file.merge(&net(&diffs[..held]));
+            let merge = file.zone.merge(&net(&edits[..held]));
             merge.changes.is_empty() && merge.conflicts.is_empty()
         };
-        let lacked = if has_held { &diffs[held..] } else { diffs };
+        let lacked = if has_held { &edits[held..] } else { edits };
         if has_held {
-            self.release(name, serial); // it was flushed, and the server ended before it knew
+            self.release(name, serial); // it was flushed, and edited by hand after that
         }
         let Some(first) = lacked.first() else { return Ok(Merged::Same) };
-        let merge = file.merge(&net(lacked));
+        let merge = file.zone.merge(&net(lacked));
         let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
         if let (Some(error), true) = (&error, served.is_some()) {
             return Err(error.clone());
@@ -325,15 +384,15 @@ impl EditJournal {
         let greatest = if is_greater(serial, last) { serial } else { last };
         let next = policy(rule.unwrap_or(SerialRule::Increment)).next(greatest);
         let changes = ChangeSet { sets: merge.changes, serial: Serial::Exactly(next) };
-        let (zone, diff) = file.with(&changes).map_err(|error| {
+        let (zone, diff) = file.zone.with(&changes).map_err(|error| {
             format!("with the edits that its file lacks, the zone would break a rule: {error}")
         })?;
-        if let (Some((data, records)), true) = (served, serial == first.from)
+        if let (Some((data, records)), true) = (served, serial == first.diff.from)
             && holds_the_same(&zone, data)
         {
-            return Ok(Merged::Served(Arc::clone(data), records));
+            return Ok(Merged::Served(Arc::clone(data), records, self.digests.of(name, data)));
         }
-        self.replace(name, &diff)?;
+        self.replace(name, file.digest, &diff)?;
         let error = error.map(|error| {
             tracing::error!(zone = %name, error, "records of the file and of the edits are served");
             self.conflicts.insert(name.clone(), error.clone());
@@ -343,21 +402,31 @@ impl EditJournal {
     }
 }
 
+/// The zone of a file.
+struct FileVersion {
+    /// The zone as the file has it.
+    zone: Arc<Zone>,
+    /// How many records it has.
+    records: usize,
+    /// The digest of its records.
+    digest: Digest,
+}
+
 /// What became of a file and the changes that it lacks.
 enum Merged {
     /// The file has all of them.
     Same,
-    /// The version in force is what they come to, with so many records.
-    Served(Arc<Zone>, usize),
+    /// The version in force is what they come to, with so many records and this digest.
+    Served(Arc<Zone>, usize, Digest),
     /// A zone that is to be served, what tells it from the file, and how the file and the changes
     /// contradict each other if they do.
     New(Box<Zone>, Diff, Option<LoadError>),
 }
 
 /// What changes come to.
-fn net(diffs: &[Diff]) -> NetChange {
+fn net(edits: &[StoredEdit]) -> NetChange {
     let mut net = NetChange::default();
-    diffs.iter().for_each(|diff| net.push(diff));
+    edits.iter().for_each(|edit| net.push(&edit.diff));
     net
 }
 
@@ -368,20 +437,6 @@ fn holds_the_same(one: &Zone, other: &Zone) -> bool {
         net.push(&diff);
         net.is_empty()
     })
-}
-
-/// Reads changes from the journal.
-///
-/// # Errors
-/// What is wrong with the journal.
-pub fn read(history: History) -> Result<Vec<Diff>, String> {
-    history
-        .map(|change| {
-            let change = change.map_err(|error| error.to_string())?;
-            let diff = Diff::from_octets(change.from, change.to, &change.payload);
-            diff.ok_or_else(|| "the journal has a change of another version of Zonda".to_owned())
-        })
-        .collect()
 }
 
 /// Says in which sets a file and edits contradict each other.

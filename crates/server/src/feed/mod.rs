@@ -16,7 +16,7 @@ pub mod stores;
 
 use crate::load_error::LoadError;
 use std::sync::Arc;
-use zonda_zone::{ChangeSet, Zone};
+use zonda_zone::{ChangeSet, Digest, Zone};
 
 /// What a feed has for a zone.
 pub enum Update {
@@ -38,6 +38,8 @@ pub struct LoadedZone {
     pub zone: Arc<Zone>,
     /// How many records it has.
     pub records: usize,
+    /// The digest of the records, for a zone that can be changed while it is served.
+    pub digest: Option<Digest>,
 }
 
 impl LoadedZone {

@@ -54,7 +54,7 @@ impl Diff {
     ///
     /// # Errors
     /// When its records take more than 4 GiB.
-    pub fn of_all(diffs: &[Self]) -> Result<Self, TooManyRecords> {
+    pub fn of_all(diffs: &[&Self]) -> Result<Self, TooManyRecords> {
         let mut counts: BTreeMap<RecordKey<'_>, i32> = BTreeMap::new();
         for (records, count) in diffs.iter().flat_map(|it| [(&it.removed, -1), (&it.added, 1)]) {
             for Record { owner, rtype, ttl, rdata } in records.iter() {
@@ -296,6 +296,7 @@ mod tests {
             diffs.push(diff);
             zone = next;
         }
+        let diffs: Vec<&Diff> = diffs.iter().collect();
         assert_eq!(Diff::of_all(&diffs).unwrap(), first.diff(&zone).unwrap());
     }
 

@@ -18,6 +18,7 @@ mod change;
 mod denial;
 mod diff;
 mod diff_octets;
+mod digest;
 mod directory;
 mod edit;
 mod finish;
@@ -37,6 +38,7 @@ pub use change::{
 };
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use diff::Diff;
+pub use digest::Digest;
 pub use iterate::ZoneRecord;
 pub use merge::{Merge, NetChange};
 pub use node::{Node, Set, Sets, node_flag};
