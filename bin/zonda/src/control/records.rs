@@ -2,6 +2,7 @@
 
 use super::{Target, printable};
 use crate::output::{self, Failure};
+use crate::query::idn;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -53,9 +54,10 @@ fn try_get(
     let server = Server::find(options)?;
     let path = match given {
         Some(given) => {
-            let zone = server.zone_of(given, rtype)?;
+            let owner = ascii(given)?;
+            let zone = server.zone_of(&owner, rtype)?;
             let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
-            format!("{}/rrsets/{}{rtype}", zone_path(&zone), encoded(given))
+            format!("{}/rrsets/{}{rtype}", zone_path(&zone), encoded(&owner))
         }
         None => format!("{}/rrsets?limit={}", zone_path(&server.only_zone()?), usize::MAX),
     };
@@ -76,9 +78,38 @@ pub fn set(
     conditions: &Conditions,
     options: &Options,
 ) -> ExitCode {
+    output::end(try_set((owner, ttl, rtype), data, conditions, options))
+}
+
+fn try_set(
+    (owner, ttl, rtype): (&str, u32, &str),
+    data: &[String],
+    conditions: &Conditions,
+    options: &Options,
+) -> Result<ExitCode, Failure> {
     let records: Vec<String> = data.iter().map(|data| as_written(rtype, data)).collect();
     let body = json!({ "ttl": ttl, "records": records }).to_string();
-    output::end(change("PUT", (owner, Some(rtype)), &body, conditions, options))
+    let (server, mut answer) = change("PUT", (owner, Some(rtype)), &body, conditions, options)?;
+    if let Some(body) = with_argument(&answer.body, data).filter(|_| !options.json) {
+        answer.body = body;
+    }
+    server.show(&answer, show_difference)
+}
+
+/// Returns the answer to a wrong record with the argument that it was written as, instead of its
+/// place in the request; nothing for another answer.
+fn with_argument(body: &str, data: &[String]) -> Option<String> {
+    let mut value: Value = serde_json::from_str(body).ok()?;
+    let (number, what) = value["detail"].as_str()?.strip_prefix("records[")?.split_once(']')?;
+    let argument = data.get(number.parse::<usize>().ok()?)?;
+    let what = what.trim_start_matches(['.', ':', ' ']);
+    let is_in_parts = data.len() > 1 && !data.iter().any(|it| it.contains(' '));
+    let hint = match is_in_parts && what.ends_with("found the end of the record") {
+        true => "; each DATA is a record: write one of several words in quotation marks",
+        false => "",
+    };
+    value["detail"] = format!("`{argument}`: {what}{hint}").into();
+    Some(value.to_string())
 }
 
 /// Takes records from a name: all, or those of a type.
@@ -88,7 +119,14 @@ pub fn unset(
     conditions: &Conditions,
     options: &Options,
 ) -> ExitCode {
-    output::end(change("DELETE", (owner, rtype), "", conditions, options))
+    let answer = change("DELETE", (owner, rtype), "", conditions, options);
+    output::end(answer.and_then(|(server, answer)| server.show(&answer, show_difference)))
+}
+
+/// The name that an argument stands for: letters beyond ASCII are written as registries have them.
+fn ascii(given: &str) -> Result<String, Failure> {
+    let name = idn::to_ascii(given);
+    name.ok_or_else(|| Failure::NotRun(format!("{given} is not a name of a domain")))
 }
 
 /// The data of a record as a master file has them. An argument of TXT records without quotation
@@ -113,15 +151,16 @@ fn as_written(rtype: &str, data: &str) -> String {
     if strings.is_empty() { "\"\"".to_owned() } else { strings.join(" ") }
 }
 
-/// Changes a set, or all of a name, and shows what differs.
-fn change(
+/// Changes a set, or all of a name; returns the server that was asked, and its answer.
+fn change<'o>(
     method: &str,
     (owner, rtype): (&str, Option<&str>),
     body: &str,
     conditions: &Conditions,
-    options: &Options,
-) -> Result<ExitCode, Failure> {
+    options: &'o Options,
+) -> Result<(Server<'o>, Answer), Failure> {
     let server = Server::find(options)?;
+    let owner = &ascii(owner)?;
     let zone = server.zone_of(owner, rtype)?;
     let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
     let dry_run = if conditions.dry_run { "?dry-run" } else { "" };
@@ -131,7 +170,7 @@ fn change(
         serial.iter().map(|serial| ("if-match", serial.as_str())).collect();
     let answer = ask_with(&server.socket, (method, &path), &headers, body);
     let answer = answer.map_err(|error| error.to_string())?;
-    server.show(&answer, show_difference)
+    Ok((server, answer))
 }
 
 /// Shows what the files of zones lack: of one zone, or of all that the server has.
@@ -141,7 +180,7 @@ pub fn diff(zone: Option<&str>, options: &Options) -> ExitCode {
 
 fn try_diff(zone: Option<&str>, options: &Options) -> Result<ExitCode, Failure> {
     let server = Server::find(options)?;
-    let zone = zone.map_or_else(|| server.only_zone(), |zone| Ok(zone.to_owned()))?;
+    let zone = named(zone, options)?.map_or_else(|| server.only_zone(), Ok)?;
     let answer = server.ask("GET", &format!("{}/diff", zone_path(&zone)))?;
     server.show(&answer, show_difference)
 }
@@ -153,7 +192,8 @@ pub fn flush(zone: Option<&str>, options: &Options) -> ExitCode {
 
 fn try_flush(zone: Option<&str>, options: &Options) -> Result<ExitCode, Failure> {
     let server = Server::find(options)?;
-    let zone = zone.map(|zone| format!("?zone={}", encoded(zone))).unwrap_or_default();
+    let zone = named(zone, options)?;
+    let zone = zone.map(|zone| format!("?zone={}", encoded(&zone))).unwrap_or_default();
     let answer = server.ask("POST", &format!("/v1/flush{zone}"))?;
     server.show(&answer, |value, out| {
         let flushed = value["flushed"].as_array().map_or(&[][..], Vec::as_slice);
@@ -168,6 +208,15 @@ fn try_flush(zone: Option<&str>, options: &Options) -> Result<ExitCode, Failure>
         }
         lines.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(|error| error.to_string())
     })
+}
+
+/// The zone that is named, as an argument or by `--zone`.
+fn named(zone: Option<&str>, options: &Options) -> Result<Option<String>, Failure> {
+    match (zone, options.zone.as_deref()) {
+        (Some(_), Some(_)) => Err(Failure::NotRun("name the zone once, without --zone".to_owned())),
+        (Some(zone), None) | (None, Some(zone)) => ascii(zone).map(Some),
+        (None, None) => Ok(None),
+    }
 }
 
 /// The path of a zone in the HTTP interface.
@@ -234,7 +283,7 @@ impl<'o> Server<'o> {
     /// name that is a zone are in the zone above (rfc4035#2.4), where the server has that.
     fn zone_of(&self, given: &str, rtype: Option<&str>) -> Result<String, Failure> {
         if let Some(zone) = &self.options.zone {
-            return Ok(zone.clone());
+            return ascii(zone);
         }
         let name: Name =
             given.parse().map_err(|error| format!("{given} is not a name: {error}"))?;
@@ -266,7 +315,7 @@ impl<'o> Server<'o> {
     /// The zone, where the server has one.
     fn only_zone(&self) -> Result<String, Failure> {
         if let Some(zone) = &self.options.zone {
-            return Ok(zone.clone());
+            return ascii(zone);
         }
         let mut zones = self.zones()?;
         match zones.len() {

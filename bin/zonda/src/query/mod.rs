@@ -8,7 +8,7 @@
 //! | `idn` | names with letters beyond ASCII |
 
 mod exchange;
-mod idn;
+pub mod idn;
 mod json;
 mod request;
 mod text;

@@ -125,6 +125,33 @@ fn what_the_file_lacks_is_shown_and_written_to_it() {
 }
 
 #[test]
+fn a_flush_of_a_zone_that_an_option_names_writes_no_other_file() {
+    let server = writable("");
+    command(&server, &["set", "note.example.org", "1h", "TXT", "two words"]);
+    let (code, printed) = command(&server, &["flush", "--zone", "example.net"]);
+    assert_eq!(code, 1, "{printed}");
+    assert!(!fs::read_to_string(server.zone_file()).unwrap().contains("note"));
+    for name in ["flush", "diff"] {
+        let (code, printed) = command(&server, &[name, "example.org", "--zone", "example.net"]);
+        assert_eq!((code, &*printed), (2, "zonda: name the zone once, without --zone\n"));
+    }
+    let flushed = command(&server, &["flush", "--zone", "example.org"]);
+    assert_eq!(flushed, (0, "example.org. 2\n".to_owned()));
+}
+
+#[test]
+fn names_with_letters_beyond_ascii_are_those_that_queries_have() {
+    let server = writable("");
+    let (code, printed) = command(&server, &["set", "Bücher.example.org", "60", "A", "192.0.2.7"]);
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(server.rcode("xn--bcher-kva.example.org", "A"), "NOERROR");
+    let (_, printed) = command(&server, &["get", "bücher.example.org"]);
+    assert_eq!(printed, "xn--bcher-kva.example.org.\t60\tIN\tA\t192.0.2.7\n");
+    assert_eq!(command(&server, &["unset", "bücher.example.org"]).0, 0);
+    assert_eq!(server.rcode("xn--bcher-kva.example.org", "A"), "NXDOMAIN");
+}
+
+#[test]
 fn commands_say_why_a_zone_was_not_changed_and_what_to_do() {
     let server = writable("");
     for (arguments, expected) in [
@@ -134,7 +161,12 @@ fn commands_say_why_a_zone_was_not_changed_and_what_to_do() {
         ),
         (
             &["set", "www.example.org", "60", "A", "192.0.2.300"],
-            "records[0].ip: expected an IPv4 address such as 192.0.2.1",
+            "`192.0.2.300`: ip: expected an IPv4 address such as 192.0.2.1",
+        ),
+        (
+            &["set", "www.example.org", "60", "MX", "10", "mail.example.org"],
+            "`10`: exchange: expected data, found the end of the record; each DATA is a record: \
+             write one of several words in quotation marks",
         ),
         (&["set", "www.example.org", "60", "ALIAS", "x"], "no type ALIAS: write one as A"),
         (&["unset", "example.org", "SOA"], "example.org. SOA: the zone would have no SOA record"),
