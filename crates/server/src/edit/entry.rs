@@ -61,8 +61,8 @@ pub fn read(history: History) -> Result<Vec<StoredEdit>, String> {
         .collect()
 }
 
-/// How many of some edits in a row a zone has, the last of them if several answers are right; `None`
-/// if the zone is none of the versions between them.
+/// How many of some edits in a row a zone has, the last of them if several answers are right;
+/// `None` if the zone is none of the versions between them.
 pub fn edits_held(edits: &[StoredEdit], digest: Digest) -> Option<usize> {
     if edits.last()?.after() == digest {
         return Some(edits.len());

@@ -68,5 +68,5 @@ fn check_difference(diff: &Diff) {
             "a zone with the changes lacks some: {again:?}"
         );
     }
-    let _ = Diff::of_all(std::slice::from_ref(diff));
+    let _ = Diff::of_all(std::slice::from_ref(&diff));
 }
