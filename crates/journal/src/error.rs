@@ -31,6 +31,8 @@ pub enum Error {
         /// What is wrong there.
         what: &'static str,
     },
+    /// The file has been removed or replaced while it is open: what is written to it is lost.
+    Removed(PathBuf),
     /// An earlier error left unknown what is on the disk.
     Failed(PathBuf),
     /// The entry does not begin with the serial that the zone's last entry ends with.
@@ -101,6 +103,12 @@ impl fmt::Display for Error {
                  or, to go on with the changes before the damage and lose those behind it, keep a \
                  copy and run `truncate -s {offset} {path}`",
                 path = path.display()
+            ),
+            Self::Removed(path) => write!(
+                f,
+                "journal {}: removed or replaced while it is in use; write the changes to the \
+                 zones' files with `zonda zone flush`, then restart the server",
+                path.display()
             ),
             Self::Failed(path) => write!(
                 f,

@@ -79,6 +79,11 @@ impl ZoneEntries {
         Some((first, self.places.range(self.released..).copied().collect()))
     }
 
+    /// Returns how many entries the zone's file lacks.
+    pub fn unreleased_count(&self) -> usize {
+        self.places.len() - self.released
+    }
+
     /// Returns the places of all entries.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()

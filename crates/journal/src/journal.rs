@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_netio::file::{append, try_lock};
@@ -255,6 +255,13 @@ impl Journal {
         if group.records.is_empty() {
             return Ok(0);
         }
+        match self.file.metadata() {
+            Ok(metadata) if metadata.nlink() == 0 => {
+                return Err(Error::Removed(self.path.clone()));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(Error::io(&self.path, "looked at", error)),
+        }
         if let Err(error) = self.file.write_all_at(&group.octets, self.octets) {
             // What was written of it must not stay, or a later group would lie behind it.
             self.has_failed = self.file.set_len(self.octets).is_err();
@@ -336,6 +343,12 @@ impl Journal {
         let (from, places) = self.index.zone(zone.to_lowercase().as_wire())?.unreleased()?;
         let history = History::new(Arc::clone(&self.file), self.path.clone(), self.id, places);
         Some((from, history))
+    }
+
+    /// Returns how many committed changes of a zone its file lacks.
+    #[must_use]
+    pub fn unreleased_count(&self, zone: &Name) -> usize {
+        self.index.zone(zone.to_lowercase().as_wire()).map_or(0, ZoneEntries::unreleased_count)
     }
 
     /// Returns the committed changes of a zone from a serial on; `None` if the journal has none

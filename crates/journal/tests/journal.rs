@@ -355,6 +355,36 @@ fn a_journal_that_is_open_is_not_opened_twice() {
 }
 
 #[test]
+fn nothing_is_committed_to_a_journal_whose_file_was_removed() {
+    let folder = Folder::new();
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    let zone = name("example.com.");
+    append(&mut journal, &zone, 1).unwrap();
+    journal.commit().unwrap();
+    fs::remove_file(folder.journal()).unwrap();
+    for _ in 0..2 {
+        append(&mut journal, &zone, 2).unwrap();
+        let error = journal.commit().unwrap_err();
+        assert!(matches!(&error, Error::Removed(path) if *path == folder.journal()), "{error}");
+    }
+    assert_eq!(check_entries(&journal, &zone), Some((0, 1)), "what it had can be read");
+}
+
+#[test]
+fn changes_that_the_zone_file_lacks_are_counted() {
+    let folder = Folder::new();
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    let zone = name("example.com.");
+    assert_eq!(journal.unreleased_count(&zone), 0);
+    (1..=3).for_each(|serial| append(&mut journal, &zone, serial).unwrap());
+    assert_eq!(journal.unreleased_count(&zone), 0, "nothing is committed");
+    journal.commit().unwrap();
+    assert_eq!(journal.unreleased_count(&zone), 3);
+    assert!(journal.release(&zone, 2));
+    assert_eq!(journal.unreleased_count(&zone), 1);
+}
+
+#[test]
 fn a_path_that_is_no_journal_is_refused() {
     let folder = Folder::new();
     fs::write(folder.journal(), "$ORIGIN example.com.\n").unwrap();

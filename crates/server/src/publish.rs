@@ -15,6 +15,7 @@ mod reaper;
 #[cfg(test)]
 mod tests;
 
+use crate::edit::counters::EditCounters;
 use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
 use crate::feed::stores::Stores;
@@ -89,6 +90,8 @@ pub struct JournalState {
     pub failure: Option<String>,
     /// How much the journal holds, if it is open.
     pub sizes: Option<Sizes>,
+    /// What is counted of edits and of the journal.
+    pub counters: Arc<EditCounters>,
 }
 
 impl ServerState {
@@ -454,5 +457,7 @@ impl Publisher {
 
 /// The state of the journal now.
 fn journal_state(zone_set: &ZoneSet) -> JournalState {
-    JournalState { failure: zone_set.journal.failure(), sizes: zone_set.journal.sizes() }
+    let journal = &zone_set.journal;
+    let (failure, sizes) = (journal.failure(), journal.sizes());
+    JournalState { failure, sizes, counters: Arc::clone(journal.counters()) }
 }

@@ -145,7 +145,7 @@ fn of_clients_that_want_the_same_serial_one_changes_the_zone() {
 /// A program that becomes a server whose files have at most so many octets.
 fn server_with_small_files(folder: &Folder, octets: usize) -> PathBuf {
     let text = format!(
-        "#!/bin/sh\nexec env --ignore-signal=XFSZ prlimit --fsize={octets}:{octets} {BINARY} \
+        "#!/bin/sh\nexec env --ignore-signal=XFSZ prlimit --fsize={octets}: {BINARY} \
          \"$@\"\n"
     );
     let program = folder.write("zonda", text);
@@ -154,7 +154,7 @@ fn server_with_small_files(folder: &Folder, octets: usize) -> PathBuf {
 }
 
 /// A server whose zone can be changed until its journal has some octets; and the directory of that.
-fn with_small_files(octets: usize) -> (Server, Folder) {
+pub fn with_small_files(octets: usize) -> (Server, Folder) {
     let folder = Folder::new("small-files");
     let program = server_with_small_files(&folder, octets);
     let state = folder.path().join("state");

@@ -9,6 +9,7 @@ mod chains;
 mod connections;
 mod created_zones;
 mod descriptors;
+mod edit_metrics;
 mod edit_requests;
 mod edits;
 mod forged;

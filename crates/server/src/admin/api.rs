@@ -36,7 +36,8 @@ pub fn metrics_page(control: &Control) -> Reply {
 }
 
 /// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
-/// line each. What is wrong with a file is told only if `tells_all`.
+/// line each. What is wrong with a file is told only if `tells_all`. A journal that cannot be
+/// written is no reason: all zones are answered, and another server would answer nothing more.
 pub fn ready(control: &Control, tells_all: bool) -> Reply {
     let state = control.state();
     let unserved = state.zone_set().zones().filter(|zone| zone.data().is_none());

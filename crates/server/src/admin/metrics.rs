@@ -3,13 +3,16 @@
 //! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod edits;
+mod page;
+
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
 use crate::feed::store_state::StoreState;
 use crate::zone_set_view::ZoneSetView;
+use page::Page;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::fmt::{Display, Write};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,36 +23,6 @@ use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
 use zonda_forward::ForwarderCounters;
 use zonda_wire::{Name, Rcode};
-
-/// Text under way.
-struct Page(String);
-
-impl Page {
-    /// Begins a metric.
-    fn metric(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n"); // never fails
-    }
-
-    /// Writes a value with its labels.
-    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        for (index, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if index == 0 { '{' } else { ',' });
-            let text = text.replace('\\', r"\\").replace('"', r#"\""#);
-            let _ = write!(self.0, "{label}=\"{text}\""); // never fails
-        }
-        if !labels.is_empty() {
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}"); // never fails
-    }
-
-    /// Writes a metric of a single value.
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.metric(name, kind, help);
-        self.value(name, &[], value);
-    }
-}
 
 /// The sum of a counter over all engines.
 pub fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
@@ -65,6 +38,7 @@ pub fn page(control: &Control) -> String {
     tcp(&mut page, control);
     admin(&mut page, control);
     zones(&mut page, control);
+    edits::write(&mut page, &control.state());
     stores(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);

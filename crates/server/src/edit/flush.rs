@@ -64,6 +64,16 @@ impl Control {
     /// # Errors
     /// When the file was not written.
     pub fn flush(&self, name: &Name) -> Result<Option<u32>, FlushError> {
+        let flushed = self.try_flush(name);
+        match &flushed {
+            Ok(None) | Err(FlushError::NoSuchZone(_)) => {}
+            written => self.state().journal.counters.note_flush(written.is_ok()),
+        }
+        flushed
+    }
+
+    /// Does the same without counting it.
+    fn try_flush(&self, name: &Name) -> Result<Option<u32>, FlushError> {
         let (mut units, mut reader) = (self.units(), DirectoryReader::default());
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state();

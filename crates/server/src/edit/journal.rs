@@ -2,12 +2,14 @@
 //! zones lack when they are read.
 
 use super::EditError;
+use super::counters::EditCounters;
 use super::entry::{Digests, StoredEdit, edits_held, read};
 use crate::feed::LoadedZone;
 use crate::load::LoadError;
 use crate::state_directory;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 use zonda_config::{Config, SerialRule};
 use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
 use zonda_wire::Name;
@@ -47,6 +49,12 @@ pub struct EditJournal {
     digests: Digests,
     /// Whether something was appended that is not committed.
     is_pending: bool,
+    /// The zones of which something was appended or released since the last commit.
+    touched: Vec<Name>,
+    /// Why the last commit failed, if it did.
+    commit_error: Option<String>,
+    /// What is counted of edits and of the journal.
+    counters: Arc<EditCounters>,
 }
 
 /// Why the journal could not be opened.
@@ -95,6 +103,10 @@ impl EditJournal {
                     tracing::info!(octets, "the journal ended with an edit not acknowledged");
                 }
                 tracing::debug!(zones, changes, "journal opened");
+                for (zone, _) in journal.zones() {
+                    self.counters.set_unflushed(&zone, journal.unreleased_count(&zone));
+                }
+                self.commit_error = None;
                 State::Open(Box::new(journal))
             }
             Ok(Err(error @ Error::Locked(_))) => {
@@ -136,8 +148,16 @@ impl EditJournal {
             State::Open(journal) if journal.has_failed() => {
                 Some("the journal takes no more edits after an error; see the log".to_owned())
             }
+            State::Open(_) => self.commit_error.as_ref().map(|error| {
+                format!("zones cannot be changed, and edits are refused until that works: {error}")
+            }),
             _ => None,
         }
+    }
+
+    /// What is counted of edits and of the journal.
+    pub fn counters(&self) -> &Arc<EditCounters> {
+        &self.counters
     }
 
     /// How much the journal holds, if it is open.
@@ -186,7 +206,7 @@ impl EditJournal {
         let appended = self.journal(zone)?.append(entry);
         appended.map_err(|error| EditError::Journal(error.to_string()))?;
         self.digests.set_pending(zone, next, base.after(diff));
-        self.is_pending = true;
+        self.touch(zone);
         Ok(())
     }
 
@@ -203,8 +223,16 @@ impl EditJournal {
         let State::Open(journal) = &mut self.state else { return Err("it was closed".to_owned()) };
         let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
         journal.forget(zone).and_then(|()| journal.append(entry)).map_err(|it| it.to_string())?;
-        self.is_pending = true;
+        self.touch(zone);
         Ok(())
+    }
+
+    /// Notes that something of a zone waits for the next commit.
+    fn touch(&mut self, zone: &Name) {
+        self.is_pending = true;
+        if self.touched.last() != Some(zone) {
+            self.touched.push(zone.clone());
+        }
     }
 
     /// Writes what was appended and waits until it is on the disk.
@@ -216,12 +244,20 @@ impl EditJournal {
             return Ok(());
         }
         let State::Open(journal) = &mut self.state else { return Ok(()) };
-        if let Err(error) = journal.commit() {
+        let started = Instant::now();
+        let committed = journal.commit();
+        self.counters.note_commit(committed.is_ok(), started.elapsed());
+        for zone in self.touched.drain(..) {
+            self.counters.set_unflushed(&zone, journal.unreleased_count(&zone));
+        }
+        if let Err(error) = committed {
             tracing::error!(%error, "edits could not be written to the disk and were refused");
             self.digests.roll_back();
+            self.commit_error = Some(error.to_string());
             return Err(error.to_string());
         }
         self.digests.commit();
+        self.commit_error = None;
         if journal.is_compaction_due()
             && let Err(error) = journal.compact()
         {
@@ -255,8 +291,10 @@ impl EditJournal {
 
     /// Notes that the file of a zone holds all changes up to a serial.
     pub fn release(&mut self, zone: &Name, serial: u32) {
-        if let State::Open(journal) = &mut self.state {
-            self.is_pending |= journal.release(zone, serial);
+        if let State::Open(journal) = &mut self.state
+            && journal.release(zone, serial)
+        {
+            self.touch(zone);
         }
     }
 
@@ -264,8 +302,10 @@ impl EditJournal {
     pub fn forget(&mut self, zone: &Name) {
         self.conflicts.remove(zone);
         self.digests.forget(zone);
-        if let State::Open(journal) = &mut self.state {
-            self.is_pending |= journal.forget(zone).is_ok();
+        if let State::Open(journal) = &mut self.state
+            && journal.forget(zone).is_ok()
+        {
+            self.touch(zone);
         }
     }
 

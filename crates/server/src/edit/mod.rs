@@ -1,5 +1,6 @@
 //! Changes of zones while they are served: which are asked for, and why one is refused.
 
+pub mod counters;
 pub mod entry;
 pub mod flush;
 pub mod journal;

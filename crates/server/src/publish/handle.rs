@@ -147,8 +147,14 @@ impl PublisherHandle {
     /// When the zone cannot be changed so; it is as it was then.
     pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
         let (sender, result) = sync_channel(1);
-        self.sender.send(Work::Edit(edit, sender)).map_err(|_| EditError::PublisherFailed)?;
-        result.recv().unwrap_or(Err(EditError::PublisherFailed))
+        let is_dry_run = edit.is_dry_run;
+        let sent = self.sender.send(Work::Edit(edit, sender));
+        let result = sent.ok().and_then(|()| result.recv().ok());
+        let result = result.unwrap_or(Err(EditError::PublisherFailed));
+        if !is_dry_run {
+            self.state.load().journal.counters.note_edit(&result);
+        }
+        result
     }
 
     /// The changes of a zone that its file lacks, oldest first.
