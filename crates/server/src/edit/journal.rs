@@ -18,8 +18,15 @@ use zonda_zone::{ChangeSet, Diff, Digest, NetChange, Serial, SerialPolicy, Zone}
 
 /// The name of the file in the state directory.
 const FILE: &str = "journal";
+/// Changes of a zone that are kept at most, beside those that its file lacks: each has 16 octets of
+/// memory, so that the history of a thousand zones has 1.6 MB.
+const HISTORY_VERSIONS_MAX: usize = 100;
+/// Octets that the kept changes of a zone have at most in the journal's file: a zone whose changes
+/// are large costs the disk about as much as a zone of a million records.
+const HISTORY_OCTETS_MAX: u64 = 64 << 20;
 /// What is kept of each zone beside the changes that its file lacks.
-const HISTORY: HistoryLimit = HistoryLimit { versions: 100, octets: 64 << 20 };
+const HISTORY: HistoryLimit =
+    HistoryLimit { versions: HISTORY_VERSIONS_MAX, octets: HISTORY_OCTETS_MAX };
 /// More than the octets of two records without their payloads.
 const RECORDS_OCTETS: usize = 1024;
 /// Names of sets that an error lists.
