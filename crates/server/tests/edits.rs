@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use zonda_config::Flags;
@@ -269,6 +270,40 @@ fn a_file_that_was_edited_by_hand_just_before_a_flush_is_not_overwritten() {
         (Some(9), Some(44))
     );
     assert!(zonda.file().contains("by-hand"), "{}", zonda.file());
+    zonda.end();
+}
+
+#[test]
+fn a_file_that_is_edited_by_hand_while_a_flush_writes_is_not_overwritten() {
+    const NAMES: u32 = 300_000;
+    let folder = std::env::temp_dir().join(format!("zonda-edit-during-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut text = ZONE.to_owned();
+    (0..NAMES).for_each(|it| _ = writeln!(text, "n{it} A 192.0.2.2"));
+    let file = folder.join("example.org.zone");
+    fs::write(&file, &text).unwrap();
+    let zonda = Zonda::start_in(folder, true).unwrap();
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let unfinished = zonda.folder.join("example.org.zone.zonda-new");
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| zonda.server.flush(&name("example.org")));
+        while !unfinished.exists() {
+            assert!(!flush.is_finished(), "the flush was not seen to write");
+            std::thread::yield_now();
+        }
+        text.push_str("by-hand A 192.0.2.44\n");
+        let beside = zonda.folder.join("editor");
+        fs::write(&beside, &text).unwrap();
+        fs::rename(&beside, &file).unwrap();
+        assert!(unfinished.exists(), "the flush ended before the file was edited");
+        let flushed = flush.join().unwrap().unwrap();
+        assert_eq!(flushed, Some(9), "the edit by hand raised the serial");
+    });
+    let written = zonda.file();
+    for expected in ["by-hand.example.org.\t60\tIN\tA\t192.0.2.44", "\t192.0.2.9\n"] {
+        assert!(written.contains(expected), "no {expected}");
+    }
+    assert_eq!(zonda.ask("by-hand.example.org"), Some(44));
     zonda.end();
 }
 

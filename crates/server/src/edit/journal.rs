@@ -500,3 +500,77 @@ fn conflict_text(conflicts: &[(Name, zonda_wire::Type)]) -> String {
         listed.join(", ")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::path::Path;
+    use zonda_wire::Type;
+    use zonda_zone::{Record, Records};
+
+    /// Octets of a record's data in these tests.
+    const RDATA_OCTETS: usize = 60_000;
+
+    /// An edit journal in a directory.
+    fn open(directory: &Path) -> EditJournal {
+        std::fs::create_dir_all(directory).unwrap();
+        let (journal, _) = Journal::open(&directory.join(FILE), HISTORY).unwrap();
+        EditJournal { state: State::Open(Box::new(journal)), ..EditJournal::default() }
+    }
+
+    /// A difference with records of at least so many octets.
+    fn diff(from: u32, to: u32, octets: usize) -> Diff {
+        let (mut added, rdata) = (Records::default(), vec![0; RDATA_OCTETS]);
+        let record = Record { owner: b"\0", rtype: Type(65280), ttl: 1, rdata: &rdata };
+        (0..octets.div_ceil(RDATA_OCTETS)).for_each(|_| added.push(record, 0).unwrap());
+        Diff { from, to, added, removed: Records::default() }
+    }
+
+    /// The serials of the changes that the journal in a directory has of a zone.
+    fn serials(directory: &Path, zone: &Name) -> Vec<(u32, u32)> {
+        let journal = open(directory);
+        let history = journal.unflushed(zone).map(|(_, history)| history);
+        history.into_iter().flatten().map(|it| it.unwrap()).map(|it| (it.from, it.to)).collect()
+    }
+
+    /// Appends a change to a journal.
+    fn append(journal: &mut EditJournal, zone: &Name, diff: &Diff) {
+        let payload = StoredEdit::octets(Digest::from_u64(0), diff);
+        let State::Open(open) = &mut journal.state else { panic!("it is not open") };
+        open.append(Entry { zone, from: diff.from, to: diff.to, payload: &payload }).unwrap();
+        journal.touch(zone);
+    }
+
+    #[test]
+    fn a_change_that_the_journal_cannot_take_voids_none_of_those_that_it_was_to_replace() {
+        let directory = std::env::temp_dir().join(format!("zonda-void-{}", std::process::id()));
+        let (zone, digest): (Name, _) = ("example.org".parse().unwrap(), Digest::from_u64(0));
+        let mut journal = open(&directory);
+        append(&mut journal, &zone, &diff(1, 2, 1));
+        journal.commit().unwrap();
+        assert!(journal.replace(&zone, digest, &diff(1, 3, GROUP_OCTETS_MAX)).is_err());
+        append(&mut journal, &"example.net".parse().unwrap(), &diff(1, 2, 1));
+        journal.commit().unwrap();
+        drop(journal);
+        assert_eq!(serials(&directory, &zone), [(1, 2)]);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_change_is_committed_together_with_the_end_of_those_that_it_replaces() {
+        let directory = std::env::temp_dir().join(format!("zonda-group-{}", std::process::id()));
+        let [zone, other] = ["example.org", "example.net"].map(|it| it.parse::<Name>().unwrap());
+        let mut journal = open(&directory);
+        append(&mut journal, &zone, &diff(1, 2, 1));
+        // The group has room for the record that voids this entry, but not for the next entry.
+        append(&mut journal, &other, &diff(1, 2, GROUP_OCTETS_MAX - 4 * RDATA_OCTETS));
+        let next = diff(7, 8, 10 * RDATA_OCTETS);
+        journal.replace(&zone, Digest::from_u64(0), &next).unwrap();
+        journal.commit().unwrap();
+        drop(journal);
+        assert_eq!(serials(&directory, &zone), [(7, 8)]);
+        assert_eq!(serials(&directory, &other), [(1, 2)]);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
