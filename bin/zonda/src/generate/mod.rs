@@ -80,29 +80,53 @@ fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     clap_complete::generate(shell, &mut Cli::command(), "zonda", &mut text);
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if shell == Shell::Bash {
-        text = with_zone_names(&text);
+        text = with_names(&text);
     }
     output::print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the names of the running server's zones: of the first 1000, in bash.
-const ZONE_NAMES: &str = r#"
+/// Prints the names of the running server's zones, of the first 1000, and the owners of the first
+/// ten zones among them that have at most 1000 records, in bash. A larger zone would have to be
+/// sorted for it. As bash expands what it completes, only names of plain octets are printed.
+const NAMES: &str = r#"
 _zonda_zones() {
     local name rest
     zonda zone list 2>/dev/null | while read -r name rest; do
-        [[ ${name} == *. ]] && printf '%s\n' "${name}"
+        [[ ${name} =~ ^[A-Za-z0-9._/-]*[.]$ ]] && printf '%s\n' "${name}"
+    done
+}
+
+_zonda_owners() {
+    local zone serial records rest owner last= asked=0
+    zonda zone list 2>/dev/null | while read -r zone serial records rest; do
+        [[ ${zone} =~ ^[A-Za-z0-9._/-]*[.]$ && ${records} =~ ^[0-9]+$ ]] || continue
+        (( records <= 1000 && asked++ < 10 )) || continue
+        zonda zone get --zone "${zone}" 2>/dev/null </dev/null | while read -r owner rest; do
+            [[ ${owner} == "${last}" || ${owner} == "${zone}" ]] && continue
+            last=${owner}
+            [[ ${owner} =~ ^[A-Za-z0-9._/-]+$ ]] && printf '%s\n' "${owner}"
+        done
     done
 }
 "#;
 
 /// Has completions of bash ask the running server for the names of its zones, where a command
-/// takes one.
-fn with_zone_names(completions: &str) -> String {
+/// takes one, and for those of records.
+fn with_names(completions: &str) -> String {
     let mut text = completions.to_owned();
-    for command in ["show", "get", "set", "unset", "diff", "flush", "reload"] {
+    let [zones, owners] = ["$(_zonda_zones) ", "$(_zonda_zones) $(_zonda_owners) "];
+    for (command, names) in [
+        ("show", zones),
+        ("get", owners),
+        ("set", owners),
+        ("unset", owners),
+        ("diff", zones),
+        ("flush", zones),
+        ("reload", zones),
+    ] {
         let case = format!("        zonda__subcmd__zone__subcmd__{command})\n            opts=\"");
-        text = text.replace(&case, &format!("{case}$(_zonda_zones) "));
+        text = text.replace(&case, &format!("{case}{names}"));
     }
-    text + ZONE_NAMES
+    text + NAMES
 }

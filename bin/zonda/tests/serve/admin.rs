@@ -384,8 +384,22 @@ fn the_list_of_zones_comes_in_pages() {
 }
 
 #[test]
-fn bash_completes_the_zones_of_the_running_server() {
-    let server = Server::start(&[], "");
+fn bash_completes_the_zones_and_names_of_the_running_server() {
+    let folder = Folder::new("completed");
+    let ran = folder.path().join("ran");
+    // What bash would run if it took it for more than a name: a redirection makes a file.
+    let hostile = format!("`:>{}`", ran.display());
+    let owner: String = hostile.bytes().map(|octet| format!("\\{octet:03}")).collect();
+    let small = format!(
+        "$TTL 60\n@ SOA ns h 1 1 1 1 1\n NS ns\nns A 192.0.2.1\n AAAA 2001:db8::1\nnews TXT a\n\
+         {owner} A 192.0.2.1\n"
+    );
+    let many: String = (0..1001).map(|it| format!("large{it} A 192.0.2.1\n")).collect();
+    let large = format!("$TTL 60\n@ SOA ns h 1 1 1 1 1\n NS ns\n{many}");
+    let empty = "@ 60 SOA ns h 1 1 1 1 1\n@ 60 NS ns\n";
+    let zones = [("small.test", &*small), ("large.test", &large), (&*hostile, empty)];
+    let server = Server::start(&zones, "");
+    assert!(server.get("/v1/zones").1.contains(&hostile));
     let folder = std::path::Path::new(env!("CARGO_BIN_EXE_zonda")).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let completed = |words: &str| {
@@ -406,6 +420,13 @@ fn bash_completes_the_zones_of_the_running_server() {
     for command in ["get", "set", "unset", "diff", "flush"] {
         assert_eq!(completed(&format!("zone {command} exa")), "example.org.\n", "{command}");
     }
+    for command in ["get", "set", "unset"] {
+        let names = completed(&format!("zone {command} n"));
+        assert_eq!(names, "ns.example.org. news.small.test. ns.small.test.\n", "{command}");
+    }
+    assert_eq!(completed("zone get large"), "large.test.\n", "it has too many names");
+    assert_eq!(completed("zone show ns"), "\n");
+    assert!(!ran.exists(), "a name was run as a command");
     assert_eq!(completed("zone show other"), "\n");
     assert_eq!(completed("zone li"), "list\n");
 }
