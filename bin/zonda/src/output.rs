@@ -17,9 +17,9 @@ use std::process::ExitCode;
 /// Why a command has not succeeded.
 #[derive(Debug)]
 pub enum Failure {
-    /// It ran, and what it checked is not as it should be.
+    /// The command ran, and what it checked is not as it should be.
     Failed(String),
-    /// It could not be run.
+    /// The command could not be run.
     NotRun(String),
 }
 

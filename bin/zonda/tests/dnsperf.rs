@@ -14,11 +14,11 @@ use zonda_testkit::process::{Folder, required};
 
 /// Answers everything with NXDOMAIN until it is dropped.
 struct Server {
-    /// Its port.
+    /// The port of the server.
     port: String,
-    /// Tells it to end.
+    /// Tells the thread to end.
     stop: Arc<AtomicBool>,
-    /// Its thread.
+    /// The thread that answers.
     thread: Option<JoinHandle<()>>,
 }
 

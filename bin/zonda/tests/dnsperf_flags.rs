@@ -19,24 +19,24 @@ const QUERIES: usize = 200;
 
 /// A query as the server saw it.
 #[derive(Clone)]
-struct Seen {
+struct ReceivedQuery {
     /// When it came.
     at: Instant,
-    /// Who sent it.
+    /// The client that sent it.
     peer: SocketAddr,
-    /// Its octets but for the ID.
+    /// The octets of the query but for the ID.
     octets: Vec<u8>,
 }
 
 /// A server that takes notes, and answers with NXDOMAIN if it answers.
 struct Server {
-    /// Its port.
+    /// The port of the server.
     port: String,
     /// What has come since it was last asked.
-    seen: Arc<Mutex<Vec<Seen>>>,
-    /// Tells it to end.
+    seen: Arc<Mutex<Vec<ReceivedQuery>>>,
+    /// Tells the thread to end.
     stop: Arc<AtomicBool>,
-    /// Its thread.
+    /// The thread that answers.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,14 +45,15 @@ impl Server {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let port = socket.local_addr().unwrap().port().to_string();
-        let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<Seen>>>::default());
+        let (stop, seen) =
+            (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<ReceivedQuery>>>::default());
         let (stopped, notes) = (Arc::clone(&stop), Arc::clone(&seen));
         let thread = thread::spawn(move || {
             let mut buffer = [0; 512];
             while !stopped.load(Ordering::Relaxed) {
                 let Ok((len, peer)) = socket.recv_from(&mut buffer) else { continue };
                 let octets = buffer[2..len].to_vec();
-                notes.lock().unwrap().push(Seen { at: Instant::now(), peer, octets });
+                notes.lock().unwrap().push(ReceivedQuery { at: Instant::now(), peer, octets });
                 if is_answering {
                     (buffer[2], buffer[3]) = (buffer[2] | 0x80, 3);
                     socket.send_to(&buffer[..len], peer).unwrap();
@@ -63,7 +64,7 @@ impl Server {
     }
 
     /// Runs a program to its end; returns what the server saw.
-    fn watch(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Vec<Seen> {
+    fn watch(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Vec<ReceivedQuery> {
         self.seen.lock().unwrap().clear();
         let output = run(program, &[arguments, &["-s", "127.0.0.1", "-p", &self.port]].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -71,7 +72,7 @@ impl Server {
     }
 
     /// What the server saw of dnsperf and of us; nothing if tests may do without dnsperf.
-    fn watch_both(&self, flags: &[&str]) -> Option<[Vec<Seen>; 2]> {
+    fn watch_both(&self, flags: &[&str]) -> Option<[Vec<ReceivedQuery>; 2]> {
         let dnsperf = required("dnsperf")?;
         let folder = Folder::new("dnsperf-flags");
         let mut lines = String::new();
@@ -103,19 +104,19 @@ fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
 }
 
 /// The queries in ascending order.
-fn messages(seen: &[Seen]) -> Vec<&[u8]> {
+fn messages(seen: &[ReceivedQuery]) -> Vec<&[u8]> {
     let mut messages: Vec<&[u8]> = seen.iter().map(|one| &one.octets[..]).collect();
     messages.sort_unstable();
     messages
 }
 
-/// Who has asked.
-fn peers(seen: &[Seen]) -> BTreeSet<SocketAddr> {
+/// Returns the clients that have asked.
+fn peers(seen: &[ReceivedQuery]) -> BTreeSet<SocketAddr> {
     seen.iter().map(|one| one.peer).collect()
 }
 
 /// From the first query to the last.
-fn duration(seen: &[Seen]) -> Duration {
+fn duration(seen: &[ReceivedQuery]) -> Duration {
     seen.last().unwrap().at - seen[0].at
 }
 

@@ -15,8 +15,8 @@ use zonda_testkit::{Peer, PeerKind, Question, Resolver, Zonda, ask};
 const ZONES: usize = 84;
 /// Names that must be asked for at least.
 const NAMES_MIN: usize = 10_000;
-/// Types that are not asked for. To ANY everybody may say what he likes (rfc8482), and the others
-/// are not for clients to ask for.
+/// Types that are not asked for. To ANY a server may answer any part of the records (rfc8482), and
+/// the others are not for clients to ask for.
 const LEFT_OUT: [&str; 4] = ["ANY", "RRSIG", "NSEC", "NSEC3"];
 /// The TTLs of the generated zones, seconds.
 const TTLS: [u32; 6] = [0, 60, 300, 600, 900, 3600];
@@ -141,7 +141,7 @@ fn hierarchy() -> Vec<Zone> {
     all
 }
 
-/// Questions about a zone, without those that its server refers elsewhere: nobody can answer these.
+/// Questions about a zone, without those that its server refers elsewhere: no server answers these.
 fn answerable(zone: &Zone, upstream: SocketAddr, random: &mut Random) -> Vec<Question> {
     let left_out = LEFT_OUT.map(type_number);
     let asked =

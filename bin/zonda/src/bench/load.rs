@@ -84,7 +84,7 @@ pub struct Load {
 /// How an outcome is printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text for people
     Text,
     /// As dnsperf does
     Dnsperf,

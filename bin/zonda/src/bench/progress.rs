@@ -16,7 +16,7 @@ const STEPS: u64 = 1000;
 
 /// A bar on standard error; nothing where that is no terminal.
 pub struct Bar {
-    /// The bar.
+    /// The bar on the terminal.
     bar: ProgressBar,
     /// When the run ends by its time.
     after: Option<Duration>,

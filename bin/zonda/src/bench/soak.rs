@@ -172,8 +172,8 @@ impl Soak {
     }
 }
 
-/// Writes a sample; it is the kernel's when this returns, so that whoever kills the process loses
-/// none.
+/// Writes a sample to the file; the kernel has it when this returns, so that a process that is
+/// killed loses none.
 fn write(file: &mut File, sample: &Sample) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(sample)?;
     line.push(b'\n');

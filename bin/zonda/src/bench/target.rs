@@ -1,4 +1,5 @@
-//! Whom to load with what, for all commands that send queries; flags as dnsperf has them.
+//! The server to load and the queries to send, for all commands that load one; flags as dnsperf
+//! has them.
 
 use crate::output;
 use clap::{Args, ValueEnum};
@@ -12,7 +13,7 @@ use zonda_bench::load::{
 };
 use zonda_wire::Type;
 
-/// Whom to load with what.
+/// The server to load, and the queries that it is sent.
 #[derive(Args)]
 pub struct Target {
     /// The server's address or name
@@ -61,7 +62,7 @@ pub struct Target {
     /// Clients, each with a socket, over all threads; each thread has one at least
     #[arg(short = 'c', value_name = "N", default_value_t = 1, value_parser = count)]
     clients: usize,
-    /// Threads
+    /// Threads that send queries
     #[arg(short = 'T', value_name = "N", default_value_t = 1, value_parser = count)]
     threads: usize,
     /// Socket buffers, in kilobytes; large, so that what is lost was not lost here (dnsperf leaves
@@ -105,11 +106,11 @@ pub struct Target {
 /// An address family.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Family {
-    /// IPv4.
+    /// IPv4 addresses only.
     Inet,
-    /// IPv6.
+    /// IPv6 addresses only.
     Inet6,
-    /// Either.
+    /// Addresses of either family.
     Any,
 }
 

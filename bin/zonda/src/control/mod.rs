@@ -235,14 +235,14 @@ pub struct Cache {
 enum CacheCommand {
     /// Show the answers that are kept for a name
     Show {
-        /// The name
+        /// The name of the answers
         name: String,
         #[command(flatten)]
         asked: AdminConnection,
     },
     /// Forget the answers that are kept for a name
     Flush {
-        /// The name
+        /// The name of the answers
         name: String,
         /// Forget those for all names below it, too; "." is everything
         #[arg(long)]

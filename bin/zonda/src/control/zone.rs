@@ -43,7 +43,7 @@ Examples:
 Examples:
   zonda zone show example.com")]
     Show {
-        /// The zone
+        /// The name of the zone
         #[arg(value_name = "NAME")]
         zone: String,
         #[command(flatten)]
@@ -82,10 +82,10 @@ Examples:
     Set {
         /// The name of the records
         name: String,
-        /// Their time to live: seconds, or a number with s, m, h, d or w
+        /// The time to live of the records: seconds, or a number with s, m, h, d or w
         #[arg(value_name = "TTL", value_parser = ttl)]
         ttl: u32,
-        /// Their type
+        /// The type of the records
         #[arg(value_name = "TYPE")]
         rtype: String,
         /// The data of each record, as a master file has them
@@ -106,7 +106,7 @@ Examples:
     Unset {
         /// The name of the records
         name: String,
-        /// Their type; all, if it is left out
+        /// The type of the records; all, if it is left out
         #[arg(value_name = "TYPE")]
         rtype: Option<String>,
         #[command(flatten)]
@@ -135,7 +135,7 @@ Examples:
   zonda zone flush
   zonda zone flush example.com")]
     Flush {
-        /// The zone
+        /// The name of the zone; all, if it is left out
         #[arg(value_name = "NAME")]
         name: Option<String>,
         #[command(flatten)]
@@ -149,7 +149,7 @@ Examples:
 Examples:
   zonda zone reload example.com")]
     Reload {
-        /// The zone
+        /// The name of the zone
         #[arg(value_name = "NAME")]
         zone: String,
         #[command(flatten)]

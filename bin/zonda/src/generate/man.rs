@@ -35,7 +35,7 @@ The configuration that is read when none is named; see
 The socket over which commands reach the server, here of root.
 ";
 
-/// Environment variables that the commands heed.
+/// Environment variables that the commands read.
 const ENVIRONMENT: &str = "\
 .TP
 .B ZONDA_ADMIN_SOCKET

@@ -35,7 +35,7 @@ enum What {
     },
     /// Print a shell's completions
     Completions {
-        /// The shell
+        /// The shell to complete commands in
         shell: Shell,
     },
 }

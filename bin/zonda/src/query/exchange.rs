@@ -10,7 +10,7 @@ use zonda_wire::query::flag;
 
 /// A reply and how it came.
 pub struct Exchange {
-    /// The reply.
+    /// The reply of the server.
     pub reply: Message,
     /// How many octets it has.
     pub octets: usize,

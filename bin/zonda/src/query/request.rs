@@ -12,13 +12,13 @@ use zonda_wire::{Class, Name, Type};
 /// Where the system's name servers are listed.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What to ask, whom, and how.
+/// A query to send: the message, the server, and how to send it.
 pub struct Request {
-    /// The message.
+    /// The message to send.
     pub message: Message,
-    /// An address or a name.
+    /// The address or name of the server.
     pub server: String,
-    /// Where it listens.
+    /// The port on which the server listens.
     pub port: u16,
     /// TCP from the beginning.
     pub tcp: bool,
@@ -41,7 +41,7 @@ pub struct Request {
 pub struct Shown {
     /// What the header and the OPT record say, and the titles of sections.
     pub comments: bool,
-    /// The question.
+    /// The question of the reply.
     pub question: bool,
     /// The sections of records, in their order.
     pub sections: [bool; 3],
@@ -63,7 +63,7 @@ pub enum Form {
     Text,
     /// The data of the answer.
     Short,
-    /// An object.
+    /// An object of JSON.
     Json,
 }
 
@@ -124,7 +124,7 @@ enum Set {
     Flag(fn(&mut Settings, bool)),
     /// A number within a range.
     Number(u16, u16, fn(&mut Settings, u16)),
-    /// A network.
+    /// The network of a client (rfc7871).
     Network(fn(&mut Settings, Option<(IpAddr, u8)>)),
 }
 

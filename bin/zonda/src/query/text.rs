@@ -8,7 +8,7 @@ use zonda_wire::query::{flag, option};
 use zonda_wire::rdata::{Presentation, print::Hex};
 use zonda_wire::{Ede, Message, Section};
 
-/// The flags of a header with the names that everybody gives them.
+/// The flags of a header with their usual names.
 pub const FLAGS: &[(u16, &str)] = &[
     (flag::QR, "qr"),
     (flag::AA, "aa"),

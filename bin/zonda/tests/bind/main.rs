@@ -1,4 +1,4 @@
-//! What those who come from BIND rely on: their configuration and their statistics.
+//! What administrators that come from BIND rely on: its configuration and its statistics.
 #![allow(clippy::unwrap_used)]
 
 mod import;

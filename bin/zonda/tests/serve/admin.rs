@@ -1,4 +1,4 @@
-//! What the server tells about itself, and who may ask.
+//! What the server tells about itself, and to which clients.
 
 use crate::server::{BINARY, Server, http, http_to, run, text, wait_until, zone};
 use serde_json::Value;

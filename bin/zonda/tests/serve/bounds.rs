@@ -1,4 +1,4 @@
-//! Floods, dead upstreams and other troubles, which are the trouble of nobody else.
+//! Floods, dead upstreams and other troubles, of which clients with other questions notice nothing.
 //!
 //! Times are medians where a flood and the tests beside it take the machine from the server.
 
@@ -15,9 +15,9 @@ use zonda_testkit::paced::{Flood, QueryResults, ask_at_pace};
 use zonda_testkit::upstream::{Gate, ReceivedQuery, Reply, Rule, always, say, until, wait, when};
 use zonda_testkit::{Upstream, ask};
 
-/// Who asks modestly.
+/// The address of a client that asks modestly.
 const MODEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// Who floods.
+/// The address of a client that floods the server.
 const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 /// Most KiB that a flood may cost: places, fetches and what is remembered of failures.
 const FLOOD_KIB_MAX: u64 = 64 * 1024;
@@ -274,7 +274,7 @@ fn one_of_two_upstreams_black_holed_in_mid_run_costs_no_query_and_is_forgotten_i
     let seen = thread::scope(|scope| {
         scope.spawn(|| {
             thread::sleep(falls_at.saturating_sub(begins.elapsed()));
-            // Whoever is asked most falls silent.
+            // The upstream that is asked most falls silent.
             let busier = if first.asked() > second.asked() { &first } else { &second };
             busier.now_does([]);
         });

@@ -122,7 +122,7 @@ impl Server {
         self.wait_for_end();
     }
 
-    /// Waits until nobody has its sockets.
+    /// Waits until no process has its sockets.
     fn wait_for_end(&mut self) {
         wait_until("the server ends", || {
             self.zonda.process.ended() && TcpStream::connect(self.admin).is_err()
@@ -361,7 +361,7 @@ fn a_flush_is_not_undone_by_a_fetch_that_began_before() {
 #[test]
 fn nothing_is_asked_for_below_a_name_that_does_not_exist() {
     let confirmed: fn(&[u8]) -> Vec<u8> = |query| with_cookie(query, denial(query));
-    // A denial that anybody may have forged says nothing of the names below.
+    // A denial that may have been forged says nothing of the names below.
     let cases = [("", 0, confirmed), ("nxdomain-cut = false", 2, confirmed), ("", 2, denial)];
     for (key, below, script) in cases {
         let upstream = Upstream::start(script);
@@ -480,7 +480,7 @@ fn signatures_alone_are_asked_for_each_time() {
 
 #[test]
 fn a_truncated_answer_is_not_kept() {
-    // Nobody listens over TCP, so that there is no whole answer.
+    // The upstream does not listen over TCP, so that there is no whole answer.
     let upstream = Upstream::start(|query| answer(query, 0x8380, &[A]));
     let zone = format!(
         "[[zone]]\nname = \".\"\n[zone.forward]\nto = \"{}\"\ntimeout = \"300 ms\"",

@@ -122,7 +122,7 @@ fn ask_while_answers_are_forged(
     name: &str,
     upstream: &Upstream,
     (forwarder, forger): (&Forwarder, &Forger),
-) -> super::hostile::Told {
+) -> super::hostile::TimedReply {
     thread::scope(|scope| {
         let asking = scope.spawn(|| forwarder.ask(name, "A"));
         let port = port_of(upstream, name);

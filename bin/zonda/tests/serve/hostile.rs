@@ -32,15 +32,15 @@ impl Forwarder {
     }
 
     /// Asks once.
-    pub fn ask(&self, name: &str, record_type: &str) -> Told {
+    pub fn ask(&self, name: &str, record_type: &str) -> TimedReply {
         self.ask_so(&recursive(name, record_type))
     }
 
     /// Asks in some way.
-    fn ask_so(&self, question: &Question) -> Told {
+    fn ask_so(&self, question: &Question) -> TimedReply {
         let start = Instant::now();
         let reply = ask(self.server.zonda.address, question).unwrap();
-        Told { reply, took: start.elapsed() }
+        TimedReply { reply, took: start.elapsed() }
     }
 
     /// Asks for `name0.example.net` and so on at a pace.
@@ -77,12 +77,12 @@ pub fn recursive(name: &str, record_type: &str) -> Question {
 }
 
 /// What a client is told, and after how long.
-pub struct Told {
+pub struct TimedReply {
     pub reply: Message,
     pub took: Duration,
 }
 
-impl Told {
+impl TimedReply {
     /// Insists on an answer within a time; returns the data of its records.
     pub fn answered(&self, within: Duration) -> Vec<String> {
         assert_eq!(self.reply.rcode_text(), "NOERROR", "{}", self.reply);

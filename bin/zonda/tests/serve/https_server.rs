@@ -16,7 +16,7 @@ use super::quic_server::answer;
 /// A status of HTTP and headers beside the content's type.
 pub type Head = (u16, &'static [(&'static str, &'static str)]);
 
-/// A path that nobody is configured to ask for, to which a response may redirect.
+/// A path that no forwarder is configured to ask for, to which a response may redirect.
 pub const ELSEWHERE: &str = "/elsewhere";
 
 /// A running server, which answers each question with 192.0.2.7 where the status is 200.
@@ -31,9 +31,9 @@ pub struct HttpsServer {
 struct State {
     /// How it responds.
     head: Mutex<Head>,
-    /// Requests read.
+    /// Requests that were read.
     requests: AtomicUsize,
-    /// Those of them for [`ELSEWHERE`].
+    /// Requests that were for [`ELSEWHERE`].
     strayed: AtomicUsize,
 }
 
@@ -59,7 +59,7 @@ impl HttpsServer {
         let shared = Arc::clone(&state);
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Whoever asked may be gone at any time.
+                // The client may be gone at any time.
                 tokio::spawn(converse(acceptor.clone(), stream, Arc::clone(&shared)));
             }
         });

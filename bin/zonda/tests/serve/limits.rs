@@ -515,7 +515,7 @@ fn a_fetch_too_many_is_not_begun_and_an_expired_answer_given_where_there_is_one(
     (0..held).for_each(|number| assert_eq!(forwarder.ask(&name(number)).rcode_text(), "NOERROR"));
     thread::sleep(Duration::from_millis(2100));
     upstream.now_does([]);
-    // Nobody waits any longer for those that were given what had expired; they go on.
+    // No client waits for these fetches, as each gets the expired answer; the fetches go on.
     for number in 0..held {
         let reply = forwarder.ask(&name(number));
         assert_eq!((reply.rcode_text(), extended_error(&reply)), ("NOERROR".to_owned(), Some(3)));

@@ -1,4 +1,4 @@
-//! A running server and those who ask it.
+//! A running server and clients of it.
 
 use serde_json::Value;
 use std::fs;

@@ -129,7 +129,7 @@ fn a_killed_server_leaves_nothing_that_hinders_the_next() {
     drop(next);
 }
 
-/// Sends queries until nobody listens any more.
+/// Sends queries until the server listens no more.
 fn flood(server: SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server).unwrap();
