@@ -1,7 +1,7 @@
 //! The file that holds the cache while the server does not run.
 //!
-//! Read before the server answers; written by a thread of its own, so that nobody who answers or
-//! asks waits for the disk, and once more when the server ends or hands its sockets over. A file
+//! Read before the server answers; written by a thread of its own, so that neither workers nor
+//! clients wait for the disk, and once more when the server ends or hands its sockets over. A file
 //! that is of no use is told of and costs a cold start, no more.
 //!
 //! Deliberately absent: its format, and how it is replaced at once (`zonda_cache::persist`).

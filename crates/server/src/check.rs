@@ -25,7 +25,7 @@ pub struct CheckReport {
     pub zones: u64,
     /// Errors: what keeps a zone from being served, or from being answered as it is meant.
     pub errors: u64,
-    /// Warnings.
+    /// Warnings: what is served, and may not be meant.
     pub warnings: u64,
 }
 

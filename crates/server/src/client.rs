@@ -15,7 +15,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(600);
 pub struct Answer {
     /// The HTTP status, 200 to 299 for success.
     pub status: u16,
-    /// The body.
+    /// The body of the response.
     pub body: String,
 }
 

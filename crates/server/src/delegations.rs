@@ -24,7 +24,7 @@ struct ZoneDelegations {
     zone: Name,
     /// The forwarded zone that it lies in.
     around: Name,
-    /// Their owners, each once, and where the first record of each stands.
+    /// The owners of the delegations, each once, and where the first record of each stands.
     cuts: Vec<(Name, Arc<Path>, u32)>,
 }
 

@@ -64,7 +64,7 @@ impl fmt::Display for ListenError {
 impl std::error::Error for ListenError {}
 
 impl ListenError {
-    /// Whether somebody else has the address.
+    /// Whether another process has the address.
     fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse
     }

@@ -10,9 +10,9 @@ use zonda_engine::counters::{Counter, Counters};
 /// The number of a zone.
 #[derive(Clone, Copy, Debug)]
 pub struct Number {
-    /// Its place in [`Counters`].
+    /// The zone's place in [`Counters`].
     pub place: u32,
-    /// What was counted there for the zones that had it before.
+    /// What was counted there for the zones that had the number before.
     before: u64,
 }
 

@@ -47,7 +47,7 @@ enum Entry {
     Line(Line),
     /// Nothing to write; wakes the writer, which may have to open its file anew.
     Wake,
-    /// Whoever waits for what was sent before.
+    /// A thread that waits until all that was sent before is written.
     Written(SyncSender<()>),
 }
 
@@ -246,7 +246,7 @@ struct FailedReopen {
 }
 
 impl Writer {
-    /// Writes what is sent until nobody can send any more.
+    /// Writes what is sent until all senders are gone.
     fn run(&mut self, entries: &Receiver<Entry>) {
         loop {
             match self.next_entry(entries) {

@@ -30,7 +30,7 @@ pub enum ServeError {
     Start(io::Error),
     /// A worker gave up.
     Worker(String),
-    /// It was told to stop, and these threads had ended before.
+    /// The server was told to stop, and these threads had ended before.
     Down(Vec<String>),
 }
 

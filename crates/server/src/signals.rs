@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub enum Signals {
     /// SIGHUP reloads, SIGTERM and SIGINT stop.
     Heeded,
-    /// They are somebody else's.
+    /// The program that the server runs in handles them.
     Ignored,
 }
 

@@ -35,9 +35,9 @@ pub struct ThreadState {
 
 /// What became of a thread's work.
 enum End {
-    /// It returned, and whether it was to.
+    /// The work returned, and whether it was to.
     Returned(bool),
-    /// It panicked.
+    /// The work panicked.
     Panicked,
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// What the clients of a socket may ask for.
 #[derive(Clone)]
 pub enum Rights {
-    /// Everything.
+    /// Every request, without a token.
     All,
     /// What lies behind a TCP address.
     Tcp {

@@ -183,7 +183,8 @@ fn zones(control: &Control) -> Value {
     json!({ "views": { "_default": { "zones": zones.collect::<Vec<_>>() } } })
 }
 
-/// Sockets are not counted; a page without them would be taken for a failure by those who read it.
+/// Returns an empty list of sockets, which are not counted: readers of BIND's statistics would take
+/// a page without it for a failure.
 fn network() -> Value {
     json!({ "sockstats": {} })
 }

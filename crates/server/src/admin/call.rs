@@ -17,7 +17,7 @@ pub enum Scope {
 
 /// A request on its way to the function that answers it.
 pub struct Call<'a> {
-    /// The server.
+    /// The server that is asked.
     pub control: &'a Arc<Control>,
     /// The segments of the path that stand for arguments, decoded.
     pub arguments: Vec<&'a str>,

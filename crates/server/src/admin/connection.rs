@@ -45,20 +45,20 @@ const REQUEST_MAX: Duration = Duration::from_secs(900);
 
 /// A socket that accepts connections of the interface.
 pub enum Listener {
-    /// For whoever reaches its address.
+    /// For clients that reach its address.
     Tcp(tokio::net::TcpListener),
-    /// For whoever may open its file.
+    /// For processes that may open its file.
     Unix(tokio::net::UnixListener),
 }
 
-/// What is told on a socket, and to whom.
+/// What is told on a socket, and to which clients.
 #[derive(Clone)]
 pub enum Interface {
     /// What the rights of its clients allow.
     Admin(Rights),
     /// BIND's statistics, to this machine and to some networks.
     BindStatistics {
-        /// The networks.
+        /// The networks whose clients may read it.
         clients: Arc<[Network]>,
         /// Whether only this machine reaches the address.
         is_loopback: bool,

@@ -1,6 +1,6 @@
 //! What is counted, in the text format of Prometheus.
 //!
-//! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
+//! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
 mod edits;

@@ -42,12 +42,12 @@ const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::L
 pub struct AdminSockets {
     /// Where HTTP is spoken, and what its clients may ask for.
     tcp: Option<(TcpListener, Rights)>,
-    /// Where BIND's statistics are read, and who may.
+    /// Where BIND's statistics are read, and the networks whose clients may.
     bind_statistics: Option<(TcpListener, Arc<[Network]>)>,
     unix: Option<(UnixListener, PathBuf)>,
     /// Where a successor asks for our sockets.
     hand_over: Option<(UnixListener, PathBuf)>,
-    /// Those of the Unix sockets that were not there before.
+    /// The Unix sockets that were not there before.
     made: MadeSockets,
 }
 

@@ -24,7 +24,7 @@ pub const TROUBLES: [&str; 6] = ["silent", "unreachable", "lossy", "failing", "u
 /// What is known of an upstream of a zone.
 #[derive(Default)]
 pub struct KnownUpstream {
-    /// The zone.
+    /// The name of the zone.
     pub zone: String,
     /// The upstream, as it is configured.
     pub upstream: String,

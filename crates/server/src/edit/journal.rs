@@ -38,9 +38,9 @@ enum State {
     /// No zone is writable.
     #[default]
     Unused,
-    /// It takes edits.
+    /// The journal takes edits.
     Open(Box<Journal>),
-    /// It takes no edits, and why.
+    /// The journal takes no edits, and why.
     Failed(String),
     /// A successor has it.
     HandedOver,

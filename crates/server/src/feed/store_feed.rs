@@ -45,7 +45,7 @@ const LARGE_LOAD: usize = 10_000;
 /// What a feed follows, and for which zones. Feeds that are equal in this are one.
 #[derive(Clone, PartialEq)]
 pub struct Subject {
-    /// The store.
+    /// The store that is followed.
     pub source: StoreSource,
     /// The zones that follow it.
     pub zones: Vec<SubjectZone>,
