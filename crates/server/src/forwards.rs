@@ -43,15 +43,15 @@ struct ForwardZone {
     access: Option<Arc<zonda_config::Access>>,
 }
 
-/// One of them.
+/// A forwarded zone as it is served.
 pub struct KnownForward {
-    /// As it is configured.
+    /// The zone as it is configured.
     config: ForwardZone,
     /// The zone as a snapshot holds it.
     pub entry: Arc<ZoneEntry>,
-    /// Under which its queries are counted.
+    /// The number under which its queries are counted.
     pub number: Number,
-    /// Who is asked, and under which number.
+    /// The servers that are asked, and the number by which forwarders know them.
     group: (u32, Arc<Group>),
 }
 
@@ -201,7 +201,7 @@ fn group_number<'f>(
     (0..=u32::MAX).map(|more| first.wrapping_add(more)).find(is_free).unwrap_or(first)
 }
 
-/// Whom of the servers to ask, and how long things may take.
+/// How the servers of a forwarded zone are chosen, and how long their answers may take.
 fn settings(keys: &ForwardKeys) -> Settings {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let patience_nanos = nanos(keys.timeout);

@@ -31,13 +31,14 @@ const MORE_RECORDS: [(&str, &str); 4] = [
 const LOOPBACK_V6: &str =
     "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.";
 
-/// What the configuration says of such names.
+/// Names that are answered locally, as the configuration in force has them.
 #[derive(Default)]
 pub struct LocalNames {
-    /// As it says; those that are not in `special` yet.
+    /// The configured names of special zones.
     names: Vec<Name>,
+    /// The configured overrides of names.
     overrides: Vec<Override>,
-    /// Special zones.
+    /// Special zones by their names.
     special: Vec<(Name, Arc<Zone>)>,
     /// Overridden names, if there are any.
     overlay: Option<Overlay>,

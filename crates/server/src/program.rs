@@ -123,7 +123,7 @@ pub fn read_config(
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let loaded = Config::load(file, [], flags).map_err(lines)?;
-    // Code answers where there is no zone, and asks where nobody else can.
+    // Code answers where there is no zone, and the program itself asks where there is no listener.
     let is_meant = |advice: &Advice| matches!(advice, Advice::NoZones | Advice::NoListeners);
     let warnings = loaded.warnings.iter().filter(|warning| !is_meant(&warning.advice));
     warnings.for_each(|warning| tracing::warn!(%warning, "configuration"));
@@ -221,9 +221,9 @@ pub(crate) struct OwnQueries {
 /// The reply to a query of the process itself.
 #[derive(Debug)]
 pub enum OwnReply {
-    /// It; nothing for silence.
+    /// The reply; nothing for silence.
     Now(Option<Vec<u8>>),
-    /// It will come, or the sender will go, which is silence.
+    /// The reply comes later; when the sender is gone, there is none.
     Later(mpsc::Receiver<Vec<u8>>),
 }
 

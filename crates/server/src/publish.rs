@@ -21,7 +21,7 @@ use crate::edit::{Edit, EditError};
 use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
-use crate::settings::{self, Lasting};
+use crate::settings::{self, SettingsBuilder};
 use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
 use crate::watchdog::Watchdog;
@@ -71,7 +71,7 @@ type Report = Box<dyn FnOnce() + Send>;
 
 /// The server as all that read see it: zones, configuration, what happened so far.
 pub struct ServerState {
-    /// The zones.
+    /// The zones that are served.
     pub zone_set: ZoneSetView,
     /// The configuration in force.
     pub config: Arc<Config>,
@@ -123,7 +123,7 @@ pub struct History {
 pub struct Publisher {
     config: Arc<Config>,
     zone_set: ZoneSet,
-    lasting: Lasting,
+    settings_builder: SettingsBuilder,
     settings: Arc<Settings>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     state: Arc<ArcSwap<ServerState>>,
@@ -180,7 +180,7 @@ impl FirstLoad {
     }
 
     /// Makes a thread of the publisher, which ends when its handle is gone; returns that, and the
-    /// states of the files for those who reload.
+    /// states of the files for the threads that reload.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -228,9 +228,9 @@ impl Publisher {
             let _ = zone_set.update_fed(name, update); // what is wrong is logged
         }
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
-        let mut lasting = Lasting::default();
+        let mut settings_builder = SettingsBuilder::default();
         let (zones, _) = zone_set.table(true);
-        let settings = Arc::new(lasting.settings(&config));
+        let settings = Arc::new(settings_builder.settings(&config));
         let handlers = code.handlers(seed);
         let (first_handlers, first_settings) = (handlers.clone(), Arc::clone(&settings));
         let first =
@@ -244,7 +244,7 @@ impl Publisher {
         let publisher = Self {
             config,
             zone_set,
-            lasting,
+            settings_builder,
             settings,
             snapshot,
             state: Arc::new(ArcSwap::from_pointee(state)),
@@ -376,7 +376,7 @@ impl Publisher {
             self.open_journal();
             let forwards_changed = self.zone_set.set_forwards(&self.config);
             if forwards_changed || !settings::are_same(&self.config, &former) {
-                self.settings = Arc::new(self.lasting.settings(&self.config));
+                self.settings = Arc::new(self.settings_builder.settings(&self.config));
                 (self.is_changed, self.rules_changed) = (true, true);
             }
         }

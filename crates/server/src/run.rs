@@ -63,7 +63,7 @@ const IO_THREADS_MAX: usize = 4;
 
 /// What [`serve`] needs.
 pub struct Options {
-    /// The configuration.
+    /// The configuration to begin with.
     pub config: Config,
     /// Reads the configuration anew, for a reload; an error is text for the administrator.
     pub read_config: ReadConfig,

@@ -10,16 +10,17 @@ use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_zone::random_octets;
 
-/// What outlives a reload because clients and other servers know it, or because it is costly.
+/// Makes the engine's settings of a configuration, and keeps from reload to reload what clients
+/// hold (cookies) or what is costly to begin again (the counts of rate limiting).
 #[derive(Default)]
-pub struct Lasting {
+pub struct SettingsBuilder {
     /// The secret of cookies when none is configured.
     cookie_secret: Option<[u8; 16]>,
     /// The counts of response rate limiting, and how many keys they have room for.
     rate_table: Option<(u32, Arc<RateTable>)>,
 }
 
-impl Lasting {
+impl SettingsBuilder {
     /// The settings that a configuration amounts to.
     pub fn settings(&mut self, config: &Config) -> Settings {
         let keepalive = config.tcp.keepalive.then_some(config.tcp.idle_timeout);
@@ -83,8 +84,8 @@ impl Lasting {
     }
 }
 
-/// Whether two configurations amount to the same settings: [`Lasting::settings`] reads nothing else
-/// of them.
+/// Whether two configurations amount to the same settings: [`SettingsBuilder::settings`] reads
+/// nothing else of them.
 pub fn are_same(one: &Config, other: &Config) -> bool {
     one.listeners == other.listeners
         && one.tcp == other.tcp

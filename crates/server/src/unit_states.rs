@@ -128,9 +128,9 @@ struct UnitRest {
 /// Which units a reload loads.
 #[derive(Clone, Copy)]
 pub enum Scope<'n> {
-    /// Those whose files changed, and those that could not be loaded before.
+    /// The units whose files changed, and those that could not be loaded before.
     Changed,
-    /// Those whose files changed and are watched.
+    /// The units whose files changed and are watched.
     Watched,
     /// The unit of one zone, changed or not.
     Zone(&'n Name),
@@ -158,7 +158,7 @@ pub struct Plan {
     pub unreadable: Vec<(PathBuf, LoadError)>,
     /// What the survey found besides; `None` without one, as units are those of the plan before.
     pub listing: Option<Listing>,
-    /// Whether failures are reported that were reported before, because someone asked.
+    /// Whether failures are reported that were reported before, because a reload was requested.
     pub is_asked: bool,
 }
 

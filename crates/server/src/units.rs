@@ -18,16 +18,16 @@ use zonda_wire::Name;
 /// What tells a unit from all others.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
-    /// The file.
+    /// The file that is read.
     file: UnitFile,
-    /// What is in it.
+    /// What the file holds.
     pub content: Content,
 }
 
 /// How the path of a unit's file is kept. A directory may hold a million of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum UnitFile {
-    /// The path.
+    /// The whole path.
     Path(Box<Path>),
     /// The directory of a file that is named after its zone.
     Directory(Arc<Path>),

@@ -125,25 +125,15 @@ const BAD_TYPES: &[&str] = &[
     "Wrong",
 ];
 
-/// Folders whose comments are not looked at yet, because their code is being moved.
-const EXEMPT: &[&str] = &["bin/zonda/", "crates/server/"];
-
-/// Folders whose types are not looked at yet: other crates use their names.
-const EXEMPT_TYPES: &[&str] = &["bin/zonda/", "crates/server/"];
-
 /// Looks at the comments and types of every Rust file, and at the text of every page.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let is_exempt = |path: &str| EXEMPT.iter().any(|folder| path.starts_with(folder));
-    let has_any_types = |path: &str| EXEMPT_TYPES.iter().any(|folder| path.starts_with(folder));
-    for (path, text) in tree.ending(".rs").filter(|(path, _)| !is_exempt(path)) {
+    for (path, text) in tree.ending(".rs") {
         check_comments(path, text, &mut findings);
         check_docs(path, text, &mut findings);
-    }
-    for (path, text) in tree.ending(".rs").filter(|(path, _)| !has_any_types(path)) {
         check_types(path, text, &mut findings);
     }
-    for (path, text) in tree.ending(".md").filter(|(path, _)| is_page(path) && !is_exempt(path)) {
+    for (path, text) in tree.ending(".md").filter(|(path, _)| is_page(path)) {
         check_page(path, text, &mut findings);
     }
     findings
@@ -321,11 +311,5 @@ mod tests {
         let good = "struct AskedZone;\nlet Told = 1;\n// struct Told\n";
         assert_eq!(complaints("crates/wire/src/a.rs", bad).len(), 3);
         assert_eq!(complaints("crates/wire/src/a.rs", good), [""; 0]);
-    }
-
-    #[test]
-    fn folders_whose_code_is_being_moved_are_left_out() {
-        assert_eq!(complaints("crates/server/src/a.rs", "struct Told;\n// nobody\n"), [""; 0]);
-        assert_eq!(complaints("crates/engine/src/a.rs", "struct Told;\n// nobody\n").len(), 2);
     }
 }
