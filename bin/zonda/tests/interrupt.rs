@@ -105,6 +105,21 @@ fn the_second_signal_ends_it_at_once() {
 }
 
 #[test]
+fn signals_that_come_together_as_from_timeout_are_one() {
+    let folder = Folder::new("interrupt-together");
+    let (socket, port, queries) = server(&folder);
+    let mut child = start(&["load", "-p", &port, "-d", &queries, "-l", "3600"]);
+    answer(&socket, &mut child, 1000, |child| {
+        let id = child.id();
+        let both = format!("kill -s INT {id}; kill -s TERM {id}");
+        assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    });
+    let (found, text, errors) = said(child);
+    assert_eq!(found, Some(130), "{errors}");
+    assert!(text.starts_with("interrupted before its end\n"), "{text}");
+}
+
+#[test]
 fn replies_that_are_waited_for_after_the_signal_are_told() {
     let folder = Folder::new("interrupt-waiting");
     let (socket, port, queries) = server(&folder);

@@ -1,11 +1,18 @@
 //! Ctrl-C and SIGTERM while something is measured: the first ends it early, the second at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::exit;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time after the first signal in which further ones are the same: `timeout` sends its signal to the
+/// process and to its group, and a terminal sends Ctrl-C to both.
+const TOGETHER: Duration = Duration::from_millis(300);
 
 /// What shells add to a signal's number for the exit code of a process that it has ended.
 const BY_SIGNAL: u8 = 128;
@@ -19,21 +26,29 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes both signals from now on.
+    /// Takes both signals from now on, in a thread of their own.
     ///
     /// # Errors
     /// When the system refuses a handler.
     pub fn watch() -> Result<Self, String> {
         let interrupt = Self { stop: Arc::default(), signal: Arc::default() };
-        let watch = |signal: u8| -> io::Result<()> {
-            let (number, code) = (i32::from(signal), i32::from(BY_SIGNAL + signal));
-            // In this order: only a signal that finds the flag set ends the process.
-            flag::register_conditional_shutdown(number, code, Arc::clone(&interrupt.stop))?;
-            flag::register(number, Arc::clone(&interrupt.stop))?;
-            flag::register_usize(number, Arc::clone(&interrupt.signal), signal.into())?;
-            Ok(())
+        let (stop, number) = (Arc::clone(&interrupt.stop), Arc::clone(&interrupt.signal));
+        let watch = |mut signals: Signals| -> io::Result<()> {
+            let wait = move || {
+                let mut first = None;
+                for signal in signals.forever() {
+                    let since = *first.get_or_insert_with(Instant::now);
+                    if !stop.load(Ordering::Relaxed) {
+                        number.store(signal as usize, Ordering::Relaxed); // 2 or 15
+                        stop.store(true, Ordering::Relaxed);
+                    } else if since.elapsed() > TOGETHER {
+                        exit(i32::from(BY_SIGNAL) + signal);
+                    }
+                }
+            };
+            thread::Builder::new().name("interrupt".to_owned()).spawn(wait).map(drop)
         };
-        let watched = [SIGINT, SIGTERM].into_iter().try_for_each(|signal| watch(signal as u8));
+        let watched = Signals::new([SIGINT, SIGTERM]).and_then(watch);
         watched.map(|()| interrupt).map_err(|error| format!("signals: {error}"))
     }
 
