@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time after the first signal in which further ones are the same: `timeout` sends its signal to the
-/// process and to its group, and a terminal sends Ctrl-C to both.
+/// Time after the first signal in which further ones are the same: `timeout` sends its signal to
+/// the process and to its group, and a terminal sends Ctrl-C to both.
 const TOGETHER: Duration = Duration::from_millis(300);
 
 /// What shells add to a signal's number for the exit code of a process that it has ended.
