@@ -186,7 +186,10 @@ fn commands_say_why_a_zone_was_not_changed_and_what_to_do() {
     assert_eq!(command(&server, &["diff"]).1, "nothing differs; the serial is 1\n");
     let server = Server::start(&[], "");
     let (code, printed) = command(&server, &["set", "a.example.org", "60", "A", "192.0.2.1"]);
-    assert!(printed.contains("write `writable = true` in its [[zone]] section"), "{printed}");
+    assert!(
+        printed.contains("if its records come from a file, write `writable = true` in"),
+        "{printed}"
+    );
     assert_eq!(code, 1);
 }
 

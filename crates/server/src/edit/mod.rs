@@ -61,8 +61,9 @@ impl fmt::Display for EditError {
             ),
             Self::NotWritable(zone) => write!(
                 f,
-                "zone {zone} cannot be changed while it is served: write `writable = true` in its \
-                 [[zone]] section, or start the server with --writable, and reload"
+                "zone {zone} cannot be changed while it is served: if its records come from a \
+                 file, write `writable = true` in its [[zone]] section, or start the server with \
+                 --writable, and reload"
             ),
             Self::Conflict(text) => write!(f, "the zone takes no edits now: {text}"),
             Self::Journal(text) => {
