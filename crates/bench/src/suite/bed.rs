@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -46,15 +47,16 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Writes zones and queries of a place into `folder`.
+    /// Writes zones and queries of a place into `folder`; not all zones once `stop` is set.
     pub fn write(
         workload: &Workload,
         place: &Place,
         upstream: Option<Contestant>,
         folder: &Path,
+        stop: &AtomicBool,
     ) -> Result<Self, BedError> {
         let zones_folder = folder.join("zones");
-        let zones = write_zones(&zones_folder, place.zones(&workload.zones)?)?;
+        let zones = write_zones(&zones_folder, place.zones(&workload.zones)?, stop)?;
         let lines = place.queries(workload)?;
         let queries = Queries::from_lines(&lines, &Form::default()).map_err(BedError::Queries)?;
         let queries_file = folder.join("queries");
@@ -64,7 +66,7 @@ impl Stock {
         let upstream = match (&workload.upstream, upstream) {
             (Some(spec), Some(contestant)) => {
                 let folder = folder.join("upstream-zones");
-                let zones = write_zones(&folder, place.zones(&spec.zones)?)?;
+                let zones = write_zones(&folder, place.zones(&spec.zones)?, stop)?;
                 Some((contestant, zones, folder, workload.way.clone()))
             }
             _ => None,
@@ -74,11 +76,16 @@ impl Stock {
     }
 }
 
-/// Writes master files; returns all names, also of zones that have none.
-pub(super) fn write_zones(folder: &Path, zones: Vec<Zone>) -> io::Result<Vec<String>> {
+/// Writes master files until `stop` is set: a million take minutes. Returns all names, also of
+/// zones that have no file.
+pub(super) fn write_zones(
+    folder: &Path,
+    zones: Vec<Zone>,
+    stop: &AtomicBool,
+) -> io::Result<Vec<String>> {
     fs::create_dir_all(folder)?;
     let write = |zone: Zone| {
-        if let Some(text) = &zone.text {
+        if let Some(text) = zone.text.filter(|_| !stop.load(Ordering::Relaxed)) {
             fs::write(folder.join(&zone.name), text)?;
         }
         Ok(zone.name)
@@ -288,3 +295,20 @@ impl fmt::Display for BedError {
 }
 
 impl std::error::Error for BedError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{env, process};
+
+    #[test]
+    fn zones_are_written_until_the_suite_is_to_end() {
+        let folder = env::temp_dir().join(format!("zonda-bench-bed-{}", process::id()));
+        let zone = || Zone { name: "a.test".to_owned(), text: Some("@ 1 NS ns".to_owned()) };
+        for (stop, files) in [(true, 0), (false, 1)] {
+            let names = write_zones(&folder, vec![zone()], &AtomicBool::new(stop)).unwrap();
+            assert_eq!((names.len(), fs::read_dir(&folder).unwrap().count()), (1, files));
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

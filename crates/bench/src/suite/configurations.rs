@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{self, Command};
+use std::sync::atomic::AtomicBool;
 use std::{env, fs};
 
 use super::bed::{folder_with_zones, listening, local, write_zones};
@@ -43,7 +44,8 @@ fn every_server_accepts_its_configuration_for_every_workload() {
 fn check(kind: &Kind, workload: &Workload, place: &Place, folder: &Path) {
     let role = workload.roles.iter().find_map(|role| kind.roles.get(role));
     let Some(role) = role else { return };
-    let zones = write_zones(&folder.join("stock"), place.zones(&workload.zones).unwrap()).unwrap();
+    let zones = place.zones(&workload.zones).unwrap();
+    let zones = write_zones(&folder.join("stock"), zones, &AtomicBool::new(false)).unwrap();
     let folder = folder_with_zones(folder, "server", &folder.join("stock")).unwrap();
     let mut values = listening(&place.values, local(53_000), place.threads, &zones);
     values.set("folder", folder.display());

@@ -318,7 +318,10 @@ impl Runner<'_> {
                 return Ok(());
             }
         };
-        let stock = Stock::write(workload, place, upstream, &folder)?;
+        let stock = Stock::write(workload, place, upstream, &folder, &self.stop)?;
+        if self.is_stopped() {
+            return Ok(());
+        }
         let first = self.run.cells.len();
         let cpus = self.ground.cpus_used(place);
         self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place, cpus)));
