@@ -232,7 +232,7 @@ class DefaultServer {
     way.count++;
     this.#ways.set(client, way);
     try {
-      return await this.#bridge.query(query, client, false);
+      return await this.#bridge.query(query, client);
     } finally {
       if (--way.count === 0) this.#ways.delete(client);
     }

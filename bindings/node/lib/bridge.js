@@ -9,6 +9,10 @@ const { OwnStores } = require('./own-stores.js');
 const { Query } = require('./request.js');
 const { handleOf } = require('./store.js');
 
+/** What the core returns in place of a reply to a request that it has answered SERVFAIL, as it was
+ * late. */
+const WAITS_NO_LONGER = 2;
+
 /** One core, and what waits on either side of it. */
 class Bridge {
   #core;
@@ -81,9 +85,27 @@ class Bridge {
   }
 
   /** The reply to a message: octets, `null` for silence, or a promise of either. */
-  query(message, client, isBelow) {
+  query(message, client) {
     const token = this.#token();
-    const reply = this.#core.query(message, client, isBelow, token);
+    return this.#expected(this.#core.query(message, client, token), token);
+  }
+
+  /** What the core answers to a request without JavaScript, as `query` returns it. The core keeps it
+   * with the request, and sends it if that is passed on. */
+  queryBelow(request) {
+    const token = this.#token();
+    request.sawClient = true; // access lists may have another answer for another client
+    const { ticketLow, ticketHigh } = request;
+    let reply = this.#core.queryBelow(ticketLow, ticketHigh, token);
+    if (reply === WAITS_NO_LONGER) {
+      reply = this.#core.queryLate(request.message, request.clientText, token);
+    }
+    return this.#expected(reply, token);
+  }
+
+  /** A reply of the core, or `null` for silence, or a promise of either if an event of `token` brings
+   * it. */
+  #expected(reply, token) {
     if (typeof reply !== 'number') return reply;
     if (reply === 0) return null;
     return new Promise((resolve, reject) => this.#asked.set(token, { resolve, reject }));

@@ -236,7 +236,7 @@ class App {
 
   /** As `query`, in wire form. */
   async queryMessage(message, { client } = {}) {
-    return await this.#bridge.query(message, client, false);
+    return await this.#bridge.query(message, client);
   }
 
   /** Puts the code into force, if the server runs. */
@@ -345,7 +345,7 @@ class App {
   /** Asks the core for what it would answer. */
   async #below(request, response) {
     if (response.answered) return;
-    response.setBelow(await this.#bridge.query(request.message, request.clientText, true));
+    response.setBelow(await this.#bridge.queryBelow(request));
   }
 
   /** Answers SERVFAIL. */

@@ -12,12 +12,14 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
-use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Stores, Texts};
+use zonda_engine::{AnswerBelow, Peer, Transport};
+use zonda_runtime::{Runtime, Ticket};
+use zonda_server::{Code, RuntimeHandle, Server, Stores, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
 use crate::own_store::{Calls, OwnStore};
-use crate::server::{self, RunningServer};
+use crate::server::{self, ProgramReply, RunningServer};
 use crate::table::Table;
 use options::{log, parsed, start};
 
@@ -241,6 +243,13 @@ impl Shared {
         let running = started.as_ref().map(|started| Arc::clone(&started.running));
         running.ok_or_else(|| error("the app has not started, or has stopped"))
     }
+
+    /// The server and what waits for JavaScript, unless it does not run.
+    fn running_and_runtime(&self) -> napi::Result<(Arc<Server>, Arc<Runtime>)> {
+        let started = lock(&self.started);
+        let both = |it: &StartedServer| (Arc::clone(&it.running), Arc::clone(&it.handle.runtime));
+        started.as_ref().map(both).ok_or_else(|| error("the app has not started, or has stopped"))
+    }
 }
 
 #[napi]
@@ -443,8 +452,7 @@ impl Core {
         (!mistakes.is_empty()).then(|| mistakes.into_iter().map(told).collect())
     }
 
-    /// Answers a query in wire form, as if a client at `address` had asked over TCP; `below` leaves
-    /// the code of JavaScript out. A number stands for no reply: 0 for silence, and 1 for one that
+    /// Answers a query in wire form, as if a client at `address` had asked over TCP. A number stands for no reply: 0 for silence, and 1 for one that
     /// an event of `token` brings.
     ///
     /// # Errors
@@ -454,22 +462,53 @@ impl Core {
         &self,
         query: &[u8],
         address: Option<String>,
-        below: bool,
         token: u32,
     ) -> napi::Result<Either<Buffer, u32>> {
         let address = address.map(|text| parsed::<SocketAddr>(&text, "address and port"));
         let running = self.shared.running()?;
-        let mut reply = match server::ask(&running, query, address.transpose()?, below) {
-            OwnReply::Now(Some(reply)) => return Ok(Either::A(reply.into())),
-            OwnReply::Now(None) => return Ok(Either::B(0)),
-            OwnReply::Later(reply) => reply,
+        self.expect(server::ask(&running, query, address.transpose()?), token)
+    }
+
+    /// Answers a query that waits under a ticket, whose halves are given, where the code of
+    /// JavaScript is left out. The answer is kept with the query, and sent if JavaScript passes
+    /// that on. As [`query`](Self::query); 2 stands for no reply to a query that waits no longer.
+    ///
+    /// # Errors
+    /// When the server does not run.
+    #[napi(catch_unwind)]
+    pub fn query_below(
+        &self,
+        ticket_low: u32,
+        ticket_high: u32,
+        token: u32,
+    ) -> napi::Result<Either<Buffer, u32>> {
+        let ticket = Ticket(u64::from(ticket_high) << 32 | u64::from(ticket_low));
+        let (running, runtime) = self.shared.running_and_runtime()?;
+        let Some((query, peer)) = runtime.waiting_query(ticket) else { return Ok(Either::B(2)) };
+        let keep = move |below: AnswerBelow| {
+            let message = below.message.clone();
+            runtime.keep(ticket, below);
+            message
         };
-        let shared = Arc::clone(&self.shared);
-        self.waiting()?.spawn(async move {
-            let reply = reply.recv().await.filter(|reply| !reply.is_empty());
-            shared.tell(CoreEvent { token, error: None, reply });
-        });
-        Ok(Either::B(1))
+        self.expect(server::ask_below(&running, &query, peer, keep), token)
+    }
+
+    /// As [`query`](Self::query), where the code of JavaScript is left out: for a query that waits
+    /// no longer, whose code has not ended.
+    ///
+    /// # Errors
+    /// When the server does not run, or the address is none.
+    #[napi(catch_unwind)]
+    pub fn query_late(
+        &self,
+        query: &[u8],
+        address: String,
+        token: u32,
+    ) -> napi::Result<Either<Buffer, u32>> {
+        let address = parsed::<SocketAddr>(&address, "address and port")?;
+        let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
+        let running = self.shared.running()?;
+        self.expect(server::ask_below(&running, query, peer, |below| below.message), token)
     }
 
     /// What has ended since it was asked the last time.
@@ -521,6 +560,21 @@ impl Core {
 }
 
 impl Core {
+    /// A reply as JavaScript gets it, or a number where there is none, or none yet.
+    fn expect(&self, reply: ProgramReply, token: u32) -> napi::Result<Either<Buffer, u32>> {
+        let reply = match reply {
+            ProgramReply::Now(Some(reply)) => return Ok(Either::A(reply.into())),
+            ProgramReply::Now(None) => return Ok(Either::B(0)),
+            ProgramReply::Later(reply) => reply,
+        };
+        let shared = Arc::clone(&self.shared);
+        self.waiting()?.spawn(async move {
+            let reply = reply.await;
+            shared.tell(CoreEvent { token, error: None, reply });
+        });
+        Ok(Either::B(1))
+    }
+
     /// What waits for replies to the program's own queries.
     fn waiting(&self) -> napi::Result<&tokio::runtime::Runtime> {
         if let Some(runtime) = self.waiting.get() {

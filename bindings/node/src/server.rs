@@ -1,12 +1,13 @@
 //! The server that an app of JavaScript is.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::mpsc;
 
 use zonda_config::Flags;
 use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
-use zonda_engine::{Peer, Transport};
+use zonda_engine::{AnswerBelow, Peer};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
     Code, Options, OwnReply, Program, RuntimeHandle, Server, Stores, Texts, failed_in_code,
@@ -132,11 +133,36 @@ pub fn reload(server: &Server) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(failed_text(&failed)) }
 }
 
-/// Asks a server's own queries. `below` leaves the code of JavaScript out.
-pub fn ask(server: &Server, query: &[u8], address: Option<SocketAddr>, below: bool) -> OwnReply {
-    if !below {
-        return server.query(query, address);
+/// The reply to a query of the program itself.
+pub enum ProgramReply {
+    /// The reply; nothing for silence.
+    Now(Option<Vec<u8>>),
+    /// The reply will come; nothing for silence.
+    Later(Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>),
+}
+
+/// Asks a server's own queries.
+pub fn ask(server: &Server, query: &[u8], address: Option<SocketAddr>) -> ProgramReply {
+    match server.query(query, address) {
+        OwnReply::Now(reply) => ProgramReply::Now(reply),
+        OwnReply::Later(mut reply) => ProgramReply::Later(Box::pin(async move {
+            reply.recv().await.filter(|reply| !reply.is_empty())
+        })),
     }
-    let address = address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
-    server.query_below(query, Peer { address, transport: Transport::Tcp, listener: u16::MAX })
+}
+
+/// Asks what a server answers to a query of `peer` where the code of JavaScript is left out; `shown`
+/// is given the answer, and returns the octets that JavaScript gets to see.
+pub fn ask_below(
+    server: &Server,
+    query: &[u8],
+    peer: Peer,
+    shown: impl FnOnce(AnswerBelow) -> Vec<u8> + Send + 'static,
+) -> ProgramReply {
+    match server.query_below(query, peer) {
+        OwnReply::Now(below) => ProgramReply::Now(below.map(shown)),
+        OwnReply::Later(mut below) => {
+            ProgramReply::Later(Box::pin(async move { below.recv().await.map(shown) }))
+        }
+    }
 }

@@ -103,13 +103,13 @@ test('an app runs in a worker thread that ends before the process', async () => 
 
 test('what goes wrong with a store is logged, and ends nothing', async () => {
   const failures = [
-    /store of example\.org\.: bad\.example\.org A: `192\.0\.2`: /,
-    /store of example\.org\.: bad\.example\.org MX: the data are no array/,
-    /its last data are served: load\(\): Error: the database is away\n\s+at .*load/,
-    /its zone is SERVFAIL: load\(\) has not ended within 500ms/,
-    /its last data are served: get\(\) has not ended within 2s/,
-    /its zone is SERVFAIL: load\(\): 'no error, but a text'/,
-    /store of hidden\.example\.: .* load\(\): it threw what cannot be shown/,
+    /records of a store zone=example\.org\. fault="bad\.example\.org A: `192\.0\.2`: /,
+    /records of a store zone=example\.org\. fault="bad\.example\.org MX: the data are no array/,
+    /its zones are served as they were .* error=load\(\): Error: the database is away\n\s+at .*load/,
+    /its zones are SERVFAIL meanwhile .* error=load\(\) has not ended within 500ms/,
+    /its zones are served as they were .* error=get\(\) has not ended within 2s/,
+    /its zones are SERVFAIL meanwhile .* error=load\(\): 'no error, but a text'/,
+    /zones="hidden\.example\." error=load\(\): it threw what cannot be shown/,
   ];
   const { code, out } = await run(
     `

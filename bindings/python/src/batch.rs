@@ -3,8 +3,7 @@
 //! What Python sees are objects of ours, made of a query's octets and written into a draft: no
 //! encoding lies between. Only this file knows how the core hands out queries.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zonda_engine::code::HandlerReply;
 use zonda_engine::{Engine, HandlerOutcome, Peer, Reason};
@@ -17,7 +16,7 @@ const BATCH_MAX: usize = 256;
 
 /// The core's side of a batch.
 pub struct Batches {
-    runtime: std::sync::Arc<Runtime>,
+    runtime: Arc<Runtime>,
     answerer: Mutex<Answerer<Engine>>,
 }
 
@@ -43,6 +42,11 @@ impl From<RuntimeHandle> for Batches {
 }
 
 impl Batches {
+    /// The queue that queries wait in.
+    pub fn runtime(&self) -> Arc<Runtime> {
+        Arc::clone(&self.runtime)
+    }
+
     /// Takes queries, and returns whether there are more.
     pub fn take(&self) -> (Vec<WaitingQuery>, bool) {
         let mut taken = Vec::new();

@@ -29,12 +29,17 @@ impl Inbox {
         Self { arrived, next, wake, runtime: OnceLock::new() }
     }
 
-    /// Waits for a reply; returns the number under which it will be here.
-    pub fn expect(&self, mut reply: mpsc::Receiver<Vec<u8>>) -> io::Result<u64> {
+    /// Waits for a reply, whose octets `message` returns; returns the number under which it will be
+    /// here.
+    pub fn expect<T: Send + 'static>(
+        &self,
+        mut reply: mpsc::Receiver<T>,
+        message: impl FnOnce(T) -> Vec<u8> + Send + 'static,
+    ) -> io::Result<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (arrived, wake) = (Arc::clone(&self.arrived), Arc::clone(&self.wake));
         self.runtime()?.spawn(async move {
-            let reply = reply.recv().await.filter(|reply| !reply.is_empty());
+            let reply = reply.recv().await.map(message).filter(|reply| !reply.is_empty());
             arrived.lock().unwrap_or_else(PoisonError::into_inner).push((number, reply));
             wake.wake();
         });

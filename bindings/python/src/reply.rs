@@ -24,6 +24,10 @@ pub struct Reply {
     /// Query that the reply is for, and its ticket; none when the reply was received.
     query: Option<(Ticket, Py<Query>)>,
     draft: HandlerReply,
+    /// The message of the core that the draft was read from, if it was.
+    below: Option<Vec<u8>>,
+    /// Whether a change of the draft has begun since.
+    is_touched: bool,
     /// Whether the code failed.
     has_failed: bool,
     /// Whether the reply can no longer be changed.
@@ -34,43 +38,74 @@ impl Reply {
     /// An empty one for a query.
     pub fn new(ticket: Ticket, query: Py<Query>) -> Self {
         let query = Some((ticket, query));
-        Self { query, draft: HandlerReply::default(), has_failed: false, is_sent: false }
+        Self { query, ..Self::of(HandlerReply::default()) }
+    }
+
+    /// One of a draft, to no query.
+    fn of(draft: HandlerReply) -> Self {
+        let (below, is_touched, has_failed, is_sent) = (None, false, false, false);
+        Self { query: None, draft, below, is_touched, has_failed, is_sent }
     }
 
     /// One that was received.
     pub fn received(message: &[u8]) -> PyResult<Self> {
-        let (mut draft, is_sent) = (HandlerReply::default(), true);
+        let mut draft = HandlerReply::default();
         read(message, &mut draft)?;
-        Ok(Self { query: None, draft, has_failed: false, is_sent })
+        Ok(Self { is_sent: true, ..Self::of(draft) })
     }
 
-    /// Takes out what is to be sent; nothing if that was done before.
+    /// The ticket of the query, until the reply was taken out.
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.query.as_ref().map(|(ticket, _)| *ticket)
+    }
+
+    /// Takes out what is to be sent; nothing if that was done before. A reply of the core that was
+    /// not changed passes the query on: the core has kept it.
     pub fn give(&mut self) -> Option<TicketReply> {
         let (ticket, query) = self.query.take()?; // so that they do not hold each other
         self.is_sent = true;
+        if self.is_as_the_core_has_it() {
+            self.draft.clear();
+        }
         let mut draft = std::mem::take(&mut self.draft);
         // A reply made with knowledge of the client is not for every client.
         draft.keep = draft.keep.filter(|it| it.vary != Vary::Nothing || !query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))
     }
 
-    /// Takes over what the core answers; nothing is silence.
-    pub fn take_over(&mut self, message: Option<&[u8]>) -> PyResult<()> {
-        let draft = self.open()?;
-        match message {
-            Some(message) => read(message, draft),
-            None => {
-                draft.drop();
-                Ok(())
-            }
+    /// Whether the draft still says what the core answers.
+    fn is_as_the_core_has_it(&self) -> bool {
+        let Some(below) = &self.below else { return false };
+        if !self.is_touched {
+            return true;
         }
+        let (now, mut then) = (&self.draft, HandlerReply::default());
+        read(below, &mut then).is_ok()
+            && (now.ending, now.rcode, now.flags) == (then.ending, then.rcode, then.flags)
+            && now.error() == then.error()
+            && now.records().eq(then.records())
+    }
+
+    /// Takes over what the core answers; nothing is silence.
+    pub fn take_over(&mut self, message: Option<Vec<u8>>) -> PyResult<()> {
+        let draft = self.open()?;
+        let Some(message) = message else {
+            draft.drop();
+            return Ok(());
+        };
+        read(&message, draft)?;
+        (self.below, self.is_touched) = (Some(message), false);
+        Ok(())
     }
 
     /// The draft, if it may still be changed.
     fn open(&mut self) -> PyResult<&mut HandlerReply> {
         match self.is_sent {
             true => Err(PyRuntimeError::new_err("the reply was sent: it cannot be changed")),
-            false => Ok(&mut self.draft),
+            false => {
+                self.is_touched = true;
+                Ok(&mut self.draft)
+            }
         }
     }
 
@@ -318,7 +353,7 @@ impl Reply {
 
     /// Takes over what the core answers.
     #[pyo3(signature = (message))]
-    fn _take_over(&mut self, message: Option<&[u8]>) -> PyResult<()> {
+    fn _take_over(&mut self, message: Option<Vec<u8>>) -> PyResult<()> {
         self.take_over(message)
     }
 

@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda_config::{Config, Flags};
+use zonda_engine::AnswerBelow;
 use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
@@ -157,7 +158,8 @@ impl Core {
     }
 
     /// Has the reply be what the core answers where no handler does; returns the number under which
-    /// that will come if it is not there yet.
+    /// that will come if it is not there yet. The core keeps it with the query, and sends it if the
+    /// reply is not changed.
     fn below(
         &self,
         py: Python<'_>,
@@ -165,12 +167,21 @@ impl Core {
         reply: &Bound<'_, Reply>,
     ) -> PyResult<Option<u64>> {
         let (message, peer) = query.get().asked();
+        let ticket = reply.try_borrow()?.ticket();
+        let runtime = lock(&self.batches).as_ref().map(Batches::runtime);
+        let keep = move |below: AnswerBelow| {
+            let message = below.message.clone();
+            if let (Some(runtime), Some(ticket)) = (runtime, ticket) {
+                runtime.keep(ticket, below);
+            }
+            message
+        };
         match py.detach(|| self.with_server(|server| server.query_below(message, peer)))? {
-            OwnReply::Now(message) => {
-                reply.try_borrow_mut()?.take_over(message.as_deref())?;
+            OwnReply::Now(below) => {
+                reply.try_borrow_mut()?.take_over(below.map(keep))?;
                 Ok(None)
             }
-            OwnReply::Later(later) => Ok(Some(self.inbox.expect(later)?)),
+            OwnReply::Later(later) => Ok(Some(self.inbox.expect(later, keep)?)),
         }
     }
 
@@ -186,7 +197,7 @@ impl Core {
         let client = client.map(parse_client).transpose()?;
         match py.detach(|| self.with_server(|server| server.query(message, client)))? {
             OwnReply::Now(reply) => Ok((reply.map(|reply| PyBytes::new(py, &reply)), None)),
-            OwnReply::Later(later) => Ok((None, Some(self.inbox.expect(later)?))),
+            OwnReply::Later(later) => Ok((None, Some(self.inbox.expect(later, |it| it)?))),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use zonda_engine::{Deferral, Peer, QueueId, To};
+use zonda_engine::{AnswerBelow, Deferral, Peer, QueueId, To};
 use zonda_netio::{ReplyBatch, ReplyPath, UdpSocket};
 use zonda_wire::{ABRIDGED_BYTES_MAX, Query};
 
@@ -69,6 +69,7 @@ impl Deferred {
         match self.reply_to {
             // A sender that fails has lost its connection.
             ReplyTo::Connection(sender) => _ = sender.try_send(self.query),
+            ReplyTo::Code(sender) => _ = sender.try_send(AnswerBelow::new(self.query, None)),
             ReplyTo::Datagram(..) if self.query.is_empty() => {}
             ReplyTo::Datagram(socket, path) => {
                 let mut batch = ReplyBatch::default();
@@ -79,7 +80,7 @@ impl Deferred {
     }
 }
 
-/// How a reply gets to a client.
+/// How a reply gets to a client, or to code that asks to see it.
 #[derive(Debug)]
 pub enum ReplyTo {
     /// As a datagram from the socket that the query came to.
@@ -87,6 +88,9 @@ pub enum ReplyTo {
     /// By the task of the connection, which is given the reply without its length; no octets stand
     /// for no reply.
     Connection(mpsc::Sender<Vec<u8>>),
+    /// To the user's code, which has asked what the query is answered below it; a sender that is
+    /// gone stands for no reply.
+    Code(mpsc::Sender<AnswerBelow>),
 }
 
 #[cfg(test)]

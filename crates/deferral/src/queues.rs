@@ -166,7 +166,7 @@ impl<R: Responder> Refuse for Refusals<R> {
         for query in queries {
             let connection = match &query.reply_to {
                 ReplyTo::Connection(connection) => Some(connection.clone()),
-                ReplyTo::Datagram(..) => None,
+                ReplyTo::Datagram(..) | ReplyTo::Code(_) => None,
             };
             if !survives(|| passed_on.extend(self.replies.supply(query, busy, now))) {
                 // The connection counts its queries; a sender that fails has lost its connection.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use zonda_engine::{DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpstreamAnswer};
+use zonda_engine::{
+    AnswerBelow, DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpstreamAnswer,
+};
 use zonda_netio::{ReplyBatch, UdpSocket};
 
 use crate::deferred::{Deferred, ReplyTo};
@@ -69,6 +71,11 @@ impl<R: Responder> Replies<R> {
         match reply_to {
             // A sender that fails has lost its connection.
             ReplyTo::Connection(sender) => _ = sender.try_send(reply.to_vec()),
+            ReplyTo::Code(_) if reply.is_empty() => {}
+            ReplyTo::Code(sender) => {
+                let below = AnswerBelow::new(reply.to_vec(), self.responder.take_facts());
+                let _ = sender.try_send(below); // the code may have given up
+            }
             ReplyTo::Datagram(_, _) if reply.is_empty() => {}
             ReplyTo::Datagram(socket, path) => {
                 let same = |it: &(Arc<UdpSocket>, _)| Arc::ptr_eq(&it.0, &socket);

@@ -1,7 +1,7 @@
 //! What a transport asks of the engine.
 
 use zonda_engine::{
-    Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transport,
+    AnswerFacts, Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transport,
 };
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
@@ -18,6 +18,12 @@ pub trait Responder: Send + 'static {
     /// Answers the query in the first `len` octets of `buffer`, where the reply then lies.
     fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
         Single::answer(peer, buffer, len, |batch| self.answer_batch(now, batch))
+    }
+
+    /// Takes out the facts about the last reply, if that was one that code has asked to see. A
+    /// responder that is no engine has none.
+    fn take_facts(&mut self) -> Option<AnswerFacts> {
+        None
     }
 
     /// Takes note that `replies` each took `nanos` from being received to being sent. A responder
@@ -37,6 +43,10 @@ impl Responder for Engine {
         resumption: Resumption<'_>,
     ) -> Outcome {
         Self::resume(self, now, query, resumption)
+    }
+
+    fn take_facts(&mut self) -> Option<AnswerFacts> {
+        Self::take_facts(self)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {
@@ -77,6 +87,10 @@ impl<R: Responder> Responder for LazyResponder<R> {
         resumption: Resumption<'_>,
     ) -> Outcome {
         self.get().resume(now, query, resumption)
+    }
+
+    fn take_facts(&mut self) -> Option<AnswerFacts> {
+        self.get().take_facts()
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::answer::Answer;
+use crate::answer_below::AnswerFacts;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
@@ -46,6 +47,8 @@ pub struct Engine {
     prepared: Vec<Prepared>,
     /// The observers that are told of every query.
     observers: Vec<Box<dyn Observer>>,
+    /// The facts about the last reply, if that was one that code has asked to see.
+    facts: Option<AnswerFacts>,
 }
 
 impl Engine {
@@ -61,6 +64,7 @@ impl Engine {
             places: Places::default(),
             prepared: Vec::with_capacity(STRIDE),
             observers: Vec::new(),
+            facts: None,
         }
     }
 
@@ -176,6 +180,12 @@ impl Engine {
         self.resume(now, query, Resumption::Below)
     }
 
+    /// Takes out the facts about the last reply, if that was one that code has asked to see:
+    /// [`AnswerBelow`](crate::AnswerBelow) keeps them with its octets.
+    pub fn take_facts(&mut self) -> Option<AnswerFacts> {
+        self.facts.take()
+    }
+
     /// Brings back what code has noted about a query before it was deferred, and what code
     /// elsewhere has noted since.
     fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
@@ -249,6 +259,8 @@ impl Engine {
             if !self.observers.is_empty() {
                 observe(&mut self.observers, &ask, &self.worker, sent, reason);
             }
+        } else {
+            self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
         }
         self.worker.handler_reply.tags.clear();
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
@@ -265,12 +277,14 @@ fn send(
     (rcode, reason, reuse): (Rcode, Reason, Reuse),
 ) -> SentReply {
     answer.reply.set_limit(limit);
-    let room = limit.saturating_sub(answer.reply.len());
+    let body_end = answer.reply.len();
+    let room = limit.saturating_sub(body_end);
+    let counts = answer.reply.counts();
     epilogue::write(ask, answer, worker, (rcode, reason), room);
     let flags = answer.flags | recursion_available(ask, answer.flags);
     let is_forwarded_nodata = is_forwarded_nodata(answer, rcode, reason);
     let bytes = answer.reply.finish(ask.query, flags, rcode);
-    SentReply { bytes, rcode, flags, is_forwarded_nodata, reuse }
+    SentReply { bytes, body_end, counts, rcode, flags, is_forwarded_nodata, reuse }
 }
 
 /// Tells all observers of a query.
@@ -297,11 +311,37 @@ fn observe(
     observers.iter_mut().for_each(|observer| observer.observe(&event));
 }
 
+/// The facts about a reply that code has asked to see.
+#[cold]
+fn facts(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    worker: &Worker,
+    sent: SentReply,
+    reason: Reason,
+) -> AnswerFacts {
+    AnswerFacts {
+        generation: ask.snapshot.generation,
+        body: ask.query.question_end()..sent.body_end,
+        counts: sent.counts,
+        flags: answer.flags,
+        rcode: sent.rcode,
+        reason,
+        ede: answer.ede,
+        text: worker.body[..answer.text_bytes].into(),
+        answering_label: answer.answering_label,
+    }
+}
+
 /// A reply as it leaves.
 #[derive(Clone, Copy)]
 struct SentReply {
     /// The octets of the reply.
     bytes: usize,
+    /// The place of the OPT record, which follows the last record of the answer.
+    body_end: usize,
+    /// The records in the three sections, without OPT.
+    counts: [u16; 3],
     /// The response code of twelve bits.
     rcode: Rcode,
     /// The flags of the header besides those that every reply has.

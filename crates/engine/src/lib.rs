@@ -14,6 +14,7 @@
 
 pub mod access;
 mod answer;
+mod answer_below;
 mod ask;
 mod checkpoint;
 pub mod code;
@@ -38,6 +39,7 @@ mod verdict;
 mod worker;
 pub mod zones;
 
+pub use answer_below::{AnswerBelow, AnswerFacts};
 pub use checkpoint::Checkpoint;
 pub use deferral::{Deferral, Outcome, QueueId, To, UpstreamAnswer};
 pub use engine::Engine;

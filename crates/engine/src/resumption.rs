@@ -1,5 +1,6 @@
 //! Queries that come to the engine once more, and what has become known of them meanwhile.
 
+use crate::answer_below::AnswerBelow;
 use crate::code::{Ending, HandlerReply, History, Then};
 use crate::deferral::UpstreamAnswer;
 use crate::message::Peer;
@@ -38,6 +39,8 @@ pub enum Resumption<'a> {
 pub enum HandlerOutcome<'a> {
     /// The code has filled in a reply, or passed the query on.
     Reply(&'a HandlerReply),
+    /// The code was shown this answer to the query, and has left it unchanged.
+    AsAnswered(&'a AnswerBelow),
     /// There is no reply of the code, for this reason.
     Failed(Reason),
 }
@@ -71,8 +74,13 @@ pub enum Entry<'a> {
     Handler,
     /// Behind all code: it has passed the query on.
     Zones,
-    /// Nowhere: this is what became of it.
-    Ended(HandlerOutcome<'a>),
+    /// Behind all code, which has left this answer unchanged; at its handler, if that runs in the
+    /// worker, where the answer has to be made again.
+    Answered(&'a AnswerBelow),
+    /// Nowhere: the code has filled in this reply.
+    Filled(&'a HandlerReply),
+    /// Nowhere: there is no reply of the code, for this reason.
+    Failed(Reason),
 }
 
 impl<'a> Progress<'a> {
@@ -89,7 +97,9 @@ impl<'a> Progress<'a> {
                     Then::Zones => Entry::Zones,
                 }
             }
-            Resumption::Code(outcome) => Entry::Ended(outcome),
+            Resumption::Code(HandlerOutcome::Reply(reply)) => Entry::Filled(reply),
+            Resumption::Code(HandlerOutcome::AsAnswered(below)) => Entry::Answered(below),
+            Resumption::Code(HandlerOutcome::Failed(reason)) => Entry::Failed(reason),
         }
     }
 

@@ -69,6 +69,8 @@ not_reused! {
     Forwarded = "the answer cache keeps what upstreams answer",
     /// The user's code has answered: the handler cache keeps what the code allows it to.
     Code = "the handler cache keeps what code answers",
+    /// The user's code has left an answer as it was shown: the code is shown each one.
+    Below = "the user's code is shown every answer to the question",
     /// The question is for ANY, whose answer depends on the transport (rfc8482#4.1).
     Any = "the answer to ANY depends on the transport",
     /// A client with a larger buffer gets more.

@@ -14,8 +14,8 @@ use zonda_engine::code::{
 use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer, Reason, Resumption,
-    Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
+    AnswerBelow, DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer, Reason,
+    Resumption, Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -56,14 +56,19 @@ fn engine_over(zones: Vec<(&str, Source)>, handlers: Handlers) -> Engine {
 
 /// The same with settings.
 fn engine_set(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) -> Engine {
+    let snapshot = snapshot(zones, handlers, settings);
+    Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
+}
+
+/// These zones, with this code in front of them, and settings.
+fn snapshot(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) -> Snapshot {
     let entry = |(number, (apex, source)): (u32, (&str, Source))| {
         let apex = apex.parse().unwrap();
         Arc::new(ZoneEntry::new(apex, source, None, number))
     };
     let zones = ZoneTable::new((0..).zip(zones).map(entry).collect(), SEED);
     let handlers = Some(Arc::new(handlers));
-    let snapshot = Snapshot { zones, handlers, settings: Arc::new(settings), generation: 1 };
-    Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
+    Snapshot { zones, handlers, settings: Arc::new(settings), generation: 1 }
 }
 
 /// A route to code in the worker.
@@ -967,4 +972,99 @@ fn keep_denial(cache: &zonda_cache::Cache, name: &str, (counts, body): ([u16; 3]
     let answer = Answer { kind: Kind::NxDomain, flags, onward: None, ede: None, counts, body };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
     cache.insert(&key, &answer, lifetime).unwrap();
+}
+
+/// A zone with an address, and with a set that takes a message of more than 512 octets.
+fn zone_with_address(last: u8) -> Vec<(&'static str, Source)> {
+    let texts: String = (0..8).map(|n| format!("large TXT {n}{}\n", "x".repeat(200))).collect();
+    let head = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\n";
+    let text = format!("{head}a A 192.0.2.{last}\nb A 192.0.2.8\nb AAAA 2001:db8::8\n{texts}");
+    vec![("example", data("example", &text))]
+}
+
+/// What code is shown that asks what becomes of a query below it.
+fn shown(engine: &mut Engine, name: &str, qtype: Type) -> AnswerBelow {
+    let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let outcome = engine.answer_below(NOW, &peer(Transport::Tcp), &mut buffer, query.len());
+    let Outcome::Reply(len) = outcome else { panic!("{name} is answered") };
+    AnswerBelow::new(buffer[..len].to_vec(), engine.take_facts())
+}
+
+#[test]
+fn an_answer_that_code_was_shown_is_sent_and_not_made_again_while_the_same_rules_are_in_force() {
+    let snapshot_of = |last, generation| {
+        let handlers = Handlers::new(Vec::new(), Vec::new(), Some(3), SEED);
+        let snapshot = snapshot(zone_with_address(last), handlers, Settings::default());
+        Arc::new(Snapshot { generation, ..snapshot })
+    };
+    let in_force = Arc::new(ArcSwap::new(snapshot_of(1, 1)));
+    let mut engine = Engine::new(Arc::clone(&in_force), Arc::default());
+    let below = shown(&mut engine, "a.example", Type::A);
+    let mut sent = |below: &AnswerBelow| {
+        supply(&mut engine, "a.example", Type::A, HandlerOutcome::AsAnswered(below))
+    };
+    assert_eq!(sent(&below), "NOERROR aa Answer:a.example.A=192021");
+    in_force.store(snapshot_of(2, 1)); // what is made now has the other address
+    assert_eq!(sent(&below), "NOERROR aa Answer:a.example.A=192021");
+    in_force.store(snapshot_of(2, 2)); // the client may be one that is refused now
+    assert_eq!(sent(&below), "NOERROR aa Answer:a.example.A=192022");
+    in_force.store(snapshot_of(1, 1));
+    let without_facts = AnswerBelow::new(below.message, None);
+    in_force.store(snapshot_of(2, 1));
+    assert_eq!(sent(&without_facts), "NOERROR aa Answer:a.example.A=192022");
+    let counters = engine.counters();
+    assert_eq!(counters.reasons[Reason::Answered as usize].get(), 4);
+    assert_eq!(counters.reasons.iter().map(Counter::get).sum::<u64>(), 4);
+}
+
+#[test]
+fn an_answer_that_code_was_shown_is_made_again_where_udp_has_another_one() {
+    let handlers = Handlers::new(Vec::new(), Vec::new(), Some(3), SEED);
+    let mut engine = engine_over(zone_with_address(1), handlers);
+    for (name, qtype) in [("large.example", Type::TXT), ("b.example", Type::ANY)] {
+        let below = shown(&mut engine, name, qtype);
+        let passed_on = HandlerReply::default();
+        let made = supply(&mut engine, name, qtype, HandlerOutcome::Reply(&passed_on));
+        let sent = supply(&mut engine, name, qtype, HandlerOutcome::AsAnswered(&below));
+        assert_eq!(sent, made, "{name}");
+        assert!(sent.contains(" tc") != sent.contains("Answer"), "{sent}");
+    }
+    let below = shown(&mut engine, "a.example", Type::A);
+    let other = supply(&mut engine, "large.example", Type::A, HandlerOutcome::AsAnswered(&below));
+    assert!(!other.contains("192021"), "it answers another question: {other}");
+}
+
+#[test]
+fn an_answer_that_code_was_shown_is_counted_against_the_share_of_its_client() {
+    let rate = RateSettings::new(1, 1, 0, (24, 56), Vec::new(), RateTable::new(4096));
+    let settings = Settings { rate: Some(rate), ..Settings::default() };
+    let handlers = Handlers::new(Vec::new(), Vec::new(), Some(3), SEED);
+    let mut engine = engine_set(zone_with_address(1), handlers, settings);
+    for name in ["a.example", "none.example"] {
+        let below = shown(&mut engine, name, Type::A);
+        let mut sent = || supply(&mut engine, name, Type::A, HandlerOutcome::AsAnswered(&below));
+        let replies: Vec<String> = (0..20).map(|_| sent()).collect();
+        assert_ne!(replies[0], "silence", "{name}");
+        assert_eq!(replies[19], "silence", "{name}");
+    }
+}
+
+#[test]
+fn middleware_in_the_worker_sees_a_reply_once_that_code_elsewhere_was_shown() {
+    let counted = Arc::<AtomicU32>::default();
+    struct Counts(Arc<AtomicU32>);
+    impl Stage for Counts {
+        fn after(&self, _: &HandlerQuery<'_>, draft: &mut HandlerReply) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            push(draft, Section::Additional, 9);
+        }
+    }
+    let stage = Arc::new(Counts(Arc::clone(&counted)));
+    let handlers = Handlers::new(Vec::new(), vec![stage as _], Some(3), SEED);
+    let mut engine = engine_over(zone_with_address(1), handlers);
+    let below = shown(&mut engine, "a.example", Type::A);
+    let sent = supply(&mut engine, "a.example", Type::A, HandlerOutcome::AsAnswered(&below));
+    assert_eq!(sent, "NOERROR aa Answer:a.example.A=192021 Additional:a.example.A=192029");
+    assert_eq!(counted.load(Ordering::Relaxed), 2, "once for what is shown, once for what is sent");
 }

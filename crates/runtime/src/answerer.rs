@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use zonda_deferral::{Clock, Deferrals, Deferred, Replies, Responder};
+use zonda_engine::code::Ending;
 use zonda_engine::{HandlerOutcome, Now};
 
 use crate::runtime::{Runtime, UnsentReplies};
@@ -29,15 +30,21 @@ impl<R: Responder> Answerer<R> {
         Self { replies, clock, now: None, deferrals, passed_on, unsent: Vec::new() }
     }
 
-    /// Answers a query of a runtime with what code supplied, unless it waits no longer. The reply
-    /// leaves with the next [`send`](Self::send).
+    /// Answers a query of a runtime with what code supplied, unless it waits no longer; one that
+    /// code passes on with the answer that was [kept](Runtime::keep) for it, if there is one. The
+    /// reply leaves with the next [`send`](Self::send).
     pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: HandlerOutcome<'_>) {
         if !self.unsent.iter().any(|unsent| unsent.is_of(runtime)) {
             self.unsent.push(UnsentReplies::of(Arc::clone(runtime)));
         }
-        if let Some(query) = runtime.finish(ticket) {
-            self.supply(query, supplied);
-        }
+        let Some((query, below)) = runtime.finish(ticket) else { return };
+        let supplied = match (supplied, &below) {
+            (HandlerOutcome::Reply(reply), Some(below)) if reply.ending == Ending::PassOn => {
+                HandlerOutcome::AsAnswered(below)
+            }
+            (supplied, _) => supplied,
+        };
+        self.supply(query, supplied);
     }
 
     /// Answers a query that was taken out.

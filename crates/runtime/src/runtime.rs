@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zonda_deferral::{Clock, Deferred, Queue, SharedCounter};
-use zonda_engine::To;
+use zonda_engine::{AnswerBelow, Peer, To};
 
 use crate::waiting::{Ticket, WaitingQueries};
 
@@ -85,8 +85,22 @@ impl Runtime {
         self.waiting().has_fresh()
     }
 
-    /// Takes out a query that is about to be answered, if it still waits.
-    pub(crate) fn finish(&self, ticket: Ticket) -> Option<Deferred> {
+    /// The octets and the client of a query, if it still waits: what code asks about it below.
+    #[must_use]
+    pub fn waiting_query(&self, ticket: Ticket) -> Option<(Vec<u8>, Peer)> {
+        self.waiting().get(ticket).map(|query| (query.query.clone(), query.peer))
+    }
+
+    /// Keeps the answer that code was shown to a query while that waits, to be sent if the code
+    /// passes the query on. It must be the answer to the octets and the client that
+    /// [`waiting_query`](Self::waiting_query) has returned.
+    pub fn keep(&self, ticket: Ticket, below: AnswerBelow) {
+        self.waiting().keep(ticket, below);
+    }
+
+    /// Takes out a query that is about to be answered, if it still waits, and the answer that was
+    /// kept for it.
+    pub(crate) fn finish(&self, ticket: Ticket) -> Option<(Deferred, Option<AnswerBelow>)> {
         let query = self.waiting().take(ticket);
         if query.is_none() {
             self.counters.in_vain.add(1);

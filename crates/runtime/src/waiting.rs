@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 
 use zonda_deferral::Deferred;
+use zonda_engine::AnswerBelow;
 
 /// Octets of a query that take one place; longer ones take several, so that what waits is bounded
 /// in octets, too. Queries of resolvers are shorter.
 pub const PLACE_BYTES: usize = 512;
+
+/// Octets of the longest answer that is kept with a query: a longer one, which few clients take over
+/// UDP, is made again. So the memory of what is kept is bounded by the number of queries that wait.
+const ANSWER_BYTES_MAX: usize = 1232;
 
 /// Stands for a query that waits. Never the same for two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +53,8 @@ fn places(query: &Deferred) -> usize {
 #[derive(Debug, Default)]
 struct Slot {
     query: Option<Deferred>,
+    /// The answer to the query that its code was shown, if it has asked for that.
+    below: Option<AnswerBelow>,
     /// How many queries it has held.
     uses: u32,
 }
@@ -75,7 +82,7 @@ impl WaitingQueries {
             (self.slots.len() - 1) as u32 // bounded by the limit of who calls
         });
         self.places += places(&query);
-        let Slot { query: place, uses } = &mut self.slots[slot as usize];
+        let Slot { query: place, uses, .. } = &mut self.slots[slot as usize];
         *place = Some(query);
         *uses = uses.wrapping_add(1);
         let ticket = Ticket::new(slot, *uses);
@@ -94,22 +101,37 @@ impl WaitingQueries {
         None
     }
 
-    /// Takes a query out, if it still waits.
-    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<Deferred> {
+    /// A query, if it still waits.
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&Deferred> {
+        let (place, uses) = ticket.parts();
+        self.slots.get(place).filter(|slot| slot.uses == uses)?.query.as_ref()
+    }
+
+    /// Keeps the answer to a query that its code was shown, unless it is long.
+    pub(crate) fn keep(&mut self, ticket: Ticket, below: AnswerBelow) {
+        let (place, uses) = ticket.parts();
+        let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses);
+        if let Some(slot) = slot.filter(|slot| slot.query.is_some()) {
+            slot.below = Some(below).filter(|below| below.message.len() <= ANSWER_BYTES_MAX);
+        }
+    }
+
+    /// Takes a query out, if it still waits, and the answer that was kept for it.
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<(Deferred, Option<AnswerBelow>)> {
         let (place, uses) = ticket.parts();
         let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses)?;
-        let query = slot.query.take()?;
+        let (query, below) = (slot.query.take()?, slot.below.take());
         self.places -= places(&query);
         self.free.push(place as u32);
         self.forget_answered();
-        Some(query)
+        Some((query, below))
     }
 
     /// Takes a query out that has waited until `now`.
     pub(crate) fn take_late(&mut self, now: u64) -> Option<Deferred> {
         self.forget_answered();
         let (_, ticket) = self.deadlines.front().filter(|(deadline, _)| *deadline <= now)?;
-        self.take(*ticket)
+        self.take(*ticket).map(|(query, _)| query)
     }
 
     /// Drops the deadlines of queries that are gone, and the tickets of those that code, which may
@@ -168,5 +190,23 @@ mod tests {
         }
         assert_eq!((waiting.len(), waiting.fresh.len(), waiting.deadlines.len()), (0, 0, 0));
         assert!(!waiting.has_fresh());
+    }
+
+    #[test]
+    fn an_answer_is_kept_with_its_query_alone_unless_it_is_long() {
+        let mut waiting = WaitingQueries::default();
+        let below = |octets| AnswerBelow::new(vec![0; octets], None);
+        for octets in [ANSWER_BYTES_MAX, ANSWER_BYTES_MAX + 1] {
+            waiting.add(query(30), 7);
+            let (ticket, _) = waiting.next_fresh().unwrap();
+            waiting.keep(ticket, below(octets));
+            let (_, kept) = waiting.take(ticket).unwrap();
+            assert_eq!(kept.is_some(), octets <= ANSWER_BYTES_MAX);
+            waiting.keep(ticket, below(1)); // late
+            assert!(waiting.slots[0].below.is_none());
+        }
+        waiting.add(query(30), 7);
+        let (ticket, _) = waiting.next_fresh().unwrap();
+        assert!(waiting.take(ticket).unwrap().1.is_none(), "nor is that of a former query");
     }
 }

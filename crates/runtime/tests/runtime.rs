@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use support::{Toy, failures, query};
 use zonda_deferral::{Clock, Deferrals, Queue};
-use zonda_engine::HandlerOutcome;
 use zonda_engine::code::{Call, HandlerReply};
+use zonda_engine::{AnswerBelow, HandlerOutcome};
 use zonda_netio::{UdpOptions, UdpSocket};
 use zonda_runtime::{Answerer, Deadlines, LongCalls, Runtime, RuntimeConfig, Ticket};
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
@@ -244,4 +244,21 @@ fn a_long_call_is_told_once() {
     assert_eq!(look([call(1), call(3)]), [4]);
     assert!(look([call(1), call(4)]).is_empty());
     assert!(look([call(2), None]).is_empty());
+}
+
+#[test]
+fn the_octets_and_the_client_of_a_query_are_there_while_it_waits() {
+    let server = Server::start(1000, Duration::from_secs(60));
+    let client = server.client(7..8);
+    let [(ticket, _)] = server.take(1).try_into().unwrap();
+    let (octets, peer) = server.runtime.waiting_query(ticket).unwrap();
+    assert_eq!(support::id(&octets), 7);
+    assert_eq!(peer.address, client.local_addr().unwrap());
+    let mut answerer = server.answerer();
+    server.runtime.keep(ticket, AnswerBelow::new(octets, None));
+    answerer.answer(&server.runtime, ticket, HandlerOutcome::Reply(&HandlerReply::default()));
+    answerer.send();
+    assert_eq!(support::id(&reply(&client)), 7);
+    assert!(server.runtime.waiting_query(ticket).is_none());
+    server.stop();
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
-use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
+use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
 use zonda_runtime::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
@@ -220,11 +220,11 @@ pub(crate) struct OwnQueries {
 
 /// The reply to a query of the process itself.
 #[derive(Debug)]
-pub enum OwnReply {
+pub enum OwnReply<T = Vec<u8>> {
     /// The reply; nothing for silence.
-    Now(Option<Vec<u8>>),
+    Now(Option<T>),
     /// The reply comes later; when the sender is gone, there is none.
-    Later(mpsc::Receiver<Vec<u8>>),
+    Later(mpsc::Receiver<T>),
 }
 
 /// Octets of the longest message.
@@ -240,37 +240,44 @@ impl OwnQueries {
     pub(crate) fn ask(&self, query: &[u8], address: Option<SocketAddr>) -> OwnReply {
         let address = address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
         let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
-        self.ask_with(query, peer, Engine::answer)
+        let reply = |message: &[u8], _: &mut Engine| message.to_vec();
+        self.ask_with(query, peer, Engine::answer, reply, ReplyTo::Connection)
     }
 
     /// Asks a query as `peer` would over TCP, and what is answered where no code runs in front of
     /// it that does not run in the workers. Neither counted nor logged, which the query is that the
     /// code has to answer.
-    pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply {
+    pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply<AnswerBelow> {
         let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
-        self.ask_with(query, peer, Engine::answer_below)
+        let below = |message: &[u8], engine: &mut Engine| {
+            AnswerBelow::new(message.to_vec(), engine.take_facts())
+        };
+        self.ask_with(query, peer, Engine::answer_below, below, ReplyTo::Code)
     }
 
-    /// Asks a query with a call of the engine.
-    fn ask_with(
+    /// Asks a query with a call of the engine. `reply` makes the reply of the message that the
+    /// engine has written; one that comes later leaves by the way that `reply_to` names.
+    fn ask_with<T>(
         &self,
         query: &[u8],
         peer: Peer,
         call: impl FnOnce(&mut Engine, Now, &Peer, &mut [u8], usize) -> Outcome,
-    ) -> OwnReply {
+        reply: impl FnOnce(&[u8], &mut Engine) -> T,
+        reply_to: impl FnOnce(mpsc::Sender<T>) -> ReplyTo,
+    ) -> OwnReply<T> {
         let query = &query[..query.len().min(MESSAGE_MAX)];
         let mut guard = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let (engine, buffer) = &mut *guard;
         buffer.resize(MESSAGE_MAX, 0);
         buffer[..query.len()].copy_from_slice(query);
         match call(engine.get(), self.clock.now(), &peer, buffer, query.len()) {
-            Outcome::Reply(len) => OwnReply::Now(Some(buffer[..len].to_vec())),
+            Outcome::Reply(len) => OwnReply::Now(Some(reply(&buffer[..len], engine.get()))),
             Outcome::Silence => OwnReply::Now(None),
             Outcome::Deferred(mut deferral) => {
                 drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
                 let query = keep_octets(query, &mut deferral);
-                let reply_to = ReplyTo::Connection(sender);
+                let reply_to = reply_to(sender);
                 let deferred = Deferred { query, peer, deferral, reply_to };
                 self.deferrals.submit(&mut vec![deferred]);
                 OwnReply::Later(receiver)

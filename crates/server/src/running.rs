@@ -15,7 +15,7 @@ use crate::program::{Code, OwnReply};
 use crate::run::{Options, run};
 use crate::serve_error::ServeError;
 use crate::signals::Signals;
-use zonda_engine::Peer;
+use zonda_engine::{AnswerBelow, Peer};
 use zonda_wire::Name;
 use zonda_zone::Diff;
 
@@ -71,9 +71,10 @@ impl Server {
 
     /// Answers a query in wire form as if a client had asked over TCP and no runtime had code for
     /// it: for the code of runtimes that wants to see what would become of the query. It is counted
-    /// and logged when the code has answered it, and not here.
+    /// and logged when the code has answered it, and not here. The runtime may
+    /// [keep](zonda_runtime::Runtime::keep) the answer with the query, to send it as it is.
     #[must_use]
-    pub fn query_below(&self, query: &[u8], client: Peer) -> OwnReply {
+    pub fn query_below(&self, query: &[u8], client: Peer) -> OwnReply<AnswerBelow> {
         self.control.own_queries.ask_below(query, client)
     }
 

@@ -73,7 +73,7 @@ fn answer(server: &Server, handle: &mut RuntimeHandle) -> Vec<u8> {
     draft.reply(Rcode::NOERROR);
     handle.answerer.answer(&handle.runtime, ticket, HandlerOutcome::Reply(&draft));
     handle.answerer.send();
-    Message::parse(&below.unwrap()).unwrap().records[0].rdata.clone()
+    Message::parse(&below.unwrap().message).unwrap().records[0].rdata.clone()
 }
 
 #[test]

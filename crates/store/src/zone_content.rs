@@ -359,11 +359,11 @@ impl Faults {
 /// Logs what is wrong and was not before.
 fn log(apex: &Name, new: &[&String]) {
     for fault in new.iter().take(LOGGED_MAX) {
-        tracing::warn!(zone = %apex, fault, "a record of the store is left out");
+        tracing::warn!(zone = %apex, fault, "a fault in the records of a store");
     }
     if new.len() > LOGGED_MAX {
         let more = new.len() - LOGGED_MAX;
-        tracing::warn!(zone = %apex, more, "more records of the store are left out");
+        tracing::warn!(zone = %apex, more, "more faults in the records of a store");
     }
 }
 

@@ -72,7 +72,7 @@ impl Responder for Toy {
                 assert_eq!(reason, Reason::HandlerBusy);
                 b'?'
             }
-            HandlerOutcome::Reply(_) => b'.',
+            HandlerOutcome::Reply(_) | HandlerOutcome::AsAnswered(_) => b'.',
         };
         Outcome::Reply(query.len + 1)
     }
@@ -135,6 +135,7 @@ impl Fetcher {
             query[2] |= 0x80;
             match reply_to {
                 ReplyTo::Connection(sender) => sender.try_send(query).unwrap(),
+                ReplyTo::Code(_) => panic!("a listener's query is a client's"),
                 ReplyTo::Datagram(socket, path) => {
                     let mut replies = ReplyBatch::default();
                     replies.push(path, &query);

@@ -1,6 +1,7 @@
 //! The user's code as a source: handlers, found by the name and type of the question.
 
 use crate::answer::Answer;
+use crate::answer_below::{self, AnswerBelow};
 use crate::ask::Ask;
 use crate::code::call::{
     Callable, answer_with, call, defer, handler_query, offer_to_users_cache, reply,
@@ -9,7 +10,7 @@ use crate::code::{
     Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, Pattern, Route, Then, handler_cache,
 };
 use crate::reason::Reason;
-use crate::resumption::{Entry, HandlerOutcome};
+use crate::resumption::Entry;
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
 use std::ops::ControlFlow::Continue;
@@ -37,10 +38,9 @@ fn answer_by(
         Entry::Middleware(_) => answer_new(ask, answer, worker, handlers),
         Entry::Handler => call_here(ask, answer, worker, handlers),
         Entry::Zones => Continue(()),
-        Entry::Ended(HandlerOutcome::Reply(filled)) => {
-            answer_as_supplied(ask, answer, worker, (handlers, filled))
-        }
-        Entry::Ended(HandlerOutcome::Failed(reason)) => reply(Rcode::SERVFAIL, reason),
+        Entry::Answered(below) => answer_as_shown(ask, answer, worker, (handlers, below)),
+        Entry::Filled(filled) => answer_as_supplied(ask, answer, worker, (handlers, filled)),
+        Entry::Failed(reason) => reply(Rcode::SERVFAIL, reason),
     }
 }
 
@@ -111,6 +111,21 @@ fn lookup_in_users_cache(
         }
         other => other,
     })
+}
+
+/// Answers with what code elsewhere was shown, or has the answer made again where this client needs
+/// another one. Middleware in the worker would be shown the reply once more: it gets a new one.
+fn answer_as_shown(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (handlers, below): (&Handlers, &AnswerBelow),
+) -> Flow {
+    let shown = match handlers.middleware.is_empty() {
+        true => answer_below::answer(ask, answer, worker, below),
+        false => None,
+    };
+    shown.unwrap_or_else(|| call_here(ask, answer, worker, handlers))
 }
 
 /// Answers with the reply of code elsewhere.
