@@ -200,7 +200,7 @@ def test_the_log_of_the_core_goes_to_logging(tmp_path, caplog, serve):
 def metrics(caplog):
     """The page of metrics of the app that runs."""
     lines = [record.getMessage() for record in caplog.records]
-    (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+    (url,) = [line.split('"')[1] for line in lines if line.startswith("metrics url=")]
     with urllib.request.urlopen(url) as page:
         return page.read().decode()
 
@@ -222,7 +222,7 @@ def test_an_address_of_metrics_takes_no_orders_and_is_no_public_one_without_a_to
 
     def status(path, method):
         lines = [record.getMessage() for record in caplog.records]
-        (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+        (url,) = [line.split('"')[1] for line in lines if line.startswith("metrics url=")]
         request = urllib.request.Request(url.removesuffix("/metrics") + path, method=method)
         try:
             with urllib.request.urlopen(request) as reply:

@@ -176,7 +176,7 @@ def test_a_reply_left_unchanged_is_counted_once_as_what_it_is(
         for name in ["www.example.org", "none.example.org", "www.elsewhere.test"]:
             await Client(app).ask(name)
         lines = [record.getMessage() for record in caplog.records]
-        (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+        (url,) = [line.split('"')[1] for line in lines if line.startswith("metrics url=")]
         page = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
         lines = [line for line in page.splitlines() if line.startswith("zonda_queries_total{")]
         counted = {line.split('"')[1]: int(float(line.split()[-1])) for line in lines}
