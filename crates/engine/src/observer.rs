@@ -39,7 +39,8 @@ pub struct Event<'e> {
     pub reuse: Option<Reuse>,
     /// Octets of the reply.
     pub reply_bytes: usize,
-    /// How long it has waited for others; no clock is read for what is answered at once.
+    /// How long the query has waited for upstreams and code; no clock is read for what is answered
+    /// at once.
     pub waited: Duration,
     /// What the user's code has noted about it.
     pub tags: &'e Tags,

@@ -71,7 +71,7 @@ pub enum Source {
     Data(Arc<Zone>),
     /// Other servers that are asked.
     Forward(Arc<Forward>),
-    /// This server, so that others are not asked.
+    /// This server, also where a zone around it is forwarded.
     Local(Arc<Local>),
     /// No source: the names are kept from being forwarded, and no other zone holds them.
     Excepted,
@@ -79,15 +79,15 @@ pub enum Source {
     Unavailable,
 }
 
-/// Other servers that are asked for what a zone holds.
+/// The upstreams of a forwarded zone, as the answer path sees them.
 pub struct Forward {
-    /// Tells them from all others, also from those of former snapshots.
+    /// A number of the upstreams, which no others have, also in former snapshots.
     pub number: u32,
-    /// Answers that they gave, and others.
+    /// The answer cache, which forwarded zones may share.
     pub cache: Arc<Cache>,
     /// Whether nothing is asked for below a name that is known not to exist (rfc8020).
     pub nxdomain_cut: bool,
-    /// Names that they are not asked for; the first that has a name answers.
+    /// Names for which no upstream is asked; the first overlay that has a name answers.
     pub overlays: Vec<Overlay>,
 }
 
@@ -134,7 +134,7 @@ pub struct ZoneTable {
     depths: Box<[u8]>,
     /// The zone that holds all names, if there is one.
     root: Option<u32>,
-    /// Whether others answer for any of them.
+    /// Whether any of the zones is forwarded.
     has_forwards: bool,
 }
 
@@ -230,7 +230,7 @@ impl ZoneTable {
         self.entries.seed()
     }
 
-    /// Whether others answer for any of the zones.
+    /// Whether any of the zones is forwarded.
     #[inline]
     #[must_use]
     pub fn has_forwards(&self) -> bool {
@@ -247,7 +247,7 @@ impl ZoneTable {
         self.entries.get(index)
     }
 
-    /// The zone through which any name can be looked up: that of the root, if others answer for it.
+    /// The zone through which any name can be looked up: that of the root, if it is forwarded.
     #[inline]
     #[must_use]
     pub fn recursion(&self) -> Option<&ZoneEntry> {

@@ -22,12 +22,12 @@ const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
 /// RD, as clients set it that want recursion.
 const RECURSION_DESIRED: u16 = 0x0100;
 
-/// Holds `example` itself, and asks others for all else.
+/// An engine with data of `example`, which forwards all other names.
 fn engine() -> Engine {
     engine_with(Arc::new(Cache::new(1 << 20)))
 }
 
-/// The same with answers of others that are kept.
+/// The same with cached answers of upstreams.
 fn engine_with(cache: Arc<Cache>) -> Engine {
     engine_set(cache, Settings::default())
 }

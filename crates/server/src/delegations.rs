@@ -1,5 +1,5 @@
 //! Delegations in zones of our own that lie inside one that is forwarded: clients that want
-//! recursion get a referral there, where they may expect that others are asked.
+//! recursion get a referral there, where they may expect that upstreams are asked.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -24,7 +24,7 @@ pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), Privil
             }
         }
         // A program that holds a server may need its rights itself.
-        None if process::effective_user() == 0 && signals == Signals::Heeded => tracing::warn!(
+        None if process::effective_user() == 0 && signals == Signals::Handled => tracing::warn!(
             "the server keeps the rights of root: write `user`, or start it as another user"
         ),
         None => {}
@@ -35,7 +35,7 @@ pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), Privil
 /// The sockets that a supervisor opened. A program may have used up those that were opened for it,
 /// and runs more threads than one, so its server takes none.
 pub(crate) fn inherited_sockets(signals: Signals) -> io::Result<Vec<OwnedFd>> {
-    if signals == Signals::Heeded {
+    if signals == Signals::Handled {
         return supervisor::take_descriptors();
     }
     if supervisor::has_descriptors() {

@@ -80,7 +80,7 @@ pub struct Options {
 /// When it cannot start, or must end because workers fail.
 pub fn serve(options: Options) -> Result<(), ServeError> {
     memory::map_large_allocations();
-    run(options, Signals::Heeded, |_| memory::give_back_stack())
+    run(options, Signals::Handled, |_| memory::give_back_stack())
 }
 
 /// Runs the server until it is told to stop; tells `ready` when it answers.
@@ -123,7 +123,7 @@ pub(crate) fn run(
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
     let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
-    let settling = (signals == Signals::Heeded).then(StartPhase::default); // the process is ours
+    let settling = (signals == Signals::Handled).then(StartPhase::default); // the process is ours
     let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;

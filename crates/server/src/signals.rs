@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signals {
     /// SIGHUP reloads, SIGTERM and SIGINT stop.
-    Heeded,
+    Handled,
     /// The program that the server runs in handles them.
     Ignored,
 }

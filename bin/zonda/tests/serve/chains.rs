@@ -1,5 +1,5 @@
-//! Chains of aliases that lead from a zone that others answer for into another one: each server is
-//! believed in what it says of its own zone only.
+//! Chains of aliases that lead from one forwarded zone into another: each upstream is believed in
+//! what it says of its own zone only.
 
 use super::hostile::recursive;
 use super::server::Server;
@@ -28,7 +28,7 @@ fn start_with(all: &Upstream, corp: &Upstream, keys_of_all: &str, keys: &str) ->
     Server::start(&[("zone.example", OWN)], &config)
 }
 
-/// A zone of our own with aliases of names that others answer for.
+/// A zone with data of this server, with aliases of names that are forwarded.
 const OWN: &str = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
                    out CNAME www.example.com.\nback CNAME home.example.com.\n\
                    circle CNAME ring.example.com.\n";

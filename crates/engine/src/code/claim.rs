@@ -12,7 +12,7 @@ pub fn claim(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> Claim {
 }
 
 /// Whether a route spells a name out and is for the type, so that no upstream is asked for that.
-pub fn spells_out(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> bool {
+pub fn has_exact_route(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> bool {
     let found = snapshot.handlers.as_ref().and_then(|it| it.routes.find(name, qtype));
     found.is_some_and(|(_, route)| route.pattern.is_exact())
 }

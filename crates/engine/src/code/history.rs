@@ -55,7 +55,7 @@ impl Tags {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Notes what others hold, too.
+    /// Adds the tags of `others`.
     pub(crate) fn extend(&mut self, others: &Self) {
         for (key, value) in &others.0 {
             self.set(key.clone(), value);

@@ -65,7 +65,7 @@ fn behind_overlays(
 ) -> Verdict {
     match forward::answer(ask, answer, worker, forward) {
         Break(verdict) => verdict,
-        Continue(reason) => data::go_on(ask, answer, worker, reason),
+        Continue(reason) => data::continue_chain(ask, answer, worker, reason),
     }
 }
 

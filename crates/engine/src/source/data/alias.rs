@@ -4,7 +4,7 @@
 //! when the query is resumed.
 
 use super::write::Writer;
-use crate::code::claim::spells_out;
+use crate::code::claim::has_exact_route;
 use crate::deferral::UpstreamAnswer;
 use crate::reuse::NotReused;
 use crate::snapshot::Snapshot;
@@ -20,17 +20,17 @@ use zonda_zone::{LookupName, LookupResult, Zone};
 #[must_use]
 pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, LookupName)> {
     let name = LookupName::new(name, snapshot.zones.seed());
-    let (found, name) = way_out(snapshot, &name, qtype)?;
+    let (found, name) = forwarded_target(snapshot, &name, qtype)?;
     match &snapshot.zones.get(found.index).source {
         Source::Forward(forward) => Some((forward.number, name)),
         _ => None,
     }
 }
 
-/// The zone that others answer for into which the aliases from a name lead, and the name that they
-/// lead to; none if there are no aliases, or they end elsewhere, also at code, which the client
-/// then asks.
-pub(super) fn way_out(
+/// Returns the forwarded zone into which the aliases from a name lead, and the name that they lead
+/// to; none if there are no aliases, or they end elsewhere, also at code, which the client then
+/// asks.
+pub(super) fn forwarded_target(
     snapshot: &Snapshot,
     name: &LookupName,
     qtype: Type,
@@ -56,7 +56,7 @@ pub(super) fn way_out(
         }
         found = snapshot.zones.find_answering(&name, qtype)?;
         match &snapshot.zones.get(found.index).source {
-            Source::Forward(_) if spells_out(snapshot, &name, qtype) => return None,
+            Source::Forward(_) if has_exact_route(snapshot, &name, qtype) => return None,
             Source::Forward(_) => return Some((found, name)),
             _ if snapshot.settings.cross_zone => {}
             _ => return None,

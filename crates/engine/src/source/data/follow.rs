@@ -1,6 +1,6 @@
 //! Which sources a chain of aliases may be followed into.
 
-use super::alias::{data_of, way_out};
+use super::alias::{data_of, forwarded_target};
 use super::write::Writer;
 use crate::ask::Ask;
 use crate::deferral::{Deferral, To};
@@ -16,7 +16,7 @@ use zonda_zone::Zone;
 #[inline(never)] // it would only make the path of zone data longer
 pub fn must_fetch_target(writer: &mut Writer<'_, '_, '_>) -> bool {
     let ask = writer.ask;
-    let Some((found, name)) = way_out(ask.snapshot, ask.name, ask.query.qtype) else {
+    let Some((found, name)) = forwarded_target(ask.snapshot, ask.name, ask.query.qtype) else {
         return false;
     };
     let entry = ask.snapshot.zones.get(found.index);

@@ -48,10 +48,10 @@ pub fn answer<'s>(
     }
 }
 
-/// Goes on, in zone data, with the chain of an answer of upstreams that was written, and that ends
+/// Continues, in zone data, the chain of an answer of upstreams that was written, and that ends
 /// with an alias of a name in a zone of this server: its data win over theirs.
 #[inline(never)] // it would only make the path of zone data longer
-pub fn go_on(
+pub fn continue_chain(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,

@@ -128,7 +128,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// Whether something must be fetched before the answer is written, because aliases lead from
     /// the name asked for to one that is forwarded, and the client may have it looked up.
     #[inline]
-    fn leads_out(&mut self) -> bool {
+    fn must_wait_for_target(&mut self) -> bool {
         let ask = self.writer.ask;
         self.hop == 0
             && ask.progress.upstream_answer().is_none()
@@ -210,7 +210,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         // NSEC stands beside a CNAME (rfc4034#4), so a name without it has none to be led to.
         let cname = node.signed_set(Type::CNAME).filter(|_| qtype != Type::NSEC);
         if let Some((cname, signatures)) = cname {
-            if self.leads_out() {
+            if self.must_wait_for_target() {
                 return Ok(Break(Verdict::Defer));
             }
             self.writer.answer_set(self.hop, cname, signatures)?;

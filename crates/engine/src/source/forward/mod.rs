@@ -44,7 +44,9 @@ pub fn answer(
     let key = forward.cache_key(ask.query, ask.name);
     let now_secs = ask.now.monotonic_secs();
     let found = forward.cache.find_or_moment(&key, now_secs, &mut worker.body);
-    match found.ok().filter(|hit| hit.onward != Some(Onward::Here) || leads_home(ask, worker, hit))
+    match found
+        .ok()
+        .filter(|hit| hit.onward != Some(Onward::Here) || is_target_local(ask, worker, hit))
     {
         Some(hit) if hit.onward == Some(Onward::Others) && wants_recursion => {
             return defer(ask, worker, forward, None);
@@ -68,7 +70,7 @@ pub fn answer(
 /// Whether a cached answer that leads to a name which this server answers still does: zones may
 /// have changed since.
 #[inline(never)]
-fn leads_home(ask: &Ask<'_>, worker: &mut Worker, hit: &Hit) -> bool {
+fn is_target_local(ask: &Ask<'_>, worker: &mut Worker, hit: &Hit) -> bool {
     let Worker { body, message, target, scratch, .. } = worker;
     let body = &body[..hit.body_bytes.min(body.len())];
     write_message((ask.name.as_wire(), ask.query.qtype), hit.counts, body, message);
@@ -146,8 +148,8 @@ fn write_cached(
     }
 }
 
-/// Ends the query with what others answered, which was written. A name that code has, or has names
-/// below, exists whatever they say; what they give to prove the contrary is left out.
+/// Ends the query with an answer of upstreams, which was written. A name that code has, or has
+/// names below, exists whatever upstreams say; what they give to prove the contrary is left out.
 #[inline]
 fn end(ask: &Ask<'_>, answer: &mut Answer<'_>, rcode: Rcode, reason: Reason) -> Forwarded {
     let is_denied = rcode == Rcode::NXDOMAIN && answer.reply.counts()[0] == 0;
