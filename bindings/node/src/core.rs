@@ -1,6 +1,7 @@
 //! The server as JavaScript holds it.
 
 mod options;
+mod queries;
 mod zones;
 
 use std::net::SocketAddr;
@@ -452,65 +453,6 @@ impl Core {
         (!mistakes.is_empty()).then(|| mistakes.into_iter().map(told).collect())
     }
 
-    /// Answers a query in wire form, as if a client at `address` had asked over TCP. A number stands for no reply: 0 for silence, and 1 for one that
-    /// an event of `token` brings.
-    ///
-    /// # Errors
-    /// When the server does not run, or the address is none.
-    #[napi(catch_unwind)]
-    pub fn query(
-        &self,
-        query: &[u8],
-        address: Option<String>,
-        token: u32,
-    ) -> napi::Result<Either<Buffer, u32>> {
-        let address = address.map(|text| parsed::<SocketAddr>(&text, "address and port"));
-        let running = self.shared.running()?;
-        self.expect(server::ask(&running, query, address.transpose()?), token)
-    }
-
-    /// Answers a query that waits under a ticket, whose halves are given, where the code of
-    /// JavaScript is left out. The answer is kept with the query, and sent if JavaScript passes
-    /// that on. As [`query`](Self::query); 2 stands for no reply to a query that waits no longer.
-    ///
-    /// # Errors
-    /// When the server does not run.
-    #[napi(catch_unwind)]
-    pub fn query_below(
-        &self,
-        ticket_low: u32,
-        ticket_high: u32,
-        token: u32,
-    ) -> napi::Result<Either<Buffer, u32>> {
-        let ticket = Ticket(u64::from(ticket_high) << 32 | u64::from(ticket_low));
-        let (running, runtime) = self.shared.running_and_runtime()?;
-        let Some((query, peer)) = runtime.waiting_query(ticket) else { return Ok(Either::B(2)) };
-        let keep = move |below: AnswerBelow| {
-            let message = below.message.clone();
-            runtime.keep(ticket, below);
-            message
-        };
-        self.expect(server::ask_below(&running, &query, peer, keep), token)
-    }
-
-    /// As [`query`](Self::query), where the code of JavaScript is left out: for a query that waits
-    /// no longer, whose code has not ended.
-    ///
-    /// # Errors
-    /// When the server does not run, or the address is none.
-    #[napi(catch_unwind)]
-    pub fn query_late(
-        &self,
-        query: &[u8],
-        address: String,
-        token: u32,
-    ) -> napi::Result<Either<Buffer, u32>> {
-        let address = parsed::<SocketAddr>(&address, "address and port")?;
-        let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
-        let running = self.shared.running()?;
-        self.expect(server::ask_below(&running, query, peer, |below| below.message), token)
-    }
-
     /// What has ended since it was asked the last time.
     #[napi]
     pub fn events(&self) -> Vec<Event> {
@@ -556,36 +498,6 @@ impl Core {
             shared.tell_end(token, stopped.err());
             *lock(&shared.wake) = None;
         })
-    }
-}
-
-impl Core {
-    /// A reply as JavaScript gets it, or a number where there is none, or none yet.
-    fn expect(&self, reply: ProgramReply, token: u32) -> napi::Result<Either<Buffer, u32>> {
-        let reply = match reply {
-            ProgramReply::Now(Some(reply)) => return Ok(Either::A(reply.into())),
-            ProgramReply::Now(None) => return Ok(Either::B(0)),
-            ProgramReply::Later(reply) => reply,
-        };
-        let shared = Arc::clone(&self.shared);
-        self.waiting()?.spawn(async move {
-            let reply = reply.await;
-            shared.tell(CoreEvent { token, error: None, reply });
-        });
-        Ok(Either::B(1))
-    }
-
-    /// What waits for replies to the program's own queries.
-    fn waiting(&self) -> napi::Result<&tokio::runtime::Runtime> {
-        if let Some(runtime) = self.waiting.get() {
-            return Ok(runtime);
-        }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("own-queries")
-            .build()
-            .map_err(error)?;
-        Ok(self.waiting.get_or_init(|| runtime))
     }
 }
 

@@ -151,8 +151,8 @@ pub fn ask(server: &Server, query: &[u8], address: Option<SocketAddr>) -> Progra
     }
 }
 
-/// Asks what a server answers to a query of `peer` where the code of JavaScript is left out; `shown`
-/// is given the answer, and returns the octets that JavaScript gets to see.
+/// Asks what a server answers to a query of `peer` where the code of JavaScript is left out;
+/// `shown` is given the answer, and returns the octets that JavaScript gets to see.
 pub fn ask_below(
     server: &Server,
     query: &[u8],

@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::answer::Answer;
-use crate::answer_below::AnswerFacts;
+use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};

@@ -15,6 +15,7 @@
 pub mod access;
 mod answer;
 mod answer_below;
+mod answer_facts;
 mod ask;
 mod checkpoint;
 pub mod code;
@@ -39,7 +40,7 @@ mod verdict;
 mod worker;
 pub mod zones;
 
-pub use answer_below::{AnswerBelow, AnswerFacts};
+pub use answer_facts::{AnswerBelow, AnswerFacts};
 pub use checkpoint::Checkpoint;
 pub use deferral::{Deferral, Outcome, QueueId, To, UpstreamAnswer};
 pub use engine::Engine;

@@ -1,6 +1,6 @@
 //! Queries that come to the engine once more, and what has become known of them meanwhile.
 
-use crate::answer_below::AnswerBelow;
+use crate::answer_facts::AnswerBelow;
 use crate::code::{Ending, HandlerReply, History, Then};
 use crate::deferral::UpstreamAnswer;
 use crate::message::Peer;

@@ -9,8 +9,9 @@ use zonda_engine::AnswerBelow;
 /// in octets, too. Queries of resolvers are shorter.
 pub const PLACE_BYTES: usize = 512;
 
-/// Octets of the longest answer that is kept with a query: a longer one, which few clients take over
-/// UDP, is made again. So the memory of what is kept is bounded by the number of queries that wait.
+/// Octets of the longest answer that is kept with a query: a longer one, which few clients take
+/// over UDP, is made again. So the memory of what is kept is bounded by the number of queries that
+/// wait.
 const ANSWER_BYTES_MAX: usize = 1232;
 
 /// Stands for a query that waits. Never the same for two of them.

@@ -1,7 +1,8 @@
 //! The user's code as a source: handlers, found by the name and type of the question.
 
 use crate::answer::Answer;
-use crate::answer_below::{self, AnswerBelow};
+use crate::answer_below;
+use crate::answer_facts::AnswerBelow;
 use crate::ask::Ask;
 use crate::code::call::{
     Callable, answer_with, call, defer, handler_query, offer_to_users_cache, reply,
