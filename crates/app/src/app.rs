@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zonda_config::{Config, Flags};
-use zonda_engine::code::{
-    Cache, Elsewhere, Handler, HandlerQuery, HandlerReply, Pattern, Route, Source, Stage,
-};
+use zonda_engine::code::{Cache, Elsewhere, Handler, Pattern, Query, Reply, Route, Source, Stage};
 use zonda_server::{
     Code, Logger, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
 };
@@ -187,7 +185,7 @@ impl App {
     /// Has all replies pass a function, which may change them.
     pub fn after(
         &mut self,
-        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync + 'static,
+        function: impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static,
     ) -> &mut Self {
         self.middleware(After(function))
     }
@@ -196,7 +194,7 @@ impl App {
     pub fn handle<E: HandlerResult>(
         &mut self,
         pattern: &str,
-        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
+        function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
     ) -> &mut Self {
         if let Some(pattern) = self.pattern(pattern) {
             self.routes.push(in_workers(pattern, function));
@@ -439,10 +437,10 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
 /// Returns the route to a function that runs in the workers.
 pub(crate) fn in_workers<E: HandlerResult>(
     pattern: Pattern,
-    function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
+    function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
 ) -> Route<Handler> {
     let text = pattern.as_str().to_owned();
-    let code = move |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
+    let code = move |asked: &Query<'_>, draft: &mut Reply| {
         let ended = function(asked, draft);
         ended.end(&text, draft);
     };
@@ -457,8 +455,8 @@ pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
 /// A function that sees replies.
 struct After<F>(F);
 
-impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Stage for After<F> {
-    fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
+impl<F: Fn(&Query<'_>, &mut Reply) + Send + Sync> Stage for After<F> {
+    fn after(&self, asked: &Query<'_>, draft: &mut Reply) {
         (self.0)(asked, draft);
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::code::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
+use zonda_engine::code::{Ending, NO_HANDLER, Pattern, Reply, panic_message};
 use zonda_engine::{HandlerOutcome, Reason};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_runtime::{RuntimeConfig, Ticket};
@@ -40,7 +40,7 @@ const LONG_FOR: u32 = 256;
 const BATCH_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// A reply under way.
-type ReplyFuture = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
+type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Asynchronous code and its names.
 pub(crate) struct AsyncCode {
@@ -241,7 +241,7 @@ fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
 async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<Notify>) {
     let RuntimeHandle { runtime, mut answerer } = handle;
     // Bounded by what may wait.
-    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<HandlerReply>)>();
+    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Reply>)>();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut ended = Vec::with_capacity(BATCH_MAX);
     let middleware = Arc::new(std::mem::take(&mut lock(&table).middleware));
@@ -307,7 +307,7 @@ async fn give_way() {
 }
 
 /// Returns what is made of code's reply; without one, it has failed.
-fn supplied(draft: &Option<HandlerReply>) -> HandlerOutcome<'_> {
+fn supplied(draft: &Option<Reply>) -> HandlerOutcome<'_> {
     match draft {
         Some(draft) => HandlerOutcome::Reply(draft),
         None => HandlerOutcome::Failed(Reason::HandlerFailed),
@@ -320,9 +320,9 @@ type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
 /// How far code has come with a query.
 enum Progress {
     /// The code has answered, or panicked.
-    Ended(Option<HandlerReply>),
+    Ended(Option<Reply>),
     /// The code waits, and continues in a task.
-    Waits(Pin<Box<dyn Future<Output = Option<HandlerReply>> + Send>>),
+    Waits(Pin<Box<dyn Future<Output = Option<Reply>> + Send>>),
 }
 
 /// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
@@ -385,13 +385,13 @@ impl Pace {
 struct PendingReply {
     ticket: Ticket,
     /// Nothing as long as the code has not answered.
-    draft: Option<HandlerReply>,
-    answered: mpsc::UnboundedSender<(Ticket, Option<HandlerReply>)>,
+    draft: Option<Reply>,
+    answered: mpsc::UnboundedSender<(Ticket, Option<Reply>)>,
 }
 
 impl PendingReply {
     /// Waits for the reply.
-    async fn by(mut self, answering: impl Future<Output = Option<HandlerReply>>) {
+    async fn by(mut self, answering: impl Future<Output = Option<Reply>>) {
         self.draft = answering.await;
     }
 }
@@ -408,7 +408,7 @@ async fn pass(
     query: OwnedQuery,
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
-) -> Option<HandlerReply> {
+) -> Option<Reply> {
     let saw_client = query.saw_client();
     let has_passed = code.as_ref().is_some_and(|code| code.is_deferred);
     for code in middleware.iter().filter(|_| !has_passed) {
@@ -417,14 +417,14 @@ async fn pass(
             return Some(draft);
         }
     }
-    let Some(code) = code else { return Some(HandlerReply::default()) };
+    let Some(code) = code else { return Some(Reply::default()) };
     let mut draft = call(&code, query.on(&code.pattern), "the handler").await?;
     draft.saw_client |= saw_client.load(Ordering::Relaxed);
     Some(draft)
 }
 
 /// Returns what code says to a query; nothing if it panics, which is logged.
-async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<HandlerReply> {
+async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Reply> {
     static BUDGET: LogBudget = LogBudget::new();
     let mut answering = pin!(async { (code.function)(query).await });
     poll_fn(|cx| {

@@ -74,13 +74,11 @@ pub use store::RedbStore;
 pub use store::RedisStore;
 pub use store::{MemoryStore, RecordSet, Store};
 #[doc(inline)]
-pub use zonda_engine::code::HandlerQuery as Query;
-#[doc(inline)]
-pub use zonda_engine::code::HandlerReply as Reply;
-#[doc(inline)]
-pub use zonda_engine::code::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
-pub use zonda_engine::{Event, Now, Reason, Transport};
-pub use zonda_server::{FailedZone, Logger};
+pub use zonda_engine::code::{
+    Cache, Elsewhere, LookupName, Pattern, PatternError, Query, Record, Reply, Source, Stage, Vary,
+};
+pub use zonda_engine::{Event, Now, Peer, Reason, Transport};
+pub use zonda_server::{FailedZone, Logger, ServeError};
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
 pub use zone_file::{ZoneFile, zone_from_file};
 

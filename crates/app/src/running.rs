@@ -8,7 +8,7 @@ use crate::owned::OwnedQuery;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
+use zonda_engine::code::{Handler, Query, Reply, Route};
 use zonda_server::{Code, FailedZone, OwnReply, Server};
 use zonda_wire::{Message, Name, Type};
 
@@ -109,7 +109,7 @@ impl Running {
     pub fn handle<E: HandlerResult>(
         &self,
         pattern: &str,
-        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
+        function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
     ) -> Result<(), Error> {
         self.replace(in_workers(parse(pattern)?, function));
         Ok(())

@@ -43,6 +43,11 @@ use zonda_wire::{Name, Type};
 ///
 /// A store calls an owner what it likes, as long as that is its name in presentation format;
 /// `WWW.example.org.` and `www.example.org` may be two owners of the store and are one in the zone.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no store of records",
+    label = "expected a store",
+    note = "implement `zonda::Store` for it, or use `zonda::MemoryStore`"
+)]
 pub trait Store: Send + Sync {
     /// All records of a name and the names below it. Records of other names are passed over, wrong
     /// ones are left out of the zone one by one.

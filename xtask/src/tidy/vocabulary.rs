@@ -38,7 +38,7 @@ const TYPES: &[Type] = &[
     Type {
         title: "Query",
         rust: &[
-            ("crates/engine/src/code/query.rs", "HandlerQuery"),
+            ("crates/engine/src/code/query.rs", "Query"),
             ("crates/app/src/owned.rs", "OwnedQuery"),
         ],
         node: &["Query"],
@@ -46,10 +46,7 @@ const TYPES: &[Type] = &[
     },
     Type {
         title: "Reply",
-        rust: &[
-            ("crates/engine/src/code/reply.rs", "HandlerReply"),
-            ("crates/engine/src/code/record.rs", "HandlerReply"),
-        ],
+        rust: &[("crates/engine/src/code/reply.rs", "Reply")],
         node: &["Reply"],
         python: "bindings/python/python/zonda/_core.pyi",
     },

@@ -3,8 +3,8 @@
 //! Deliberately absent: memory, keys and times, which are the program's.
 
 use super::keep::{Keep, Vary};
-use super::query::HandlerQuery;
-use super::reply::{Ending, HandlerReply};
+use super::query::Query;
+use super::reply::{Ending, Reply};
 use std::sync::Arc;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
@@ -19,30 +19,35 @@ use zonda_wire::query::flag;
 ///
 /// Replies that hold for one query only are not inserted: failures, silence and truncated replies,
 /// replies that came too late or from middleware, and those of code that has read the client's data
-/// or says that they [vary](HandlerReply::cache). Answers of zones and upstreams are not, either.
+/// or says that they [vary](Reply::cache). Answers of zones and upstreams are not, either.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no cache of replies",
+    label = "expected a cache",
+    note = "implement `zonda::Cache` for it"
+)]
 pub trait Cache: Send + Sync {
     /// Answers a query with the cached reply to it, or leaves `reply` as it is.
     ///
-    /// What a reply may depend on is in [`HandlerQuery::cache_key`]; [`HandlerReply::copy_aged`]
+    /// What a reply may depend on is in [`Query::cache_key`]; [`Reply::copy_aged`]
     /// copies a cached reply with TTLs that have counted down.
-    fn lookup(&self, query: &HandlerQuery<'_>, reply: &mut HandlerReply);
+    fn lookup(&self, query: &Query<'_>, reply: &mut Reply);
 
     /// Inserts the reply of code to a query; it holds for no longer than
-    /// [`HandlerReply::shortest_ttl_secs`]. A cache may decline it by doing nothing.
-    fn insert(&self, query: &HandlerQuery<'_>, reply: &HandlerReply);
+    /// [`Reply::shortest_ttl_secs`]. A cache may decline it by doing nothing.
+    fn insert(&self, query: &Query<'_>, reply: &Reply);
 }
 
 impl<C: Cache + ?Sized> Cache for Arc<C> {
-    fn lookup(&self, query: &HandlerQuery<'_>, reply: &mut HandlerReply) {
+    fn lookup(&self, query: &Query<'_>, reply: &mut Reply) {
         (**self).lookup(query, reply);
     }
 
-    fn insert(&self, query: &HandlerQuery<'_>, reply: &HandlerReply) {
+    fn insert(&self, query: &Query<'_>, reply: &Reply) {
         (**self).insert(query, reply);
     }
 }
 
-impl HandlerReply {
+impl Reply {
     /// Whether the reply answers the same question of every client, also in a while.
     pub(crate) fn is_for_all(&self) -> bool {
         let varies = |keep: Keep| keep.vary != Vary::Nothing;

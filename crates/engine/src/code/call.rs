@@ -1,14 +1,14 @@
 //! Calling code in the worker, and answering with the reply that it fills in.
 
+use super::HandlerQuery;
 use super::elsewhere::Elsewhere;
 use super::handler_cache;
 use super::handlers::Handlers;
 use super::history::Then;
 use super::keep::Vary;
 use super::pattern::Pattern;
-use super::query::HandlerQuery;
-use super::reply::{Ending, HandlerReply};
 use super::watch::Watch;
+use super::{Ending, HandlerReply};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::deferral::{Deferral, To};

@@ -1,9 +1,9 @@
 //! What code may learn of a query's client from its EDNS options.
 
-use super::query::HandlerQuery;
+use super::query::Query;
 use zonda_wire::client::{ClientSubnet, Cookie};
 
-impl<'a> HandlerQuery<'a> {
+impl<'a> Query<'a> {
     /// The network for which a resolver asks (rfc7871); as [`peer`](Self::peer). None in
     /// [`Stage::after`](super::Stage::after).
     #[must_use]

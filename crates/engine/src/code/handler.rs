@@ -1,8 +1,8 @@
 //! Handlers: what answers for the names of a route.
 
 use super::elsewhere::Elsewhere;
-use super::query::HandlerQuery;
-use super::reply::HandlerReply;
+use super::query::Query;
+use super::reply::Reply;
 use std::sync::Arc;
 
 /// What answers for the names of a route.
@@ -15,15 +15,20 @@ pub enum Handler {
 }
 
 /// What answers queries in the worker; it must neither block nor take long.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no source of answers",
+    label = "expected a source",
+    note = "a source implements `zonda::Source`, as functions of `&zonda::Query` and `&mut zonda::Reply` do"
+)]
 pub trait Source: Send + Sync {
-    /// Answers a query, or leaves the draft as it is.
+    /// Answers a query, or leaves the reply as it is.
     ///
     /// A panic is caught, and the query answered SERVFAIL.
-    fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply);
+    fn answer(&self, query: &Query<'_>, reply: &mut Reply);
 }
 
-impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Source for F {
-    fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        self(asked, draft);
+impl<F: Fn(&Query<'_>, &mut Reply) + Send + Sync> Source for F {
+    fn answer(&self, query: &Query<'_>, reply: &mut Reply) {
+        self(query, reply);
     }
 }

@@ -1,23 +1,28 @@
 //! Middleware: the user's code that sees every query and every reply.
 
-use super::query::HandlerQuery;
-use super::reply::HandlerReply;
+use super::query::Query;
+use super::reply::Reply;
 
 /// A stage of the user's, called middleware: what sees queries before they are answered, and
 /// replies before they leave.
 ///
 /// Both methods run in the worker, and must neither block nor take long. A query that is deferred
 /// passes the first before that and the second when its reply is there.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no middleware",
+    label = "expected middleware",
+    note = "middleware implements `zonda::Stage`, as functions of `&zonda::Query` and `&mut zonda::Reply` do"
+)]
 pub trait Stage: Send + Sync {
-    /// Sees a query; what it puts into the draft is the reply.
-    fn before(&self, _asked: &HandlerQuery<'_>, _draft: &mut HandlerReply) {}
+    /// Sees a query; what it puts into the reply is sent.
+    fn before(&self, _query: &Query<'_>, _reply: &mut Reply) {}
 
     /// Sees a reply and may change it.
-    fn after(&self, _asked: &HandlerQuery<'_>, _draft: &mut HandlerReply) {}
+    fn after(&self, _query: &Query<'_>, _reply: &mut Reply) {}
 }
 
-impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Stage for F {
-    fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        self(asked, draft);
+impl<F: Fn(&Query<'_>, &mut Reply) + Send + Sync> Stage for F {
+    fn before(&self, query: &Query<'_>, reply: &mut Reply) {
+        self(query, reply);
     }
 }

@@ -39,8 +39,13 @@ pub use history::{History, Tags, Then};
 pub use keep::{Keep, Vary};
 pub use middleware::Stage;
 pub use pattern::{Pattern, PatternError};
-pub use query::HandlerQuery;
+pub use query::Query;
+/// The name of [`Query`] where a [message's](zonda_wire::Query) is meant too.
+pub use query::Query as HandlerQuery;
 pub use record::Record;
-pub use reply::{Ending, HandlerReply, Overfull};
+/// The name of [`Reply`] where the [writer](zonda_wire::Reply) of one is meant too.
+pub use reply::Reply as HandlerReply;
+pub use reply::{Ending, Overfull, Reply};
 pub use routes::{Claim, Route, Routes};
 pub use watch::{Call, Watch};
+pub use zonda_zone::LookupName;

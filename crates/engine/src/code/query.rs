@@ -5,20 +5,20 @@ use crate::message::{Now, Peer};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
-use zonda_wire::Query;
-use zonda_wire::query::flag;
+use zonda_wire::Type;
+use zonda_wire::query::{Query as WireQuery, flag};
 use zonda_zone::LookupName;
 
 /// A query as code sees it.
-pub struct HandlerQuery<'a> {
+pub struct Query<'a> {
     /// The time. A query that was deferred was received before.
     pub now: Now,
     /// When it was received; nanoseconds of the monotonic clock.
     pub(super) received_nanos: u64,
     /// The client, and how it asks.
     pub(super) peer: &'a Peer,
-    /// The question and what else the message says.
-    pub query: &'a Query,
+    /// The header and the EDNS record of the message, and the type and class asked for.
+    pub query: &'a WireQuery,
     /// The name asked for, in lower case.
     pub name: &'a LookupName,
     /// The message as it came; octets without meaning may follow it.
@@ -29,10 +29,22 @@ pub struct HandlerQuery<'a> {
     pub pattern: Option<&'a Pattern>,
 }
 
-impl<'a> HandlerQuery<'a> {
+impl<'a> Query<'a> {
     /// Whether code has read data of the query that differ between clients.
     pub(crate) fn saw_client(&self) -> bool {
         self.saw_client.get()
+    }
+
+    /// Returns the type asked for.
+    #[must_use]
+    pub fn qtype(&self) -> Type {
+        self.query.qtype
+    }
+
+    /// Whether the client asks for DNSSEC records.
+    #[must_use]
+    pub fn dnssec_ok(&self) -> bool {
+        self.query.dnssec_ok()
     }
 
     /// Returns how long ago the query was received: what it has waited for upstreams and other

@@ -5,24 +5,26 @@
 
 use super::elsewhere::Elsewhere;
 use super::history::Tags;
-use super::keep::Keep;
+use super::keep::{Keep, Vary};
+use super::record::Record;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
+use zonda_wire::Reply as ReplyWriter;
 use zonda_wire::name;
 use zonda_wire::query::{HEADER_BYTES, flag};
-use zonda_wire::{Class, Ede, Full, Owner, Rcode, Reply, Section, Type};
+use zonda_wire::{Class, Ede, Full, Name, Owner, Rcode, Section, Type};
 
 /// Octets of all records at most: no message holds more.
 const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A reply that code puts together.
 #[derive(Clone, Debug)]
-pub struct HandlerReply {
+pub struct Reply {
     /// Owners and data, uncompressed.
     octets: Vec<u8>,
     /// Where they lie, and the rest of each record.
-    records: Vec<Record>,
+    records: Vec<RecordPlace>,
     /// Whether anything was changed since it was read from a reply.
     is_changed: bool,
     /// Whether more was added to it than any message holds, since it was cleared.
@@ -35,7 +37,7 @@ pub struct HandlerReply {
     pub flags: u16,
     /// Response code and flags of the reply that it was read from.
     read: (Rcode, u16),
-    /// The extended error (rfc8914); its text is [`HandlerReply::extended_error`]'s.
+    /// The extended error (rfc8914); its text is [`Reply::extended_error`]'s.
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
     pub keep: Option<Keep>,
@@ -62,9 +64,9 @@ pub enum Ending {
     Defer(Elsewhere),
 }
 
-/// A record of a draft.
+/// Where a record of a reply lies, and what it has beside owner and data.
 #[derive(Clone, Copy, Debug)]
-struct Record {
+struct RecordPlace {
     section: Section,
     rtype: Type,
     ttl: u32,
@@ -88,7 +90,7 @@ impl Display for Overfull {
 
 impl std::error::Error for Overfull {}
 
-impl Default for HandlerReply {
+impl Default for Reply {
     /// One that passes the query on; what is added to it is authoritative.
     fn default() -> Self {
         Self {
@@ -109,7 +111,7 @@ impl Default for HandlerReply {
     }
 }
 
-impl HandlerReply {
+impl Reply {
     /// Makes it as new, but for its memory and for the tags, which are the query's.
     pub fn clear(&mut self) {
         self.clear_records();
@@ -152,7 +154,7 @@ impl HandlerReply {
     }
 
     /// Takes over a reply. Records that cannot be read, which we do not write, are left out.
-    pub(crate) fn read(&mut self, reply: &Reply<'_>, rcode: Rcode, flags: u16) {
+    pub(crate) fn read(&mut self, reply: &ReplyWriter<'_>, rcode: Rcode, flags: u16) {
         self.clear();
         for record in reply.records() {
             let start = self.octets.len();
@@ -222,7 +224,7 @@ impl HandlerReply {
             self.octets.truncate(start);
             return Err(Overfull);
         }
-        self.records.push(Record {
+        self.records.push(RecordPlace {
             section,
             rtype,
             ttl,
@@ -251,7 +253,7 @@ impl HandlerReply {
     pub fn records(&self) -> impl Iterator<Item = (Section, &[u8], Type, u32, &[u8])> {
         self.records.iter().map(|record| {
             let (owner, rdata) = record.places();
-            let Record { section, rtype, ttl, .. } = *record;
+            let RecordPlace { section, rtype, ttl, .. } = *record;
             (section, &self.octets[owner], rtype, ttl, &self.octets[rdata])
         })
     }
@@ -267,7 +269,10 @@ impl HandlerReply {
     pub fn copy_aged(&mut self, other: &Self, age_secs: u32) {
         self.clear();
         self.octets.extend_from_slice(&other.octets);
-        let aged = |record: &Record| Record { ttl: record.ttl.saturating_sub(age_secs), ..*record };
+        let aged = |record: &RecordPlace| RecordPlace {
+            ttl: record.ttl.saturating_sub(age_secs),
+            ..*record
+        };
         self.records.extend(other.records.iter().map(aged));
         (self.ending, self.rcode, self.flags) = (other.ending, other.rcode, other.flags);
         self.ede = other.ede;
@@ -287,7 +292,7 @@ impl HandlerReply {
     ///
     /// # Errors
     /// When the others do not fit; the reply then is as it was.
-    pub fn write(&self, reply: &mut Reply<'_>) -> Result<(), Full> {
+    pub fn write(&self, reply: &mut ReplyWriter<'_>) -> Result<(), Full> {
         let mark = reply.mark();
         let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names
         for wanted in [Section::Answer, Section::Authority, Section::Additional] {
@@ -310,9 +315,128 @@ impl HandlerReply {
         }
         Ok(())
     }
+
+    /// Adds a record to the answer.
+    pub fn answer(&mut self, record: impl Record) {
+        self.add(Section::Answer, &record);
+    }
+
+    /// Adds records to the answer.
+    pub fn answers<R: Record>(&mut self, records: impl IntoIterator<Item = R>) {
+        for record in records {
+            self.add(Section::Answer, &record);
+        }
+        self.reply(self.rcode);
+    }
+
+    /// Adds a record to the authority section: SOA beside a negative answer, NS in a referral.
+    pub fn authority(&mut self, record: impl Record) {
+        self.add(Section::Authority, &record);
+    }
+
+    /// Adds a record to the additional section, which is sent if there is room for it.
+    pub fn additional(&mut self, record: impl Record) {
+        self.add(Section::Additional, &record);
+    }
+
+    /// Adds a record. A reply that grows too long for any message becomes SERVFAIL without records,
+    /// and stays that until it is cleared.
+    fn add(&mut self, section: Section, record: &dyn Record) {
+        self.ending = Ending::Reply;
+        if self.is_overfull() {
+            return;
+        }
+        let owner = record.owner().map_or(&[][..], Name::as_wire);
+        let fixed = (record.rtype(), record.ttl_secs());
+        let pushed = self.push_with(section, owner, fixed, |out| record.write_rdata(out));
+        if let Err(overfull) = pushed {
+            self.servfail(&overfull.to_string());
+            self.note_overfull();
+        }
+    }
+
+    /// Makes it a reply with a response code, and with the records that were added; SERVFAIL if
+    /// those were too many for any message.
+    pub fn reply(&mut self, rcode: Rcode) {
+        let rcode = if self.is_overfull() { Rcode::SERVFAIL } else { rcode };
+        (self.rcode, self.ending) = (rcode, Ending::Reply);
+    }
+
+    /// Says that the name exists, but has no records of the type.
+    pub fn no_data(&mut self) {
+        self.reply(Rcode::NOERROR);
+    }
+
+    /// Says that there is no such name.
+    pub fn nxdomain(&mut self) {
+        self.reply(Rcode::NXDOMAIN);
+    }
+
+    /// Refuses to answer.
+    pub fn refused(&mut self) {
+        self.flags &= !flag::AA;
+        self.reply(Rcode::REFUSED);
+    }
+
+    /// Says that the answer cannot be had, and why; the client may ask another server.
+    pub fn servfail(&mut self, why: &str) {
+        self.clear_records();
+        self.flags &= !flag::AA;
+        self.extended_error(Ede::OTHER, why);
+        self.reply(Rcode::SERVFAIL);
+    }
+
+    /// Has the same answer given to the same question for so many seconds, without asking the code
+    /// again: to all clients, or as `vary` says. Without that, an answer is not kept if the code
+    /// has read the client's data.
+    pub fn cache(&mut self, ttl_secs: u32, vary: Vary) {
+        self.keep = Some(Keep { ttl_secs, vary });
+    }
+
+    /// Sends nothing.
+    #[expect(clippy::should_implement_trait, reason = "the word of all three languages")]
+    pub fn drop(&mut self) {
+        self.ending = Ending::Drop;
+    }
+
+    /// Former name of [`servfail`](Self::servfail).
+    #[deprecated(note = "it is called `servfail`")]
+    pub fn fail(&mut self, why: &str) {
+        self.servfail(why);
+    }
+
+    /// Former name of [`drop`](Self::drop).
+    #[deprecated(note = "it is called `drop`")]
+    pub fn silence(&mut self) {
+        self.drop();
+    }
+
+    /// Former name of [`extended_error`](Self::extended_error).
+    #[deprecated(note = "it is called `extended_error`")]
+    pub fn set_error(&mut self, code: Ede, text: &str) {
+        self.extended_error(code, text);
+    }
+
+    /// Leaves the query to the zones, as if there were no handler.
+    pub fn pass_on(&mut self) {
+        self.ending = Ending::PassOn;
+    }
+
+    /// Has code elsewhere answer, which may wait. What that leaves as it is, goes on from here: a
+    /// middleware's query at what follows it, a handler's at the zones. What is in this reply is
+    /// not sent. Code that has waited itself cannot say so: its answer is SERVFAIL then.
+    pub fn defer_to(&mut self, code: Elsewhere) {
+        self.ending = Ending::Defer(code);
+    }
+
+    /// Whether the reply has AA: it has unless this was set otherwise, and REFUSED and SERVFAIL
+    /// have not.
+    pub fn authoritative(&mut self, is_authoritative: bool) {
+        self.flags = if is_authoritative { self.flags | flag::AA } else { self.flags & !flag::AA };
+    }
 }
 
-impl Record {
+impl RecordPlace {
     /// Where owner and data lie.
     fn places(&self) -> (Range<usize>, Range<usize>) {
         let start = self.start as usize;
