@@ -1,0 +1,132 @@
+//! What the compiler says of programs that use the library wrongly is in the library's own words.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// Prefix of the names of the crates that a program does not see.
+const INTERNAL: &str = "zonda_";
+
+/// A program's lines, and what the compiler must say of them.
+struct Mistake {
+    lines: &'static str,
+    said: &'static str,
+}
+
+/// Mistakes with code and types that the user's program has to bring.
+const MISTAKES: &[Mistake] = &[
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, _: &mut Reply| 5_u8);"#,
+        said: "a handler cannot return `u8`",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query| {});"#,
+        said: "closure is expected to take 2 arguments",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, _: &Reply| {});"#,
+        said: "type mismatch in closure arguments",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, reply: &mut Reply| reply.answer("192.0.2.1"));"#,
+        said: "`str` is no record that a reply can hold",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: String = query.name; });"#,
+        said: "mismatched types",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |query: &Query, reply: &mut Reply| reply.nope(query));"#,
+        said: "no method named `nope`",
+    },
+    Mistake {
+        lines: r#"app.handle_async("a", |_| async { 5_u8 });"#,
+        said: "asynchronous code cannot answer with `u8`",
+    },
+    Mistake { lines: "app.middleware(5_u8);", said: "`u8` is no middleware" },
+    Mistake { lines: r#"app.source("a", 5_u8);"#, said: "`u8` is no source of answers" },
+    Mistake { lines: "app.cache(5_u8);", said: "`u8` is no cache of replies" },
+    Mistake { lines: "app.logger(5_u8);", said: "`u8` is no logger" },
+    Mistake { lines: r#"app.store("a", 5_u8);"#, said: "`u8` is no store of records" },
+    Mistake {
+        lines: "struct Own; impl zonda::Source for Own {} app.source(\"a\", Own);",
+        said: "missing `answer` in implementation",
+    },
+    Mistake {
+        lines: "struct Own; impl zonda::Logger for Own { fn log(&self, _: u8) {} }",
+        said: "incompatible type for trait",
+    },
+    Mistake {
+        lines: "let _: u8 = app.start().unwrap_err();",
+        said: "expected `u8`, found `Error`",
+    },
+];
+
+/// Returns the directory with the library that this test is linked with, and the library.
+fn library() -> (PathBuf, PathBuf) {
+    let test = std::env::current_exe().unwrap();
+    let directory = test.parent().unwrap().to_owned();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("libzonda-") && name.ends_with(".rlib")
+    };
+    let changed = |path: &PathBuf| -> SystemTime { path.metadata().unwrap().modified().unwrap() };
+    let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+    let newest = files.filter(is_library).max_by_key(changed).expect("cargo builds the library");
+    (directory, newest)
+}
+
+/// Returns the errors of a program that depends on nothing but the library.
+fn errors(lines: &str, file: &Path) -> String {
+    let (directory, library) = library();
+    let program = format!(
+        "#![allow(unused)]\nuse zonda::{{App, Query, Reply}};\nfn main() {{\n    \
+         let mut app = App::new();\n    {lines}\n}}\n"
+    );
+    fs::write(file, program).unwrap();
+    let compiler = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--edition", "2024", "--emit", "metadata", "--crate-name", "program", "-o"])
+        .arg(file.with_extension("rmeta"))
+        .arg("--extern")
+        .arg(format!("zonda={}", library.display()))
+        .arg("-L")
+        .arg(format!("dependency={}", directory.display()))
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(!compiler.status.success(), "the program compiles: {lines}");
+    String::from_utf8(compiler.stderr).unwrap()
+}
+
+/// Returns the lines of errors that name a crate or a type which programs do not see. Lines with
+/// source text of the library and its place are left out: they are there for those who read it.
+fn foreign(errors: &str) -> Vec<&str> {
+    let is_source = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("-->")
+            || line.starts_with(":::")
+            || line.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_foreign = |line: &&str| {
+        let names = ["HandlerQuery", "HandlerReply"];
+        !is_source(line)
+            && (line.contains(INTERNAL) || names.iter().any(|name| line.contains(name)))
+    };
+    errors.lines().filter(is_foreign).collect()
+}
+
+#[test]
+fn compiler_errors_name_no_crate_that_the_program_does_not_depend_on() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let mut wrong = String::new();
+    for (number, Mistake { lines, said }) in MISTAKES.iter().enumerate() {
+        let errors = errors(lines, &directory.join(format!("mistake{number}.rs")));
+        if !errors.contains(said) || !foreign(&errors).is_empty() {
+            wrong += &format!("{lines}\nforeign: {:#?}\n{errors}\n", foreign(&errors));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
