@@ -565,8 +565,8 @@ def test_ctrl_c_and_sigterm_stop_a_program(loop, number):
     ) as child:
         try:
             for line in child.stdout:
-                if line.startswith("listening on "):
-                    address, port = line.split()[-1].rsplit(":", 1)
+                if found := re.match(r'listening address="?([\d.]+):(\d+)', line):
+                    address, port = found.groups()
                     break
             query = dns.message.make_query("a.example", "A")
             reply = dns.query.udp(query, address, timeout=5, port=int(port))
