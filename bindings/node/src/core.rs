@@ -4,25 +4,23 @@ mod options;
 mod queries;
 mod zones;
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
+use napi::bindgen_prelude::{Buffer, BufferSlice, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
-use zonda_engine::{AnswerBelow, Peer, Transport};
-use zonda_runtime::{Runtime, Ticket};
+use zonda_runtime::Runtime;
 use zonda_server::{Code, RuntimeHandle, Server, Stores, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
 use crate::own_store::{Calls, OwnStore};
-use crate::server::{self, ProgramReply, RunningServer};
+use crate::server::{self, RunningServer};
 use crate::table::Table;
-use options::{log, parsed, start};
+use options::{log, start};
 
 /// Queries that one call takes: replies to the first must not wait for all the rest.
 const TAKE_MAX: usize = 512;
