@@ -9,7 +9,8 @@ use zonda_server::LogBudget;
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     label = "expected `()` or a `Result`",
-    note = "a handler fills in its `&mut zonda::Reply` and returns nothing, or a `Result<(), E>` whose error has `Display`"
+    note = "a handler fills in its `&mut zonda::Reply` and returns nothing, or a `Result<(), E>` \
+            whose error has `Display`"
 )]
 pub trait HandlerResult {
     /// Puts an error into the reply.

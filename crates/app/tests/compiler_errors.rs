@@ -35,7 +35,9 @@ const MISTAKES: &[Mistake] = &[
         said: "`str` is no record that a reply can hold",
     },
     Mistake {
-        lines: r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: String = query.name; });"#,
+        lines: r#"app.handle("a", |query: &Query, _: &mut Reply| {
+            let _: String = query.name;
+        });"#,
         said: "mismatched types",
     },
     Mistake {
@@ -102,7 +104,7 @@ fn errors(lines: &str, file: &Path) -> String {
 }
 
 /// Returns the lines of errors that name a crate or a type which programs do not see. Lines with
-/// source text of the library and its place are left out: they are there for those who read it.
+/// source text of the library and its place are left out.
 fn foreign(errors: &str) -> Vec<&str> {
     let is_source = |line: &str| {
         let line = line.trim_start();

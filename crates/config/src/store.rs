@@ -21,7 +21,9 @@ impl StoreUrl {
     #[must_use]
     pub fn has_password(&self) -> bool {
         match self {
-            Self::Postgres(url) | Self::Redis(url) => password(url).is_some(),
+            Self::Postgres(url) | Self::Redis(url) => {
+                password_range(url).is_some() || url.contains("password=")
+            }
             Self::Redb(_) => false,
         }
     }
@@ -38,7 +40,7 @@ impl StoreUrl {
 }
 
 /// Returns where in a URL the password stands: behind the user, or without one in front of the `@`.
-fn password(url: &str) -> Option<std::ops::Range<usize>> {
+fn password_range(url: &str) -> Option<std::ops::Range<usize>> {
     let start = url.find("://")? + 3;
     let end = start + url[start..].find('/').unwrap_or(url.len() - start);
     let at = start + url[start..end].rfind('@')?;
@@ -55,7 +57,7 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Postgres(url) | Self::Redis(url) => {
                 let url = &url[..url.find('?').unwrap_or(url.len())];
-                match password(url) {
+                match password_range(url) {
                     Some(range) => {
                         write!(f, "{}hidden{}", &url[..range.start], &url[range.end..])
                     }
@@ -90,6 +92,10 @@ impl Value for StoreUrl {
         }
         let rest = rest.strip_prefix("//")?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // What other programs read as part of a password must not be shown as a path.
+        if path.contains('@') || authority.contains(['?', '#']) {
+            return None;
+        }
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let port = match host.rsplit_once(':') {
             Some((_, port)) if !port.ends_with(']') => Some(port),
@@ -147,6 +153,9 @@ mod tests {
     #[test]
     fn what_is_no_database_is_refused() {
         for text in [
+            "postgres://dns:12/3@h/d",
+            "redis://:a?b@h",
+            "postgres://u:a#b@h/d",
             "",
             "redis",
             "redis:localhost",

@@ -302,6 +302,11 @@ impl Control {
             }
             std::thread::sleep(STORE_LOOK);
         }
+        let state = self.state();
+        if let Some(error) = state.zone_set.zone(name).and_then(|zone| zone.error.as_ref()) {
+            outcome.failed.push(format!("{name}: {error}"));
+            return outcome;
+        }
         let is_same = match (before, data()) {
             (Some(before), Some(now)) => Arc::ptr_eq(&before, &now),
             _ => false,

@@ -225,7 +225,7 @@ impl Publisher {
         for (name, text) in texts {
             zone_set.add_fed(NewFedZone::of_text(name.clone()), &mut outcome);
             let update = load::load_text(name, text, (&zone_set.view(), seed));
-            let _ = zone_set.update_fed(name, update); // what is wrong is logged
+            let _ = zone_set.update_fed(name, 0, update); // what is wrong is logged
         }
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut settings_builder = SettingsBuilder::default();

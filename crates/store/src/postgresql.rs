@@ -29,6 +29,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// How long it may take to say so, or to acknowledge what was sent.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long the server may take for a statement, and wait for a lock of the table, milliseconds.
+const LIMITS: &str = "-c statement_timeout=60000 -c lock_timeout=5000";
 /// Makes table and trigger, one program at a time. An owner is short enough for a notification.
 const MAKE_TABLE: &str = "
     BEGIN;
@@ -103,6 +105,9 @@ impl PostgresStore {
         }
         if config.get_application_name().is_none() {
             config.application_name("zonda");
+        }
+        if config.get_options().is_none() {
+            config.options(LIMITS);
         }
         config.keepalives_idle(SILENCE).tcp_user_timeout(ANSWER);
         Ok(Self { config, compare_every: COMPARE_EVERY, client: Mutex::new(None) })

@@ -28,6 +28,9 @@ const SOA_TTL_SECS: u32 = 3600;
 const SOA_NUMBERS: [u32; 4] = [7200, 900, 1_209_600, 60];
 /// Faults that are logged at a time.
 const LOGGED_MAX: usize = 20;
+/// Octets of a set that is served, with owners compressed: what a message has besides a header, the
+/// longest question, and an OPT record.
+const SET_OCTETS_MAX: usize = 65_535 - 12 - 259 - 64;
 /// Why a SOA record is left out.
 const NOT_APEX: &str = "only the apex of a zone has one";
 /// Why a CNAME record is left out.
@@ -96,9 +99,16 @@ impl ZoneContent {
         self.faults.values().map(|faults| faults.left_out).sum()
     }
 
-    /// The key of an owner; nothing if it is a name outside the zone.
+    /// The key of an owner; nothing if it is a name outside the zone, or no name and does not end
+    /// as one of the zone would.
     fn key(&self, owner: &str) -> Option<Key> {
         let Ok(name) = owner.parse::<Name>() else {
+            let (text, apex) = (owner.trim_end_matches('.'), without_final_dot(&self.apex));
+            let apex = apex.trim_end_matches('.'); // of the root, nothing is left
+            let end = text.len().checked_sub(apex.len()).and_then(|at| text.get(at..));
+            if !end.is_some_and(|end| end.eq_ignore_ascii_case(apex)) {
+                return None;
+            }
             return Some([&[NO_NAME], owner.as_bytes()].concat().into());
         };
         let name = name.to_lowercase();
@@ -241,6 +251,7 @@ impl ZoneContent {
         let is_wildcard = key.starts_with(b"\x01*");
         let kind = OwnerKind { is_apex, is_wildcard };
         if key.first() != Some(&NO_NAME) {
+            leave_out_large_sets(key, &mut lines, &mut faults);
             leave_out(key, kind, &mut lines, &mut faults);
         }
         take(&lines, &mut faults);
@@ -287,6 +298,20 @@ fn lines_of(sets: &[ReadSet]) -> Vec<Line<'_>> {
 /// The type that a signature covers (rfc4034#3.1); nothing for records of other types.
 fn covered((rtype, _, data): Line<'_>) -> Option<[u8; 2]> {
     (rtype == Type::RRSIG).then(|| data.first_chunk().copied()).flatten()
+}
+
+/// Leaves out sets that no message can hold (rfc1035#4.2.2): a zone with one could not be built.
+fn leave_out_large_sets(key: &Key, lines: &mut Vec<Line<'_>>, faults: &mut Faults) {
+    let octets = |set: &[Line<'_>]| set.iter().map(|line| 12 + line.2.len()).sum::<usize>();
+    let sets = lines.chunk_by(|a, b| (a.0, covered(*a)) == (b.0, covered(*b)));
+    let large = sets.filter(|set| octets(set) > SET_OCTETS_MAX);
+    let large: Vec<(Type, Option<[u8; 2]>)> =
+        large.map(|set| (set[0].0, covered(set[0]))).collect();
+    for (rtype, of) in large {
+        let before = lines.len();
+        lines.retain(|line| (line.0, covered(*line)) != (rtype, of));
+        faults.add(key, rtype, "the set is larger than a message", before - lines.len());
+    }
 }
 
 /// Leaves out what breaks a rule that a zone holds each of its names to.
@@ -458,6 +483,32 @@ mod tests {
                 "example.org CNAME",
             ]
         );
+    }
+
+    #[test]
+    fn a_set_that_no_message_can_hold_is_left_out_and_the_rest_is_served() {
+        let many: Vec<String> = (0..6000).map(|number| format!("text{number}")).collect();
+        let sets = [
+            RecordSet::new("a.example.org", "TXT", 60, many),
+            RecordSet::new("a.example.org", "A", 60, ["192.0.2.1"]),
+        ];
+        let (text, faults, left_out) = made(&sets);
+        assert!(text.contains("a.example.org.\t60\tIN\tA\t192.0.2.1") && !text.contains("TXT"));
+        assert_eq!(left_out, 6000);
+        assert!(faults.iter().any(|fault| fault.contains("larger than a message")), "{faults:?}");
+    }
+
+    #[test]
+    fn what_is_no_name_is_a_fault_of_the_zone_that_it_ends_with_alone() {
+        let zone = content();
+        for (owner, expected) in [
+            ("bad..Example.org.", true),
+            ("1..user", false),
+            ("bad..example.net", false),
+            ("ä..rg", false),
+        ] {
+            assert_eq!(zone.concerns(owner), expected, "{owner}");
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub enum Handler {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no source of answers",
     label = "expected a source",
-    note = "a source implements `zonda::Source`, as functions of `&zonda::Query` and `&mut zonda::Reply` do"
+    note = "a source implements `zonda::Source`, as functions of `&zonda::Query` and \
+            `&mut zonda::Reply` do"
 )]
 pub trait Source: Send + Sync {
     /// Answers a query, or leaves the reply as it is.

@@ -11,7 +11,8 @@ use super::reply::Reply;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no middleware",
     label = "expected middleware",
-    note = "middleware implements `zonda::Stage`, as functions of `&zonda::Query` and `&mut zonda::Reply` do"
+    note = "middleware implements `zonda::Stage`, as functions of `&zonda::Query` and \
+            `&mut zonda::Reply` do"
 )]
 pub trait Stage: Send + Sync {
     /// Sees a query; what it puts into the reply is sent.

@@ -14,6 +14,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,9 @@ use zonda_netio::{memory, process};
 use zonda_store::{Changes, RecordSet, Store, StoreError, ZoneContent};
 use zonda_wire::{Name, name};
 use zonda_zone::{ChangeError, ChangeSet, Serial, SerialPolicy, Zone};
+
+/// The number of the next feed; 0 is that of texts of the program.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// How long changes are gathered at least: a client that asks for what it has just written waits
 /// for it, and a thousand changes at a time make one version of a zone.
@@ -145,6 +149,8 @@ pub struct Feed {
     /// The places of the zones among all, by their names in lower case and wire form.
     places: HashMap<Box<[u8]>, usize>,
     publisher: PublisherHandle,
+    /// The number by which the publisher knows the feed.
+    number: u64,
     stop: Arc<StopRequest>,
     /// Is sent to when the first load has ended.
     first: Option<SyncSender<()>>,
@@ -220,12 +226,18 @@ impl Feed {
         let states =
             zones.iter().map(|zone| (zone.content.apex().clone(), Arc::clone(&zone.state)));
         let states = states.collect();
+        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
+        let names = subject.zones.iter().map(|zone| zone.apex.clone()).collect();
+        let is_configured = matches!(subject.source, StoreSource::Configured(_));
+        // Where the publisher fails, so does the first update.
+        let _ = publisher.adopt_feed(names, number, is_configured);
         let feed = Self {
             source: subject.source.clone(),
             store: None,
             zones,
             places,
             publisher,
+            number,
             stop: Arc::clone(&stop),
             first: Some(first),
             outage: None,
@@ -381,7 +393,11 @@ impl Feed {
         let apex = zone.content.apex().clone();
         let known = state.zone_set.zone(&apex).filter(|known| known.unit.is_of_feed());
         let served = known.and_then(|known| known.data());
-        let serial = served.map_or_else(unix_secs, |served| served.serial());
+        let serial = match (served, zone.serial) {
+            (Some(served), _) => served.serial(),
+            (None, 0) => unix_secs(),
+            (None, former) => SerialPolicy::UnixTime(unix_secs()).next(former), // it had expired
+        };
         let records = zone.content.read_all(sets, serial);
         let update = match load::make(&apex, &records, false, (&state.zone_set, state.seed)) {
             Ok(mut loaded) => {
@@ -400,7 +416,7 @@ impl Feed {
         };
         zone.has_expired = false;
         drop((records, state));
-        let updated = self.publisher.update(&apex, update)?.map(drop);
+        let updated = self.publisher.update(&apex, self.number, update)?.map(drop);
         zone.state.loads.fetch_add(1, Relaxed);
         if is_large {
             memory::give_back();
@@ -432,7 +448,8 @@ impl Feed {
                 false => Serial::Keep,
             };
             let apex = zone.content.apex();
-            match self.publisher.update(apex, Update::Change(ChangeSet { sets, serial }))? {
+            let update = Update::Change(ChangeSet { sets, serial });
+            match self.publisher.update(apex, self.number, update)? {
                 Ok(serial) => zone.serial = serial.unwrap_or(zone.serial),
                 Err(error) => {
                     tracing::error!(zone = %apex, %error, "a change is refused; all is read anew");
@@ -443,10 +460,11 @@ impl Feed {
         Ok(())
     }
 
-    /// Notes that the zones have what the store has.
+    /// Notes that the zones which could be loaded have what the store has.
     fn note_in_step(&self) {
         let now = unix_secs().into();
-        self.zones.iter().for_each(|zone| zone.state.in_step_at.store(now, Relaxed));
+        let loaded = self.zones.iter().filter(|zone| zone.is_loaded);
+        loaded.for_each(|zone| zone.state.in_step_at.store(now, Relaxed));
     }
 
     /// Notes that the store was read.
@@ -501,7 +519,8 @@ impl Feed {
                 (zone.has_expired, zone.is_loaded) = (true, false);
                 tracing::error!(zone = %zone.content.apex(), "a zone has expired: it is SERVFAIL");
             }
-            let _ = self.publisher.update(zone.content.apex(), update); // the next turn sees why
+            // The next turn sees why it fails, if it does.
+            let _ = self.publisher.update(zone.content.apex(), self.number, update);
         }
     }
 

@@ -85,19 +85,35 @@ impl PublisherHandle {
         outcome
     }
 
-    /// Puts into force what a feed has for a zone, whose name is in lower case; returns the serial
-    /// that the zone has then. Once the zone follows no feed any more, nothing is done.
+    /// Takes updates of zones, whose names are in lower case, from the feed of a number alone from
+    /// now on.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn adopt_feed(
+        &self,
+        zones: Vec<Name>,
+        feed: u64,
+        is_configured: bool,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| publisher.zone_set.adopt_feed(&zones, feed, is_configured))
+    }
+
+    /// Puts into force what the feed of a number has for a zone, whose name is in lower case;
+    /// returns the serial that the zone has then. Where the zone follows another feed or none by
+    /// now, nothing is done.
     ///
     /// # Errors
     /// When the publisher fails; within it, when the zone cannot be changed so, and is as it was.
     pub fn update(
         &self,
         zone: &Name,
+        feed: u64,
         update: Update,
     ) -> Result<Result<Option<u32>, ChangeError>, PublisherFailed> {
         let zone = zone.clone();
         self.call(move |publisher| {
-            let outcome = publisher.zone_set.update_fed(&zone, update)?;
+            let outcome = publisher.zone_set.update_fed(&zone, feed, update)?;
             publisher.note(&outcome);
             Ok(publisher.zone_set.fed_serial(&zone))
         })
@@ -119,7 +135,7 @@ impl PublisherHandle {
             }
             let mut outcome = Outcome::default();
             publisher.zone_set.add_fed(NewFedZone::of_text(zone.clone()), &mut outcome);
-            let updated = publisher.zone_set.update_fed(&zone, update);
+            let updated = publisher.zone_set.update_fed(&zone, 0, update);
             outcome.add(updated.unwrap_or_default()); // only changes are refused
             publisher.note(&outcome);
             Ok(())

@@ -161,13 +161,16 @@ fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
         let zone = state.zone_set.zone(&name).unwrap();
         (zone.data().map(|data| data.serial()), zone.records, zone.error.is_some())
     };
-    assert!(matches!(served.handle.update(&name, load(&text(""))), Ok(Ok(None))), "no such zone");
+    assert!(
+        matches!(served.handle.update(&name, 0, load(&text(""))), Ok(Ok(None))),
+        "no such zone"
+    );
     served.handle.set_text(&name, load(&text(""))).unwrap().unwrap();
     assert_eq!(known(), (Some(1), 3, false));
     let (owner, data) = ("www.example.net".parse().unwrap(), vec![[192, 0, 2, 2].into()]);
     let put = SetChange::Put { owner, rtype: zonda_wire::Type::A, ttl: 60, data };
     let changes = ChangeSet { sets: vec![put], serial: Serial::Bump(SerialPolicy::Increment) };
-    let update = |update| served.handle.update(&name, update).unwrap();
+    let update = |update| served.handle.update(&name, 0, update).unwrap();
     assert_eq!(update(Update::Change(changes.clone())).unwrap(), Some(2));
     assert_eq!(known(), (Some(2), 4, false));
     let outside = SetChange::RemoveName { owner: "example.org".parse().unwrap() };
@@ -182,6 +185,10 @@ fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
     assert!(matches!(served.entry("example.net").0.unwrap().source, Source::Unavailable));
     assert_eq!(update(Update::Change(changes)).unwrap(), None, "there is nothing to change");
     assert_eq!(update(load(&text(""))).unwrap(), Some(1));
+    assert_eq!(known(), (Some(1), 3, false));
+    served.handle.adopt_feed(vec![name.clone()], 7, false).unwrap();
+    let late = served.handle.update(&name, 0, Update::Expired(error())).unwrap();
+    assert_eq!(late.unwrap(), Some(1), "the feed was left behind");
     assert_eq!(known(), (Some(1), 3, false));
     served.end();
 }

@@ -49,17 +49,23 @@ impl ZoneSet {
             UnitTerms { root: Path::new("/").into(), access, writable: None, in_directory: false };
         let key = UnitKey::of_feed(name.clone(), source);
         let former = self.fed.get(&name);
+        if let Some(former) = former.filter(|it| it.is_configured != is_configured) {
+            let reason = already_served(&key, &name, &former.unit.key);
+            tracing::warn!(reason, "a source of a zone is left out");
+            return;
+        }
         if former.is_some_and(|it| *it.unit.key == key && *it.unit.terms == terms) {
             return;
         }
         let unit = Unit { key: Arc::new(key), terms: Arc::new(terms) };
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
+        let feed = former.map_or(0, |former| former.feed);
         let version = former.map_or(awaited, |former| former.version.clone());
         if let Some(other) = self.zone(&name).filter(|zone| !zone.unit.is_of_feed()) {
             let reason = already_served(&unit.key, &name, &other.unit);
             tracing::warn!(reason, "a source of a zone is left out");
         }
-        self.fed.insert(name.clone(), FedZone { unit, version, is_configured });
+        self.fed.insert(name.clone(), FedZone { unit, version, is_configured, feed });
         self.serve_fed(&name, outcome);
     }
 
@@ -85,13 +91,28 @@ impl ZoneSet {
         Some(zone.unit.to_string())
     }
 
-    /// Takes what a feed has for a zone.
+    /// Takes updates of these zones from the feed of a number alone, from now on. A feed that was
+    /// left behind, as its store did not answer, may still send some.
+    pub fn adopt_feed(&mut self, names: &[Name], feed: u64, is_configured: bool) {
+        for name in names {
+            let zone = self.fed.get_mut(name).filter(|it| it.is_configured == is_configured);
+            zone.into_iter().for_each(|zone| zone.feed = feed);
+        }
+    }
+
+    /// Takes what a feed has for a zone, unless the zone has another feed by now.
     ///
     /// # Errors
     /// When the zone cannot be changed so; it is as it was then.
-    pub fn update_fed(&mut self, name: &Name, update: Update) -> Result<Outcome, ChangeError> {
+    pub fn update_fed(
+        &mut self,
+        name: &Name,
+        feed: u64,
+        update: Update,
+    ) -> Result<Outcome, ChangeError> {
         let mut outcome = Outcome::default();
-        let Some(fed) = self.fed.get_mut(name) else { return Ok(outcome) }; // removed meanwhile
+        let fed = self.fed.get_mut(name).filter(|fed| fed.feed == feed);
+        let Some(fed) = fed else { return Ok(outcome) }; // removed meanwhile
         let before = fed.version.data.clone();
         fed.version.take(update)?;
         let (now, error) = (fed.version.data.clone(), fed.version.error.clone());

@@ -15,6 +15,8 @@ pub struct FedZone {
     pub version: Version,
     /// Whether the configuration names the zone, and not the program.
     pub is_configured: bool,
+    /// The number of the feed whose updates are taken; 0 for texts of the program.
+    pub feed: u64,
 }
 
 /// A zone that is to be served from what a feed sends.

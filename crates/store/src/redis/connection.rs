@@ -154,14 +154,27 @@ impl Connection {
         let output = BufWriter::new(stream.try_clone()?);
         let mut connection = Self { input: BufReader::new(stream), output };
         match (&address.user, &address.password) {
-            (Some(user), Some(password)) => drop(connection.call(&["AUTH", user, password])?),
-            (None, Some(password)) => drop(connection.call(&["AUTH", password])?),
+            (Some(user), Some(password)) => connection.authenticate(&["AUTH", user, password])?,
+            (None, Some(password)) => connection.authenticate(&["AUTH", password])?,
             (_, None) => {}
         }
         if address.database != 0 {
             connection.call(&["SELECT", &address.database.to_string()])?;
         }
         Ok(connection)
+    }
+
+    /// Sends a command with a password. The error has only the first word of the reply: some
+    /// servers repeat the command in it.
+    fn authenticate(&mut self, command: &[&str]) -> io::Result<()> {
+        self.send(command)?;
+        match self.receive()? {
+            Reply::Failure(why) => {
+                let kind = why.split_whitespace().next().unwrap_or_default();
+                Err(io::Error::other(format!("the server refuses the password: {kind}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends a command and waits for its reply; a failure is an error.
