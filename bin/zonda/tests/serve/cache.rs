@@ -245,7 +245,7 @@ fn a_cache_file_that_is_of_no_use_is_told_of_and_ignored() {
         fs::write(&path, content).unwrap();
         let asked = upstream.asked();
         server.start_again(&[]);
-        let line = format!("{}: {what}", path.display());
+        let line = format!("path={} error={what}", path.display());
         let log = server.zonda.process.log_soon(&line);
         assert!(log.contains("empty cache"), "{line}: {log}");
         assert_eq!(server.address_of("www.example.net"), "192.0.2.7");
