@@ -311,7 +311,7 @@ def test_a_store_that_does_not_return_leaves_the_last_data_and_the_app_stops(app
     with caplog.at_level(logging.INFO, logger="zonda"):
         asyncio.run(main())
     assert time.monotonic() < ends[0] + 10
-    assert any("without waiting for its thread" in record.message for record in caplog.records)
+    assert any("its thread is left to end later" in record.message for record in caplog.records)
     own.go_on.set()
 
 

@@ -409,7 +409,7 @@ impl Running {
 
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
-        self.control.stores.stop();
+        self.control.stores.end();
         let is_handed_over = how == tcp::Stop::HandedOver;
         let cache_file = self.control.cache_file.as_ref();
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one

@@ -24,8 +24,8 @@ pub type Stores = Vec<(Name, Arc<dyn Store>)>;
 /// The feeds of all stores.
 pub struct StoreFeeds {
     publisher: PublisherHandle,
-    /// The stores of the program.
-    of_program: Stores,
+    /// The stores of the program; none once the server ends, as a store may wait for its release.
+    of_program: Mutex<Stores>,
     /// The feeds that run; held while some are started or ended.
     running: Mutex<Vec<RunningFeed>>,
     /// How zones follow their stores, for readers, which wait for no feed.
@@ -47,7 +47,7 @@ impl StoreFeeds {
         of_program: Stores,
     ) -> io::Result<Self> {
         let (running, states) = (Mutex::default(), ArcSwap::default());
-        let feeds = Self { publisher, of_program, running, states };
+        let feeds = Self { publisher, of_program: Mutex::new(of_program), running, states };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
@@ -60,7 +60,7 @@ impl StoreFeeds {
     /// # Errors
     /// When a thread cannot be had.
     pub fn follow(&self, config: &Config) -> io::Result<Receiver<()>> {
-        let wanted = subjects(config, &self.of_program);
+        let wanted = subjects(config, &lock(&self.of_program));
         let mut running = lock(&self.running);
         let (kept, gone) =
             std::mem::take(&mut *running).into_iter().partition(|it| wanted.contains(&it.subject));
@@ -85,6 +85,12 @@ impl StoreFeeds {
     /// How a zone, whose name is in lower case, follows its store, if it follows one.
     pub fn state(&self, zone: &Name) -> Option<Arc<StoreState>> {
         self.states.load().get(zone).cloned()
+    }
+
+    /// Ends all feeds for good, and releases the stores of the program.
+    pub fn end(&self) {
+        lock(&self.of_program).clear();
+        self.stop();
     }
 
     /// Ends all feeds. The thread of a store that does not return within a second is left behind.
