@@ -68,9 +68,13 @@ def change(path, names, rate, until, counts, number):
         due += interval
         name = names[(number + made * CONNECTIONS) % len(names)]
         body = json.dumps({"ttl": 300, "records": [f"192.0.{made // 250 % 256}.{made % 250 + 1}"]})
-        connection.request("PUT", f"/v1/zones/big.test/rrsets/{name}/A", body, {"content-type": "application/json"})
-        reply = connection.getresponse()
-        answer = reply.read()
+        try:
+            connection.request("PUT", f"/v1/zones/big.test/rrsets/{name}/A", body, {"content-type": "application/json"})
+            reply = connection.getresponse()
+            answer = reply.read()
+        except (OSError, http.client.HTTPException):
+            connection.close()  # the server ends connections from time to time
+            continue
         if reply.status != 200:
             raise SystemExit(f"{name}: {reply.status} {answer}")
         made += 1
