@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
@@ -23,6 +23,9 @@ use zonda_zone::{
 
 /// Memory above which a zone is moved into huge pages.
 const HUGE_BYTES: usize = 8 << 20;
+/// The pause behind each piece of a zone that was moved into huge pages. The kernel lets no thread
+/// map memory meanwhile, some 6 ms each time; a thread that waited goes on in the pause.
+const HUGE_PAGES_PAUSE: Duration = Duration::from_millis(2);
 /// Records up to which a zone is checked whenever it is loaded; larger ones would be served late.
 const CHECKED_MAX: usize = 100_000;
 /// Most units that a thread takes at a time.
@@ -254,7 +257,9 @@ pub fn make(
     if is_new && zone.bytes() > HUGE_BYTES {
         for memory in zone.memory() {
             // Only speed is lost where the kernel has no huge pages to give.
-            let _ = zonda_netio::memory::use_huge_pages(memory);
+            if zonda_netio::memory::use_huge_pages(memory).is_ok() {
+                thread::sleep(HUGE_PAGES_PAUSE);
+            }
         }
     }
     Ok(LoadedZone { zone, records: records.len(), digest: None })

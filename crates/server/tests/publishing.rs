@@ -15,9 +15,14 @@ use zonda_server::client::ask;
 use zonda_server::{Code, Options, Program, Server, Texts, read_config};
 use zonda_wire::{Name, Rcode};
 
-/// Longest time that a reading request may take: a build without optimisation on two busy CPUs
-/// needs tens of milliseconds for a page, and what is waited for here takes seconds.
+/// Longest time that most requests may take.
+const REQUEST_MOST: Duration = Duration::from_millis(10);
+/// Longest time that any of them may take: a build without optimisation on two busy CPUs needs tens
+/// of milliseconds for a page, and what is waited for here takes seconds. The example `changes`
+/// measures the longest time of an optimised build.
 const REQUEST_MAX: Duration = Duration::from_millis(250);
+/// Requests that must have been answered while a zone loads.
+const REQUESTS_MIN: usize = 60;
 /// How long the handler keeps its worker.
 const BUSY: Duration = Duration::from_secs(4);
 /// How long anything may take.
@@ -75,8 +80,8 @@ impl Zonda {
         self.folder.join("admin.sock")
     }
 
-    /// Asks each request that reads once; returns the longest time that one has taken.
-    fn slowest(&self) -> (Duration, String) {
+    /// Asks each request that reads once; returns the time that each has taken, with its path.
+    fn request_times(&self) -> Vec<(Duration, String)> {
         let socket = self.socket();
         let list: Value = serde_json::from_str(&ask(&socket, "GET", "/v1").unwrap().body).unwrap();
         let requests = list["requests"].as_array().unwrap();
@@ -91,7 +96,7 @@ impl Zonda {
             assert_eq!(answer.status, 200, "{path}: {}", answer.body);
             (started.elapsed(), path)
         });
-        timed.max().unwrap()
+        timed.collect()
     }
 
     fn end(self) {
@@ -136,7 +141,7 @@ fn neither_readers_nor_changes_wait_for_a_worker_that_reads_an_older_snapshot() 
         Instant::now()
     });
     thread::sleep(Duration::from_millis(100));
-    let (slowest, path) = zonda.slowest();
+    let (slowest, path) = zonda.request_times().into_iter().max().unwrap();
     assert!(slowest < REQUEST_MAX, "{path} took {slowest:?}");
     let changed = change.join().unwrap();
     assert_eq!(serial(&zonda.socket(), "example.net"), 2);
@@ -162,25 +167,29 @@ fn readers_are_answered_at_once_while_a_zone_loads_and_others_change() {
             thread::sleep(Duration::from_micros(500));
         }
     });
-    let (mut slowest, mut rounds) = ((Duration::ZERO, String::new()), 0);
+    let mut times = Vec::new();
     let watch = Instant::now();
     while watch.elapsed() < Duration::from_secs(1) {
-        slowest = slowest.max(zonda.slowest());
+        times.extend(zonda.request_times());
     }
+    let before = times.len();
     fs::write(zonda.folder.join("example.org.zone"), zone(2, NAMES)).unwrap();
     let server = Arc::clone(&zonda.server);
     let loading = thread::spawn(move || server.reload().unwrap());
     while !loading.is_finished() {
-        slowest = slowest.max(zonda.slowest());
-        rounds += 1;
+        times.extend(zonda.request_times());
     }
     assert!(loading.join().unwrap().is_empty());
     assert_eq!(serial(&zonda.socket(), "example.org"), 2);
     is_over.store(true, Ordering::SeqCst);
     changing.join().unwrap();
     let changes = changes.load(Ordering::SeqCst);
-    assert!(slowest.0 < REQUEST_MAX, "{} took {:?}", slowest.1, slowest.0);
-    assert!(rounds > 5, "the zone loaded too fast for {rounds} rounds of requests");
+    let meanwhile = times.len() - before;
+    assert!(meanwhile >= REQUESTS_MIN, "{meanwhile} requests were answered while the zone loaded");
+    times.sort();
+    let (most, (longest, path)) = (times[times.len() / 2].0, &times[times.len() - 1]);
+    assert!(most < REQUEST_MOST, "half of the requests took longer than {most:?}");
+    assert!(*longest < REQUEST_MAX, "{path} took {longest:?}");
     assert!(changes > 100, "{changes} changes");
     zonda.end();
 }

@@ -15,6 +15,7 @@ pub mod order;
 pub mod print;
 mod random;
 pub mod records;
+mod release;
 pub mod rules;
 pub mod snapshot;
 

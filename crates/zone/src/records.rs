@@ -11,6 +11,8 @@
 //!
 //! Rdata is in wire form without compression. The class is IN throughout.
 
+use crate::release::free_in_steps;
+use std::mem;
 use std::path::{Path, PathBuf};
 use zonda_wire::{Type, name};
 
@@ -60,15 +62,18 @@ pub struct Position<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyRecords;
 
+impl Drop for Records {
+    fn drop(&mut self) {
+        free_in_steps(mem::take(&mut self.bytes));
+        free_in_steps(mem::take(&mut self.entries));
+    }
+}
+
 impl Records {
     /// No records, and room for about `bytes` octets of them.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(bytes),
-            entries: Vec::with_capacity(bytes / 40),
-            ..Self::default()
-        }
+        Self::default().recycled(bytes)
     }
 
     /// The octets of records that there is room for.

@@ -14,9 +14,11 @@ use super::slots::Slots;
 use super::{HIDDEN, TooLarge, Zone};
 use crate::lookup_name::{HashSeed, LookupName};
 use crate::records::{Record, Records};
+use crate::release::free_in_steps;
 use crate::rules::{OwnerKind, OwnerRule, binding_rule};
 use std::borrow::Cow;
 use std::fmt;
+use std::mem;
 use zonda_wire::{Name, Type, name, rdata};
 
 /// Why records do not make a zone.
@@ -102,6 +104,13 @@ struct Groups<'r> {
     /// Finds groups by hash; places are group numbers.
     slots: Slots,
     has_cuts: bool,
+}
+
+impl Drop for Groups<'_> {
+    fn drop(&mut self) {
+        free_in_steps(mem::take(&mut self.groups));
+        free_in_steps(mem::take(&mut self.next));
+    }
 }
 
 impl<'r> Groups<'r> {
@@ -245,6 +254,7 @@ impl<'r> Groups<'r> {
             let hash = if is_hidden { group.hash ^ HIDDEN } else { group.hash };
             builder.push(hash, |out| self.write(number, children[number], &mut sorter, out))?;
         }
+        free_in_steps(children);
         Ok((apex_node, builder.finish()?))
     }
 

@@ -9,7 +9,7 @@
 //! Bits 32 and up of a name's hash say which shard the name belongs to. A change writes the shards
 //! of the changed names anew, each into memory of its own, and copies the entries of their branches
 //! and the list of branches; all else is shared. The segment of a branch is written anew once more
-//! than a quarter of its shards have left it, so that what lies there unused is bounded.
+//! than an eighth of its shards have left it, so that what lies there unused is bounded.
 
 use super::shard::{Entry as NodeEntry, Shard, ShardWriter, Word, zeros};
 use super::{Node, TooLarge};
@@ -29,7 +29,7 @@ const SHRUNK_NAMES: usize = 64;
 /// enough for huge pages, and small enough to be written anew within two milliseconds.
 const BRANCH: u32 = 256;
 /// The part of a branch's shards, one in so many, that may lie outside its segment.
-const OUTSIDE_PART: usize = 4;
+const OUTSIDE_PART: usize = 8;
 /// How many shards a zone has, and how many slots a shard has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -383,11 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_written_anew_when_a_quarter_of_its_shards_has_left() {
+    fn a_branch_is_written_anew_when_an_eighth_of_its_shards_has_left() {
         let mut directory = directory(20_000); // 128 shards
         let segment = |directory: &Directory| directory.memory().next().map(<[Word]>::as_ptr);
         let first = segment(&directory);
-        for index in 0..33 {
+        for index in 0..17 {
             assert_eq!(segment(&directory), first, "{index}");
             let shard = directory.shards().nth(index).map(|shard| shard.0.into()).unwrap();
             let layout = directory.layout();

@@ -7,6 +7,9 @@
 //! A slot is eight octets, so that one cache line holds eight neighbours and a search rarely leaves
 //! it. At most half the slots are taken; a search ends at the first free one.
 
+use crate::release::free_in_steps;
+use std::mem;
+
 /// A table that finds places by hash.
 pub struct Slots {
     slots: Box<[u64]>,
@@ -19,6 +22,12 @@ pub struct TableFull;
 impl Default for Slots {
     fn default() -> Self {
         Self { slots: Box::new([0; 4]), taken: 0 }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        free_in_steps(mem::take(&mut self.slots).into_vec());
     }
 }
 
