@@ -77,6 +77,13 @@ impl KnownUnits {
         self.0.len()
     }
 
+    /// Makes room for so many units if there are none yet, so that each key is hashed once.
+    pub fn reserve_first(&mut self, count: usize) {
+        if self.0.is_empty() {
+            self.0.reserve(count);
+        }
+    }
+
     /// All units, in no particular order.
     fn iter(&self) -> impl Iterator<Item = &KnownUnit> {
         self.0.iter().map(|known| &*known.0)

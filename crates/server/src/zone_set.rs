@@ -133,19 +133,22 @@ impl ZoneSet {
         if std::mem::replace(&mut units.is_torn, true) {
             orphans.extend(self.zones_of_no_unit(units, &plan.units));
         }
-        let (mut loaded, mut loads) = (loaded.into_iter(), Vec::new());
+        let stale = plan.units.iter().filter(|(_, step)| *step == Step::Load);
+        for ((unit, _), loaded) in stale.zip(&loaded) {
+            orphans.extend(units.lost_names(&unit.key, loaded));
+        }
+        units.known.reserve_first(loaded.len());
+        let mut loaded = loaded.into_iter();
         for (unit, step) in plan.units {
             match step {
                 Step::Keep => {}
                 Step::Admit => self.admit(units, unit, &mut outcome),
-                Step::Load => loads.extend(loaded.next().map(|loaded| (unit, loaded))),
+                Step::Load => {
+                    if let Some(loaded) = loaded.next() {
+                        self.take(units, unit, loaded, &mut orphans, &mut outcome);
+                    }
+                }
             }
-        }
-        for (unit, loaded) in &loads {
-            orphans.extend(units.lost_names(&unit.key, loaded));
-        }
-        for (unit, loaded) in loads {
-            self.take(units, unit, loaded, &mut orphans, &mut outcome);
         }
         orphans.iter().for_each(|name| self.remove(name, &mut outcome));
         self.failures = Arc::new(units.failures());
