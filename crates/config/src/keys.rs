@@ -225,8 +225,12 @@ section! {
     /// Interval at which all records are compared, for changes that PostgreSQL or Redis does not
     /// announce.
     compare_interval: Duration = "30s", from "1s" to "1d";
-    /// How long the zone is served as it was while its database cannot be reached; after that it is
-    /// SERVFAIL. Unset: as long as the server runs.
+    /// Octets that are read from the database at a time at most. While it has more, the zone keeps
+    /// the records that it has, and the log says so. The server needs several times as many octets
+    /// of memory while it reads.
+    read_max: Size = "1 GiB", from "1 KiB" to "3 GiB";
+    /// How long the zone is served after the last moment at which it had what its database has;
+    /// after that it is SERVFAIL until it has it again. Unset: as long as the server runs.
     expire: Option<Duration>, like "7d", from "1s" to "365d";
 }
 

@@ -117,7 +117,11 @@ impl Value for StoreUrl {
 
     fn relative_to(self, directory: &Path) -> Self {
         match self {
-            Self::Redb(file) => Self::Redb(directory.join(file)),
+            Self::Redb(file) => {
+                let file = directory.join(file);
+                // One file has one name here, however it is spelled.
+                Self::Redb(file.canonicalize().unwrap_or(file))
+            }
             server => server,
         }
     }

@@ -4,7 +4,9 @@
 //! table "records": (owner, type) in normal form -> (TTL, data of each record)
 //! ```
 
+use super::limit::{READ_MAX, ReadLimit};
 use super::record_set::normal_owner;
+use super::zone_names::ZoneNames;
 use super::{Announcer, RecordSet, Store, StoreError, Watch};
 use redb::{Database, ReadableDatabase, TableDefinition};
 use std::error::Error;
@@ -28,6 +30,7 @@ const RECORDS: TableDefinition<'static, Key, Data> = TableDefinition::new("recor
 /// whatever becomes of the process then.
 pub struct RedbStore {
     database: Database,
+    read_max: u64,
     announcer: Announcer,
 }
 
@@ -40,11 +43,20 @@ impl RedbStore {
         let file = file.as_ref();
         let open = || -> Outcome<Self> {
             let database = Database::create(file)?;
-            let store = Self { database, announcer: Announcer::default() };
+            let announcer = Announcer::default();
+            let store = Self { database, read_max: READ_MAX, announcer };
             store.make_table()?;
             Ok(store)
         };
         open().map_err(|error| StoreError::failed(format!("{}: {error}", file.display())))
+    }
+
+    /// Sets how many octets are read at a time at most, as the configuration says.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn read_max(mut self, octets: u64) -> Self {
+        self.read_max = octets;
+        self
     }
 
     /// Makes the table, so that it can be read before it is written to.
@@ -55,17 +67,22 @@ impl RedbStore {
         Ok(())
     }
 
-    /// The records that are wanted, of all or of one owner.
-    fn read(&self, owner: Option<&str>) -> Outcome<Vec<RecordSet>> {
+    /// The records of one owner, or of all that concern some zones.
+    fn read(&self, owner: Option<&str>, zones: &ZoneNames) -> Outcome<Vec<RecordSet>> {
         let table = self.database.begin_read()?.open_table(RECORDS)?;
-        let mut sets = Vec::new();
+        let (mut sets, mut limit) = (Vec::new(), ReadLimit::new(self.read_max));
         for entry in table.range((owner.unwrap_or_default(), "")..)? {
             let (key, value) = entry?;
             let (of, rtype) = key.value();
             if owner.is_some_and(|owner| owner != of) {
                 break;
             }
+            if owner.is_none() && !zones.concern(of) {
+                continue;
+            }
             let (ttl_secs, data) = value.value();
+            let octets: usize = data.iter().map(|data| data.len()).sum();
+            limit.count(of.len() + rtype.len() + octets)?;
             sets.push(RecordSet::new(of, rtype, ttl_secs, data));
         }
         Ok(sets)
@@ -94,12 +111,17 @@ impl RedbStore {
 }
 
 impl Store for RedbStore {
-    fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
-        self.read(None).map_err(StoreError::Failed)
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.load_all(std::slice::from_ref(zone))
+    }
+
+    fn load_all(&self, zones: &[Name]) -> Result<Vec<RecordSet>, StoreError> {
+        self.read(None, &ZoneNames::new(zones)).map_err(StoreError::Failed)
     }
 
     fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
-        self.read(Some(&normal_owner(owner)?)).map_err(StoreError::Failed)
+        let no_zones = ZoneNames::new(&[]);
+        self.read(Some(&normal_owner(owner)?), &no_zones).map_err(StoreError::Failed)
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {

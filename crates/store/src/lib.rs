@@ -13,6 +13,8 @@
 mod changes;
 #[cfg(feature = "redb")]
 mod embedded;
+#[cfg(any(feature = "postgres", feature = "redb", feature = "redis"))]
+mod limit;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgresql;
@@ -21,6 +23,7 @@ mod record_set;
 mod redis;
 mod watches;
 mod zone_content;
+mod zone_names;
 
 pub use changes::{Announcer, Changes};
 #[cfg(feature = "redb")]
@@ -38,6 +41,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::{Name, Type};
+use zone_names::ZoneNames;
 
 /// Keeps records outside of the server. All methods may block.
 ///
@@ -55,6 +59,19 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// When the store cannot be read.
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError>;
+
+    /// All records of several names and the names below each. By default those below the name that
+    /// all have in common are read, and what belongs to none of them is dropped.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    #[doc(hidden)]
+    fn load_all(&self, zones: &[Name]) -> Result<Vec<RecordSet>, StoreError> {
+        let names = ZoneNames::new(zones);
+        let mut sets = self.load(names.common_ancestor())?;
+        sets.retain(|set| names.concern(&set.owner));
+        Ok(sets)
+    }
 
     /// All records of an owner, as [`load`](Self::load) and [`Watch::wait`] call it.
     ///
@@ -112,6 +129,10 @@ pub trait Watch: Send {
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
         (**self).load(zone)
+    }
+
+    fn load_all(&self, zones: &[Name]) -> Result<Vec<RecordSet>, StoreError> {
+        (**self).load_all(zones)
     }
 
     fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {

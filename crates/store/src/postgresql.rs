@@ -11,18 +11,29 @@
 //! A table that was dropped or restored has lost its trigger, and announces nothing. So all records
 //! are compared from time to time, and a missing table or trigger is created.
 
+use super::limit::{READ_MAX, READ_TIME_MAX, ReadLimit, TEXT_MAX};
 use super::record_set::{normal_owner, without_final_dot};
+use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
-use postgres::{Client, Config, NoTls, Row};
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+use postgres::types::ToSql;
+use postgres::{Client, Config, NoTls};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zonda_wire::{Name, Type};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(3);
+/// How many times as long as a connection may take to come up a call may take that needs moments:
+/// to connect, with greeting and table, or to look at the triggers.
+const CALL_FACTOR: u32 = 3;
+/// Calls that may wait for the server at a time, those included that are not waited for any more.
+const CALLS_MAX: usize = 4;
 /// After so long a silence the other end is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Default time between two comparisons of all records.
@@ -68,13 +79,19 @@ const MAKE_TABLE: &str = "
 const TRIGGERS: &str = "SELECT count(*), count(*) FILTER (WHERE tgenabled IN ('O', 'A'))
     FROM pg_trigger WHERE tgrelid = to_regclass('zonda_records')
     AND tgname IN ('zonda_records_changed', 'zonda_records_emptied')";
-/// All rows of a zone, whose name is $1, empty for the root.
-const LOAD: &str = "SELECT owner, type, ttl, data FROM zonda_records
-    WHERE $1::text = '' OR lower(rtrim(owner, '.')) = $1
-        OR right(lower(rtrim(owner, '.')), length($1) + 1) = '.' || $1
+/// All rows of the zones whose names are $1, empty for the root; no text that is longer than $2.
+const LOAD: &str = "SELECT left(owner, 1200), left(type, 80), ttl,
+        CASE WHEN octet_length(data) <= $2 THEN data END FROM zonda_records
+    WHERE EXISTS (
+        SELECT FROM unnest($1::text[]) AS zone WHERE zone = ''
+            OR lower(rtrim(owner, '.')) = zone
+            OR right(lower(rtrim(owner, '.')), length(zone) + 1) = '.' || zone)
     ORDER BY owner, type, data";
-/// All rows of an owner.
-const GET: &str = "SELECT owner, type, ttl, data FROM zonda_records
+/// Zones up to which the server is told all; it compares each row with each zone.
+const ZONES_MAX: usize = 16;
+/// All rows of an owner, which is $1; no text that is longer than $2.
+const GET: &str = "SELECT left(owner, 1200), left(type, 80), ttl,
+        CASE WHEN octet_length(data) <= $2 THEN data END FROM zonda_records
     WHERE owner = $1 ORDER BY type, data";
 /// Takes the rows of an owner and a type away.
 const REMOVE: &str = "DELETE FROM zonda_records WHERE owner = $1 AND type = $2";
@@ -88,7 +105,10 @@ const ADD: &str = "INSERT INTO zonda_records (owner, type, ttl, data)
 pub struct PostgresStore {
     config: Config,
     compare_every: Duration,
+    read_max: u64,
     client: Mutex<Option<Client>>,
+    /// Calls that wait for the server.
+    calls: Calls,
 }
 
 impl PostgresStore {
@@ -110,7 +130,16 @@ impl PostgresStore {
             config.options(LIMITS);
         }
         config.keepalives_idle(SILENCE).tcp_user_timeout(ANSWER);
-        Ok(Self { config, compare_every: COMPARE_EVERY, client: Mutex::new(None) })
+        let (client, calls) = (Mutex::new(None), Calls::default());
+        Ok(Self { config, compare_every: COMPARE_EVERY, read_max: READ_MAX, client, calls })
+    }
+
+    /// Sets how many octets are read at a time at most, as the configuration says.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn read_max(mut self, octets: u64) -> Self {
+        self.read_max = octets;
+        self
     }
 
     /// Sets how often all records are compared, for changes without a trigger; by default every 30
@@ -121,45 +150,144 @@ impl PostgresStore {
         self
     }
 
+    /// How long a call may take that needs moments.
+    fn call_max(&self) -> Duration {
+        self.config.get_connect_timeout().map_or(CONNECT, |limit| *limit) * CALL_FACTOR
+    }
+
     /// Connects; the table is there then.
-    fn connect(&self) -> Result<Client, postgres::Error> {
-        let mut client = self.config.connect(NoTls)?;
-        if Triggers::of(&mut client)? == Triggers::Missing {
-            client.batch_execute(MAKE_TABLE)?;
-        }
-        Ok(client)
+    fn connect(&self) -> Result<Client, StoreError> {
+        let config = self.config.clone();
+        self.calls.wait(self.call_max(), move || connect(&config))
     }
 
     /// Does something with a connection; once more if that had become stale, or if the table was
     /// dropped, which is made anew.
-    ///
-    /// In a thread of its own: the client has a small runtime in it, and may not be used from code
-    /// that itself runs in one, as handlers do.
-    fn with<T: Send>(
+    fn with<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Client) -> Result<T, postgres::Error> + Send,
+        work: impl Fn(&mut Client) -> Result<T, Failure> + Clone + Send + 'static,
     ) -> Result<T, StoreError> {
-        let work = move || {
-            let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(mut known) = slot.take() {
-                match work(&mut known) {
-                    Err(_) if known.is_closed() => {}
-                    Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-                        tracing::warn!("the table zonda_records is gone; it is made anew");
-                    }
-                    done => {
-                        *slot = Some(known);
-                        return done;
-                    }
+        let mut slot = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = slot.take() {
+            let (known, done) = self.work(known, work.clone())?;
+            match done {
+                Err(_) if known.is_closed() => {}
+                Err(Failure::Database(error))
+                    if error.code() == Some(&SqlState::UNDEFINED_TABLE) =>
+                {
+                    tracing::warn!("the table zonda_records is gone; it is made anew");
+                }
+                done => {
+                    *slot = Some(known);
+                    return done.map_err(StoreError::from);
                 }
             }
-            let mut fresh = self.connect()?;
-            let done = work(&mut fresh);
-            *slot = Some(fresh);
-            done
+        }
+        let (fresh, done) = self.work(self.connect()?, work)?;
+        *slot = Some(fresh);
+        done.map_err(StoreError::from)
+    }
+
+    /// Does something with a connection, which is lost where that takes too long.
+    fn work<T: Send + 'static>(
+        &self,
+        mut client: Client,
+        work: impl Fn(&mut Client) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<(Client, Result<T, Failure>), StoreError> {
+        self.calls.wait(READ_TIME_MAX, move || {
+            let done = work(&mut client);
+            Ok((client, done))
+        })
+    }
+
+    /// The records that a statement finds for its first parameter.
+    fn read<P: ToSql + Clone + Send + Sync + 'static>(
+        &self,
+        statement: &'static str,
+        parameter: P,
+    ) -> Result<Vec<RecordSet>, StoreError> {
+        let read_max = self.read_max;
+        self.with(move |client| sets(client, statement, &parameter, ReadLimit::new(read_max)))
+    }
+}
+
+/// Connects to a server; the table is there then.
+fn connect(config: &Config) -> Result<Client, Failure> {
+    let mut client = config.connect(NoTls)?;
+    if Triggers::of(&mut client)? == Triggers::Missing {
+        client.batch_execute(MAKE_TABLE)?;
+    }
+    Ok(client)
+}
+
+/// Why a call failed.
+enum Failure {
+    /// The server says so, or cannot be reached.
+    Database(postgres::Error),
+    /// A limit of this program.
+    Limit(StoreError),
+}
+
+impl From<postgres::Error> for Failure {
+    fn from(error: postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Limit(error)
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Database(error) => Self::failed(error),
+            Failure::Limit(error) => error,
+        }
+    }
+}
+
+/// Calls that wait for a server, each in a thread of its own: the client has a small runtime in it,
+/// and may not be used from code that itself runs in one, as handlers do; and it waits for as long
+/// as the server says nothing.
+#[derive(Clone, Default)]
+struct Calls(Arc<AtomicUsize>);
+
+impl Calls {
+    /// Waits for a call, no longer than to a limit. What it returns later is dropped.
+    fn wait<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        call: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if self.0.load(Relaxed) >= CALLS_MAX {
+            let why = "the server has answered none of the last calls; they are still waited for";
+            return Err(StoreError::failed(why));
+        }
+        let (sender, returned) = sync_channel(1);
+        let calls = Arc::clone(&self.0);
+        calls.fetch_add(1, Relaxed);
+        let run = move || {
+            let done = catch_unwind(AssertUnwindSafe(call));
+            calls.fetch_sub(1, Relaxed);
+            let _ = sender.send(done); // it may have been too late
         };
-        let done = std::thread::scope(|scope| scope.spawn(work).join());
-        done.unwrap_or_else(|panic| resume_unwind(panic)).map_err(StoreError::failed)
+        if let Err(error) = std::thread::Builder::new().spawn(run) {
+            self.0.fetch_sub(1, Relaxed);
+            return Err(StoreError::failed(error));
+        }
+        match returned.recv_timeout(limit) {
+            Ok(Ok(done)) => done.map_err(StoreError::from),
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => {
+                let secs = limit.as_secs();
+                Err(StoreError::failed(format!(
+                    "the server has not answered within {secs} seconds"
+                )))
+            }
+        }
     }
 }
 
@@ -175,43 +303,60 @@ impl Drop for PostgresStore {
 
 impl Store for PostgresStore {
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
-        let zone = without_final_dot(&zone.to_lowercase());
-        let zone = if zone == "." { "" } else { &zone };
-        Ok(sets(&self.with(|client| client.query(LOAD, &[&zone]))?))
+        self.load_all(std::slice::from_ref(zone))
+    }
+
+    fn load_all(&self, zones: &[Name]) -> Result<Vec<RecordSet>, StoreError> {
+        let common = [ZoneNames::new(zones).common_ancestor().clone()];
+        let asked = if zones.len() > ZONES_MAX { &common[..] } else { zones };
+        let names = asked.iter().map(|zone| match &*without_final_dot(&zone.to_lowercase()) {
+            "." => String::new(),
+            name => name.to_owned(),
+        });
+        self.read(LOAD, names.collect::<Vec<_>>())
     }
 
     fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
-        Ok(sets(&self.with(|client| client.query(GET, &[&owner]))?))
+        self.read(GET, owner.to_owned())
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
-        let RecordSet { owner, rtype, ttl_secs, data, .. } = &records.normal()?;
-        let ttl_secs = i32::try_from(*ttl_secs).unwrap_or(i32::MAX); // the normal form has no more
-        self.with(|client| {
+        let RecordSet { owner, rtype, ttl_secs, data, .. } = records.normal()?;
+        let ttl_secs = i32::try_from(ttl_secs).unwrap_or(i32::MAX); // the normal form has no more
+        self.with(move |client| {
             let mut transaction = client.transaction()?;
-            transaction.execute(REMOVE, &[owner, rtype])?;
-            transaction.execute(ADD, &[owner, rtype, &ttl_secs, data])?;
-            transaction.commit()
+            transaction.execute(REMOVE, &[&owner, &rtype])?;
+            transaction.execute(ADD, &[&owner, &rtype, &ttl_secs, &data])?;
+            Ok(transaction.commit()?)
         })
     }
 
     fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
         let (owner, rtype) = (normal_owner(owner)?, rtype.to_string());
-        Ok(self.with(|client| client.execute(REMOVE, &[&owner, &rtype]))? > 0)
+        Ok(self.with(move |client| Ok(client.execute(REMOVE, &[&owner, &rtype])?))? > 0)
     }
 
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
-        let open = || -> Result<Client, postgres::Error> {
-            let mut client = self.connect()?;
+        let config = self.config.clone();
+        let client = self.calls.wait(self.call_max(), move || {
+            let mut client = connect(&config)?;
             client.batch_execute("LISTEN zonda_records")?;
             Ok(client)
-        };
-        let opened = std::thread::scope(|scope| scope.spawn(open).join());
-        let opened = opened.unwrap_or_else(|panic| resume_unwind(panic));
-        let client = Some(opened.map_err(StoreError::failed)?);
+        });
+        let client = Some(client?);
         let (now, compare_every) = (Instant::now(), self.compare_every);
         let triggers = Triggers::Enabled;
-        Ok(Box::new(PostgresWatch { client, heard: now, compare_every, compared: now, triggers }))
+        let (heard, compared) = (now, now);
+        let (calls, call_max) = (self.calls.clone(), self.call_max());
+        Ok(Box::new(PostgresWatch {
+            client,
+            heard,
+            compare_every,
+            compared,
+            triggers,
+            calls,
+            call_max,
+        }))
     }
 
     fn watch_all(&self, _: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
@@ -242,13 +387,26 @@ impl Triggers {
     }
 }
 
-/// Rows, which are in order, as sets. A set has the lowest time to live of its records.
-fn sets(rows: &[Row]) -> Vec<RecordSet> {
+/// The sets of the rows that a statement finds, which are in order. A set has the lowest
+/// time to live of its records.
+fn sets(
+    client: &mut Client,
+    statement: &str,
+    parameter: &(dyn ToSql + Sync),
+    mut limit: ReadLimit,
+) -> Result<Vec<RecordSet>, Failure> {
+    let mut rows = client.query_raw(statement, [parameter, &TEXT_MAX])?;
     let mut sets: Vec<RecordSet> = Vec::new();
-    for row in rows {
+    while let Some(row) = rows.next()? {
         let (owner, rtype): (String, String) = (row.get(0), row.get(1));
-        let (ttl_secs, data): (i32, String) = (row.get(2), row.get(3));
+        let (ttl_secs, data): (i32, Option<String>) = (row.get(2), row.get(3));
+        limit.count(owner.len() + rtype.len() + data.as_ref().map_or(0, String::len))?;
         let ttl_secs = u32::try_from(ttl_secs).unwrap_or_default(); // the table has none below 0
+        let Some(data) = data else {
+            let why = format!("data of over {TEXT_MAX} octets");
+            sets.push(RecordSet::unreadable(owner, rtype, why));
+            continue;
+        };
         match sets.last_mut() {
             Some(last) if last.owner == owner && last.rtype == rtype => {
                 last.ttl_secs = last.ttl_secs.min(ttl_secs);
@@ -257,7 +415,7 @@ fn sets(rows: &[Row]) -> Vec<RecordSet> {
             _ => sets.push(RecordSet::new(owner, rtype, ttl_secs, [data])),
         }
     }
-    sets
+    Ok(sets)
 }
 
 /// Watches for changes of the table.
@@ -271,6 +429,10 @@ struct PostgresWatch {
     compared: Instant,
     /// What the triggers were like then.
     triggers: Triggers,
+    /// Calls of the store that wait for the server.
+    calls: Calls,
+    /// How long a call may take that needs moments.
+    call_max: Duration,
 }
 
 impl PostgresWatch {
@@ -319,7 +481,8 @@ impl Drop for PostgresWatch {
 
 impl Watch for PostgresWatch {
     fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
-        let Some(client) = &mut self.client else { return Ok(Changes::none()) };
+        let closed = || StoreError::failed("the server has closed the connection");
+        let client = self.client.as_mut().ok_or_else(closed)?;
         let mut changes = Changes::none();
         let heard = listen(client, patience, &mut changes).map_err(StoreError::failed)?;
         if heard {
@@ -330,12 +493,16 @@ impl Watch for PostgresWatch {
             self.heard = Instant::now();
         }
         if client.is_closed() {
-            return Err(StoreError::failed("the server has closed the connection"));
+            return Err(closed());
         }
         if self.compared.elapsed() >= self.compare_every {
             self.compared = Instant::now();
-            self.triggers =
-                Self::check_triggers(client, self.triggers).map_err(StoreError::failed)?;
+            let (mut client, before) = (self.client.take().ok_or_else(closed)?, self.triggers);
+            let (client, triggers) = self.calls.wait(self.call_max, move || {
+                let found = Self::check_triggers(&mut client, before)?;
+                Ok((client, found))
+            })?;
+            (self.client, self.triggers) = (Some(client), triggers);
             changes.merge(Changes::all());
         }
         Ok(changes)
@@ -359,4 +526,33 @@ fn listen(
         next = notifications.iter().next()?;
     }
     Ok(has_heard)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_server_that_never_greets_is_not_waited_for_for_long_nor_by_many_threads() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("postgres://me@127.0.0.1:{port}/dns?connect_timeout=1");
+        let store = PostgresStore::new(&url).unwrap();
+        let asked = Instant::now();
+        for _ in 0..CALLS_MAX {
+            let error = store.get("www.a.test").unwrap_err().to_string();
+            assert_eq!(error, "the server has not answered within 3 seconds");
+        }
+        assert!(asked.elapsed() < Duration::from_secs(3) * (CALLS_MAX as u32 + 1));
+        let error = store.get("www.a.test").unwrap_err().to_string();
+        assert!(error.contains("answered none of the last calls"), "{error}");
+        drop(listener); // the connections are reset
+        let limit = Instant::now() + Duration::from_secs(10);
+        while store.calls.0.load(Relaxed) > 0 {
+            assert!(Instant::now() < limit, "threads still wait for a server that is gone");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

@@ -13,16 +13,20 @@ pub fn open_store(keys: &StoreKeys) -> Result<Arc<dyn Store>, StoreError> {
     match &keys.url {
         #[cfg(feature = "postgres")]
         zonda_config::StoreUrl::Postgres(url) => {
-            let store = zonda_store::PostgresStore::new(url)?;
+            let store = zonda_store::PostgresStore::new(url)?.read_max(keys.read_max.0.into());
             Ok(Arc::new(store.compare_every(keys.compare_interval)))
         }
         #[cfg(feature = "redis")]
         zonda_config::StoreUrl::Redis(url) => {
             let store = zonda_store::RedisStore::new(url)?.compare_every(keys.compare_interval);
+            let store = store.read_max(keys.read_max.0.into());
             Ok(Arc::new(store.prefix(keys.prefix.clone().unwrap_or_default())))
         }
         #[cfg(feature = "redb")]
-        zonda_config::StoreUrl::Redb(file) => Ok(Arc::new(zonda_store::RedbStore::open(file)?)),
+        zonda_config::StoreUrl::Redb(file) => {
+            let store = zonda_store::RedbStore::open(file)?;
+            Ok(Arc::new(store.read_max(keys.read_max.0.into())))
+        }
         #[allow(unreachable_patterns, reason = "features leave some kinds of database out")]
         url => Err(not_built(url)),
     }

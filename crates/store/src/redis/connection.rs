@@ -1,13 +1,14 @@
 //! A connection to a Redis server, in its protocol RESP2.
 //!
-//! Small enough to be our own: the crate `redis` would bring some thirty more crates, most of them
-//! to read a URL.
+//! Small enough to be written here: the crate `redis` would bring some thirty more crates, most of
+//! them to read a URL.
 
+use crate::limit::{READ_TIME_MAX, too_large};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -19,6 +20,8 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// How deep lists may lie in lists.
 const DEPTH_MAX: usize = 4;
+/// Octets that a server may send until a password is accepted and a database selected.
+const GREETING_MAX: u64 = 64 << 10;
 /// Where a server listens that says nothing else.
 const PORT: u16 = 6379;
 
@@ -127,9 +130,44 @@ impl Reply {
     }
 }
 
+/// A stream of which so much is read at most, and for so long.
+struct LimitedStream {
+    stream: TcpStream,
+    /// Octets that may be read at a time.
+    max: u64,
+    /// How many of them may still be read.
+    left: u64,
+    /// When all must have been read.
+    deadline: Instant,
+}
+
+impl LimitedStream {
+    /// Allows so many octets to be read from now on.
+    fn allow(&mut self, max: u64) {
+        (self.max, self.left, self.deadline) = (max, max, Instant::now() + READ_TIME_MAX);
+    }
+}
+
+impl Read for LimitedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::new(ErrorKind::QuotaExceeded, too_large(self.max)));
+        }
+        if Instant::now() >= self.deadline {
+            let secs = READ_TIME_MAX.as_secs();
+            let why = format!("the records were not read within {secs} seconds");
+            return Err(io::Error::new(ErrorKind::QuotaExceeded, why));
+        }
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.stream.read(&mut buffer[..wanted])?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
 /// A connection to the server.
 pub(super) struct Connection {
-    input: BufReader<TcpStream>,
+    input: BufReader<LimitedStream>,
     output: BufWriter<TcpStream>,
 }
 
@@ -152,6 +190,8 @@ impl Connection {
         stream.set_read_timeout(Some(REPLY))?;
         stream.set_write_timeout(Some(REPLY))?;
         let output = BufWriter::new(stream.try_clone()?);
+        let deadline = Instant::now() + READ_TIME_MAX;
+        let stream = LimitedStream { stream, max: GREETING_MAX, left: GREETING_MAX, deadline };
         let mut connection = Self { input: BufReader::new(stream), output };
         match (&address.user, &address.password) {
             (Some(user), Some(password)) => connection.authenticate(&["AUTH", user, password])?,
@@ -162,6 +202,11 @@ impl Connection {
             connection.call(&["SELECT", &address.database.to_string()])?;
         }
         Ok(connection)
+    }
+
+    /// Allows so many octets to be received from now on, in ten minutes.
+    pub fn allow(&mut self, octets: u64) {
+        self.input.get_mut().allow(octets);
     }
 
     /// Sends a command with a password. The error has only the first word of the reply: some
@@ -213,8 +258,8 @@ impl Connection {
         }
         let is_asked = patience.is_zero(); // the kernel would round the shortest wait up to 8 ms
         match is_asked {
-            true => self.input.get_ref().set_nonblocking(true)?,
-            false => self.input.get_ref().set_read_timeout(Some(patience))?,
+            true => self.input.get_ref().stream.set_nonblocking(true)?,
+            false => self.input.get_ref().stream.set_read_timeout(Some(patience))?,
         }
         let has_more = match self.input.fill_buf() {
             Ok([]) => Err(ErrorKind::UnexpectedEof.into()),
@@ -225,8 +270,8 @@ impl Connection {
             },
         };
         match is_asked {
-            true => self.input.get_ref().set_nonblocking(false)?,
-            false => self.input.get_ref().set_read_timeout(Some(REPLY))?,
+            true => self.input.get_ref().stream.set_nonblocking(false)?,
+            false => self.input.get_ref().stream.set_read_timeout(Some(REPLY))?,
         }
         has_more
     }

@@ -15,7 +15,9 @@ mod connection;
 mod key;
 mod value;
 
+use super::limit::READ_MAX;
 use super::record_set::normal_owner;
+use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use connection::{Address, Connection, Reply};
 use std::collections::BTreeSet;
@@ -36,6 +38,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(5);
 /// Messages that are taken at a time.
 const MESSAGES_MAX: usize = 10_000;
+/// Octets of messages that are taken at a time.
+const MESSAGES_BYTES_MAX: u64 = 64 << 20;
 /// The channel on which this store announces what it has written.
 const CHANNEL: &str = "zonda:changes";
 
@@ -44,6 +48,7 @@ pub struct RedisStore {
     address: Address,
     prefix: String,
     compare_every: Duration,
+    read_max: u64,
     connection: Mutex<Option<Connection>>,
 }
 
@@ -56,7 +61,16 @@ impl RedisStore {
     pub fn new(url: &str) -> Result<Self, StoreError> {
         let address = url.parse().map_err(|why: String| StoreError::failed(why))?;
         let connection = Mutex::new(None);
-        Ok(Self { address, prefix: String::new(), compare_every: COMPARE_EVERY, connection })
+        let (prefix, compare_every) = (String::new(), COMPARE_EVERY);
+        Ok(Self { address, prefix, compare_every, read_max: READ_MAX, connection })
+    }
+
+    /// Sets how many octets are read at a time at most, as the configuration says.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn read_max(mut self, octets: u64) -> Self {
+        self.read_max = octets;
+        self
     }
 
     /// Puts this before each key. DinoDNS has none, as is the default.
@@ -79,6 +93,11 @@ impl RedisStore {
         format!("{}{}", self.prefix, key::of_owner(owner))
     }
 
+    /// The owner whose records a key has.
+    fn owner(&self, key: &str) -> String {
+        key::owner(key.strip_prefix(&self.prefix).unwrap_or(key))
+    }
+
     /// A pattern of the keys of a zone, and of few other keys.
     fn pattern(&self, zone: &Name) -> String {
         let key = key::of_owner(&zone.to_string());
@@ -88,13 +107,19 @@ impl RedisStore {
     /// Does something with a connection; once more if that had become stale.
     fn with<T>(&self, work: impl Fn(&mut Connection) -> io::Result<T>) -> Result<T, StoreError> {
         let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut known) = slot.take()
-            && let Ok(done) = work(&mut known)
-        {
-            *slot = Some(known);
-            return Ok(done);
+        if let Some(mut known) = slot.take() {
+            known.allow(self.read_max);
+            match work(&mut known) {
+                Ok(done) => {
+                    *slot = Some(known);
+                    return Ok(done);
+                }
+                Err(error) if is_limit(&error) => return Err(self.failed(error)),
+                Err(_) => {}
+            }
         }
         let mut fresh = Connection::open(&self.address).map_err(|error| self.failed(error))?;
+        fresh.allow(self.read_max);
         let done = work(&mut fresh).map_err(|error| self.failed(error))?;
         *slot = Some(fresh);
         Ok(done)
@@ -105,14 +130,14 @@ impl RedisStore {
         StoreError::failed(format!("Redis at {}: {error}", self.address))
     }
 
-    /// The records that keys hold; what is no hash is not for us.
+    /// The records that keys hold; a key that is no hash has none.
     fn read(&self, connection: &mut Connection, keys: &[String]) -> io::Result<Vec<RecordSet>> {
         for key in keys {
             connection.send(&["HGETALL", key])?;
         }
         let mut sets = Vec::new();
         for key in keys {
-            let owner = key::owner(key.strip_prefix(&self.prefix).unwrap_or(key));
+            let owner = self.owner(key);
             match connection.receive()? {
                 Reply::List(fields) => {
                     let (pairs, _) = fields.as_chunks::<2>();
@@ -127,16 +152,17 @@ impl RedisStore {
         Ok(sets)
     }
 
-    /// The keys of a zone, each once.
-    fn keys(&self, connection: &mut Connection, zone: &Name) -> io::Result<Vec<String>> {
-        let pattern = self.pattern(zone);
+    /// The keys of zones, each once.
+    fn keys(&self, connection: &mut Connection, zones: &ZoneNames) -> io::Result<Vec<String>> {
+        let pattern = self.pattern(zones.common_ancestor());
         let (mut cursor, mut keys) = ("0".to_owned(), BTreeSet::new());
         loop {
             let reply =
                 connection.call(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_COUNT])?;
             let Reply::List(parts) = &reply else { return Err(reply.unexpected()) };
             let [next, Reply::List(found)] = &parts[..] else { return Err(reply.unexpected()) };
-            keys.extend(found.iter().map(Reply::text));
+            let found = found.iter().map(Reply::text);
+            keys.extend(found.filter(|key| zones.concern(&self.owner(key))));
             cursor = next.text();
             if cursor == "0" {
                 return Ok(keys.into_iter().collect());
@@ -174,9 +200,14 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.load_all(std::slice::from_ref(zone))
+    }
+
+    fn load_all(&self, zones: &[Name]) -> Result<Vec<RecordSet>, StoreError> {
+        let zones = ZoneNames::new(zones);
         self.with(|connection| {
             let mut sets = Vec::new();
-            for keys in self.keys(connection, zone)?.chunks(KEYS_AT_A_TIME) {
+            for keys in self.keys(connection, &zones)?.chunks(KEYS_AT_A_TIME) {
                 sets.extend(self.read(connection, keys)?);
             }
             Ok(sets)
@@ -229,6 +260,11 @@ impl Store for RedisStore {
     }
 }
 
+/// Whether an error is that of a limit, which another connection would meet as well.
+fn is_limit(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::QuotaExceeded
+}
+
 /// Says if changes by other programs will not be heard of at once.
 fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
     // A server that does not let itself be asked may have them or not.
@@ -251,7 +287,7 @@ fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
 /// Watches for changes of the keys.
 struct RedisWatch {
     connection: Connection,
-    /// What the channels of keys begin with, with the prefix of our keys.
+    /// What the channels of keys begin with, with the prefix of this store's keys.
     keyspace: String,
     compare_every: Duration,
     /// When the server said something last.
@@ -277,6 +313,7 @@ impl RedisWatch {
     /// Takes what the server says.
     fn listen(&mut self, mut patience: Duration) -> io::Result<Changes> {
         let mut changes = Changes::none();
+        self.connection.allow(MESSAGES_BYTES_MAX);
         for _ in 0..MESSAGES_MAX {
             if !self.connection.has_more(patience)? {
                 break;
@@ -312,5 +349,47 @@ impl RedisWatch {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// A server that answers whatever it is asked with the same reply, over and over; its URL.
+    fn server(reply: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut command = [0; 1 << 16];
+            while stream.read(&mut command).is_ok_and(|count| count > 0) {
+                if stream.write_all(reply.as_bytes()).is_err() {
+                    return; // the store has read enough
+                }
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn a_scan_that_never_ends_ends_at_a_limit() {
+        for reply in ["*2\r\n$1\r\n7\r\n*0\r\n", "*2\r\n$1\r\n7\r\n*1\r\n$10\r\ntest:a:www\r\n"] {
+            let store = RedisStore::new(&server(reply)).unwrap().read_max(64 << 10);
+            let error = store.load(&"a.test".parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains("the database has more than 65536 octets"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_never_ends_ends_at_a_limit() {
+        let endless = format!("*9223372036854775807\r\n{}", "$1\r\nx\r\n".repeat(20_000));
+        let store = RedisStore::new(&server(endless.leak())).unwrap().read_max(64 << 10);
+        let error = store.get("www.a.test").unwrap_err().to_string();
+        assert!(error.contains("raise `read-max`"), "{error}");
     }
 }

@@ -327,7 +327,7 @@ impl<'r> RecordSorter<'r> {
     /// Writes the sets of the present owner; the next record is that of another. The TTL of a set
     /// is the smallest of its records' (rfc2181#5.2).
     fn write(&mut self, writer: &mut NodeWriter<'_>, is_apex: bool) -> Result<(), BuildError> {
-        let mut records = std::mem::take(&mut self.records);
+        let mut records = mem::take(&mut self.records);
         if records.len() > 1 {
             let key = |(order, record): &(SetOrder, Record<'r>)| {
                 (*order, canonical(record.rtype, record.rdata))
