@@ -290,11 +290,10 @@ impl Control {
     /// Has a zone's store read again, and waits for that, but not for long.
     fn read_store_again(&self, name: &Name, store: &StoreState) -> Outcome {
         let data = || self.state().zone_set.zone(name).and_then(|zone| zone.data().cloned());
-        let (before, loads) = (data(), store.loads.load(Ordering::Relaxed));
-        let mut outcome = Outcome::default();
-        store.is_load_requested.store(true, Ordering::Relaxed);
+        let (before, mut outcome) = (data(), Outcome::default());
+        let request = store.loads_requested.fetch_add(1, Ordering::Relaxed) + 1;
         let asked = Instant::now();
-        while store.loads.load(Ordering::Relaxed) == loads {
+        while store.loads_answered.load(Ordering::Relaxed) < request {
             if asked.elapsed() > STORE_MAX {
                 let why = "its store has not been read for 5 seconds; the log tells why";
                 outcome.failed.push(format!("{name}: {why}"));

@@ -227,6 +227,7 @@ impl Publisher {
             let update = load::load_text(name, text, (&zone_set.view(), seed));
             let _ = zone_set.update_fed(name, 0, update); // what is wrong is logged
         }
+        zone_set.warn_of_left_out();
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut settings_builder = SettingsBuilder::default();
         let (zones, _) = zone_set.table(true);
@@ -384,6 +385,7 @@ impl Publisher {
         self.zone_set.add_stores(&self.config, &mut fed);
         let mut outcome = self.zone_set.apply(units, plan, loaded);
         self.zone_set.drop_stores(&self.config, &mut fed);
+        self.zone_set.warn_of_left_out();
         outcome.add(fed);
         self.note(&outcome);
         if !outcome.unchanged.is_empty() {

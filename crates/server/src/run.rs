@@ -60,6 +60,8 @@ const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
 const FORWARDERS_MAX: Duration = Duration::from_secs(1);
 /// Threads of the I/O runtime, on which TCP and the admin interface run.
 const IO_THREADS_MAX: usize = 4;
+/// How often zones are taken out of service that were in step with their stores too long ago.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What [`serve`] needs.
 pub struct Options {
@@ -381,6 +383,7 @@ impl Running {
     async fn keep_up_to_date(&self, mut hangup: Option<Signal>) -> Infallible {
         let mut next_look = self.control.watch_interval();
         let mut next_flush = self.control.next_flush();
+        let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
             let watches = self.control.watches();
             tokio::select! {
@@ -394,6 +397,12 @@ impl Running {
                 () = tokio::time::sleep_until(next_flush) => {
                     flush_in_background(&self.control).await;
                     next_flush = self.control.next_flush();
+                }
+                () = tokio::time::sleep_until(next_expiry), if self.control.stores.may_expire() => {
+                    let control = Arc::clone(&self.control);
+                    // The publisher is waited for.
+                    let _ = tokio::task::spawn_blocking(move || control.stores.expire()).await;
+                    next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
                 }
             }
         }

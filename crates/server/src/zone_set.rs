@@ -255,17 +255,11 @@ impl ZoneSet {
         known.note_load(loaded.stamps, loaded.failure);
         for (name, update) in loaded.zones {
             let name = name.to_lowercase();
-            let other = self.zone(&name).filter(|zone| zone.unit != key).cloned();
-            if let (Some(other), false) = (other, orphans.remove(&name)) {
-                let (left_out, served) = match other.unit.is_of_feed() {
-                    true => (&other.unit, &key),
-                    false => (&key, &other.unit),
-                };
-                let reason = already_served(left_out, &name, served);
+            let other = self.zone(&name).filter(|it| it.unit != key && !it.unit.is_of_feed());
+            if let (Some(other), false) = (other.cloned(), orphans.remove(&name)) {
+                let reason = already_served(&key, &name, &other.unit);
                 tracing::warn!(reason, "a source of a zone is left out");
-                if !other.unit.is_of_feed() {
-                    continue;
-                }
+                continue;
             }
             self.put(&known.unit, &name, update, outcome);
             zones.push(name);

@@ -3,11 +3,13 @@
 use crate::server::{BINARY, Server, run, text, wait_until};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use zonda_store::{RecordSet, RedbStore, Store};
 use zonda_testkit::process::{Folder, Process};
 use zonda_testkit::{Postgres, Question, Redis, ask};
@@ -29,6 +31,83 @@ fn await_answer(server: &Server, name: &str, rtype: &str, expected: &str) {
 /// The sections of a zone in a database.
 fn zone(name: &str, url: &str, keys: &str) -> String {
     format!("[[zone]]\nname = \"{name}\"\n[zone.store]\nurl = \"{url}\"\n{keys}\n")
+}
+
+/// A client that asks for one name over and over, and keeps the answers that are wrong.
+struct Poller {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<String>>,
+}
+
+impl Poller {
+    /// Asks a server for the address of a name, which exists all the time.
+    fn start(server: SocketAddr, name: &'static str) -> Self {
+        let is_over = Arc::<AtomicBool>::default();
+        let over = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let mut wrong = Vec::new();
+            while !over.load(Ordering::SeqCst) {
+                let reply = ask(server, &Question::new(name, "A"));
+                let code = reply.map_or_else(|error| error.to_string(), |reply| reply.rcode_text());
+                wrong.extend(Some(code).filter(|code| code != "NOERROR"));
+            }
+            wrong
+        });
+        Self { is_over, thread }
+    }
+
+    /// Ends; returns the wrong answers.
+    fn wrong(self) -> Vec<String> {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A server of Redis that has a name `www` of one zone, and says nothing any more once it is told
+/// so; its URL. Real servers that hang like that cannot be had at the right moment.
+fn mute_redis(zone: &'static str, is_mute: &Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let is_mute = Arc::clone(is_mute);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let is_mute = Arc::clone(&is_mute);
+            thread::spawn(move || answer_commands(stream, zone, &is_mute));
+        }
+    });
+    url
+}
+
+/// Answers the commands of a connection until it ends.
+fn answer_commands(stream: TcpStream, zone: &str, is_mute: &AtomicBool) -> Option<()> {
+    let mut input = BufReader::new(stream.try_clone().ok()?);
+    let mut output = stream;
+    loop {
+        let number = |input: &mut BufReader<TcpStream>| {
+            let mut line = String::new();
+            input.read_line(&mut line).ok()?;
+            line.get(1..)?.trim().parse::<usize>().ok()
+        };
+        let mut words = Vec::new();
+        for _ in 0..number(&mut input)? {
+            let mut word = vec![0; number(&mut input)? + 2];
+            input.read_exact(&mut word).ok()?;
+            words.push(String::from_utf8_lossy(&word).trim().to_owned());
+        }
+        if is_mute.load(Ordering::SeqCst) {
+            continue;
+        }
+        let reply = match words[0].as_str() {
+            "SCAN" => {
+                let key = format!("{zone}:www");
+                format!("*2\r\n$1\r\n0\r\n*1\r\n${}\r\n{key}\r\n", key.len())
+            }
+            "HGETALL" => "*2\r\n$1\r\nA\r\n$13\r\n[\"192.0.2.1\"]\r\n".to_owned(),
+            "SUBSCRIBE" | "PSUBSCRIBE" => "*3\r\n+subscribe\r\n+x\r\n:1\r\n".to_owned(),
+            _ => "*0\r\n".to_owned(),
+        };
+        output.write_all(reply.as_bytes()).ok()?;
+    }
 }
 
 /// What the server says of a zone.
@@ -164,17 +243,7 @@ fn a_database_in_a_file_is_followed_by_a_successor_once_the_former_server_is_gon
     let folder = Folder::new("redb");
     let mut server = Server::start(&[], &zone("file.test", &redb(&folder), ""));
     assert_eq!(told(&server, "www.file.test", "A"), "NOERROR 192.0.2.1");
-    let is_over = Arc::<AtomicBool>::default();
-    let (address, over) = (server.zonda.address, Arc::clone(&is_over));
-    let asking = thread::spawn(move || {
-        let mut wrong = Vec::new();
-        while !over.load(Ordering::SeqCst) {
-            let reply = ask(address, &Question::new("www.file.test", "A"));
-            let code = reply.map_or_else(|error| error.to_string(), |reply| reply.rcode_text());
-            wrong.extend(Some(code).filter(|code| code != "NOERROR"));
-        }
-        wrong
-    });
+    let poller = Poller::start(server.zonda.address, "www.file.test");
     let log = server.folder.path().join("successor.log");
     let successor = Process::start(&server.command(&["--take-over"]), &log).unwrap();
     wait_until("the former server ends", || server.zonda.process.ended());
@@ -182,13 +251,8 @@ fn a_database_in_a_file_is_followed_by_a_successor_once_the_former_server_is_gon
     wait_until("the successor follows the file", || {
         about(&server, "file.test")["store"]["reachable"] == true
     });
-    is_over.store(true, Ordering::SeqCst);
-    assert_eq!(
-        asking.join().unwrap(),
-        Vec::<String>::new(),
-        "{}",
-        fs::read_to_string(log).unwrap()
-    );
+    let wrong = poller.wrong();
+    assert_eq!(wrong, Vec::<String>::new(), "{}", fs::read_to_string(log).unwrap());
 }
 
 #[test]
@@ -199,16 +263,7 @@ fn a_zone_moves_from_its_file_to_a_database_and_back_without_a_wrong_answer() {
     let of_file = format!("root = \"/\"\n[[zone]]\nname = \"file.test\"\nfile = {file:?}\n");
     let of_store = format!("root = \"/\"\n{}", zone("file.test", &redb(&folder), ""));
     let server = Server::start(&[], &of_file);
-    let is_over = Arc::<AtomicBool>::default();
-    let (address, over) = (server.zonda.address, Arc::clone(&is_over));
-    let asking = thread::spawn(move || {
-        let mut wrong = Vec::new();
-        while !over.load(Ordering::SeqCst) {
-            let reply = ask(address, &Question::new("www.file.test", "A")).unwrap();
-            wrong.extend(Some(reply.rcode_text()).filter(|code| code != "NOERROR"));
-        }
-        wrong
-    });
+    let poller = Poller::start(server.zonda.address, "www.file.test");
     for _ in 0..3 {
         server.configure(&of_store);
         assert_eq!(server.post("/v1/reload").0, 200);
@@ -217,8 +272,143 @@ fn a_zone_moves_from_its_file_to_a_database_and_back_without_a_wrong_answer() {
         assert_eq!(server.post("/v1/reload").0, 200);
         assert_eq!(told(&server, "ns.file.test", "A"), "NOERROR 192.0.2.9");
     }
-    is_over.store(true, Ordering::SeqCst);
-    assert_eq!(asking.join().unwrap(), Vec::<String>::new());
+    assert_eq!(poller.wrong(), Vec::<String>::new());
+    assert_eq!(server.zonda.process.log("is left out"), "", "the zone had one source at a time");
+}
+
+#[test]
+fn real_peers_a_zone_moves_from_one_database_to_another_without_a_wrong_answer() {
+    let (Some(redis), Some(postgres)) = (Redis::start(), Postgres::start()) else { return };
+    redis.cli(&["HSET", "test:a:www", "A", "[\"192.0.2.1\"]"]);
+    let server = Server::start(&[], &zone("a.test", &redis.url(), ""));
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    let store = zonda_store::PostgresStore::new(&postgres.url()).unwrap();
+    store.set(&RecordSet::new("www.a.test", "A", 60, ["192.0.2.2"])).unwrap();
+    let poller = Poller::start(server.zonda.address, "www.a.test");
+    for _ in 0..2 {
+        server.configure(&zone("a.test", &postgres.url(), ""));
+        assert_eq!(server.post("/v1/reload").0, 200);
+        await_answer(&server, "www.a.test", "A", "NOERROR 192.0.2.2");
+        server.configure(&zone("a.test", &redis.url(), ""));
+        assert_eq!(server.post("/v1/reload").0, 200);
+        await_answer(&server, "www.a.test", "A", "NOERROR 192.0.2.1");
+    }
+    assert_eq!(poller.wrong(), Vec::<String>::new());
+}
+
+#[test]
+fn a_zone_expires_even_while_its_database_is_waited_for() {
+    let is_mute = Arc::<AtomicBool>::default();
+    let url = mute_redis("test:a", &is_mute);
+    let keys = "expire = \"2s\"\ncompare-interval = \"1s\"";
+    let server = Server::start(&[], &zone("a.test", &url, keys));
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    is_mute.store(true, Ordering::SeqCst);
+    let asked = Instant::now();
+    await_answer(&server, "www.a.test", "A", "SERVFAIL");
+    assert!(asked.elapsed() < Duration::from_secs(7), "the feed waits ten seconds for a reply");
+    let reason = server.get("/ready").1;
+    assert!(reason.contains("has not been in step with it for 2s"), "{reason}");
+    is_mute.store(false, Ordering::SeqCst);
+    await_answer(&server, "www.a.test", "A", "NOERROR 192.0.2.1");
+}
+
+#[test]
+fn the_time_until_a_zone_expires_goes_on_over_a_reload() {
+    let is_mute = Arc::<AtomicBool>::default();
+    let url = mute_redis("test:a", &is_mute);
+    let keys = "expire = \"3s\"\ncompare-interval = \"1s\"";
+    let a = zone("a.test", &url, keys);
+    let server = Server::start(&[], &a);
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    is_mute.store(true, Ordering::SeqCst);
+    let asked = Instant::now();
+    let mut reloads = 0;
+    while told(&server, "www.a.test", "A") == "NOERROR 192.0.2.1" {
+        // Each reload changes which zones follow the database, so that the feed begins anew.
+        reloads += 1;
+        server.configure(&(a.clone() + &zone(&format!("b{reloads}.test"), &url, keys)));
+        assert_eq!(server.post("/v1/reload").0, 200);
+        assert!(asked.elapsed() < Duration::from_secs(20), "{reloads} reloads");
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(reloads > 1, "the zone has expired before it could matter");
+}
+
+#[test]
+fn real_peers_zones_within_zones_have_each_the_names_of_its_own() {
+    let Some(redis) = Redis::start() else { return };
+    redis.cli(&["HSET", "test:a:www", "A", "[\"192.0.2.1\"]"]);
+    redis.cli(&["HSET", "test:a:b:www", "A", "[\"192.0.2.2\"]"]);
+    let zones = zone("a.test", &redis.url(), "") + &zone("b.a.test", &redis.url(), "");
+    let server = Server::start(&[], &zones);
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    assert_eq!(told(&server, "www.b.a.test", "A"), "NOERROR 192.0.2.2");
+    redis.cli(&["HSET", "test:a:b:www", "A", "[\"192.0.2.3\"]"]);
+    await_answer(&server, "www.b.a.test", "A", "NOERROR 192.0.2.3");
+    server.configure(&zone("a.test", &redis.url(), ""));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    await_answer(&server, "www.b.a.test", "A", "NOERROR 192.0.2.3");
+    redis.cli(&["DEL", "test:a:b:www"]);
+    await_answer(&server, "www.b.a.test", "A", "NXDOMAIN");
+}
+
+#[test]
+fn real_peers_a_database_that_is_too_large_leaves_the_last_records_in_service() {
+    let Some(redis) = Redis::start() else { return };
+    redis.cli(&["HSET", "test:a:www", "A", "[\"192.0.2.1\"]"]);
+    let server =
+        Server::start(&[], &zone("a.test", &redis.url(), "read-max = \"64 KiB\"\nexpire = \"1h\""));
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    let text = format!("[\"{}\"]", "x ".repeat(20_000));
+    redis.cli(&["HSET", "test:a:large", "TXT", &text, "SPF", &text]);
+    wait_until("the error is seen", || {
+        let error = about(&server, "a.test")["error"].to_string();
+        error.contains("more than 65536 octets") && error.contains("`read-max`")
+    });
+    assert_eq!(told(&server, "www.a.test", "A"), "NOERROR 192.0.2.1");
+    redis.cli(&["DEL", "test:a:large"]);
+    wait_until("the error is gone", || about(&server, "a.test")["error"] == Value::Null);
+}
+
+#[test]
+fn real_peers_a_table_that_is_locked_is_not_waited_for_for_long() {
+    let Some(postgres) = Postgres::start() else { return };
+    let server = Server::start(&[], &zone("a.test", &postgres.url(), ""));
+    assert_eq!(told(&server, "a.test", "NS"), "NOERROR localhost.");
+    let lock = "BEGIN; LOCK TABLE zonda_records; SELECT pg_sleep(12); COMMIT;";
+    thread::scope(|scope| {
+        scope.spawn(|| postgres.psql(lock));
+        thread::sleep(Duration::from_millis(500));
+        let reload = run(&["zone", "reload", "a.test", "--socket", &server.socket()]);
+        assert_eq!(reload.status.code(), Some(1), "{}", text(&reload.stdout));
+        wait_until("the error is seen", || {
+            about(&server, "a.test")["error"].to_string().contains("lock timeout")
+        });
+        assert_eq!(told(&server, "a.test", "NS"), "NOERROR localhost.");
+    });
+    wait_until("the error is gone", || about(&server, "a.test")["error"] == Value::Null);
+}
+
+#[test]
+fn real_peers_no_password_of_a_database_is_ever_in_the_log() {
+    let (Some(redis), Some(postgres)) = (Redis::start(), Postgres::start()) else { return };
+    let wrong = |url: String| url.replace("s3cret", "wr0ng");
+    let zones = zone("a.test", &redis.url(), "")
+        + &zone("b.test", &wrong(redis.url()), "")
+        + &zone("c.test", &postgres.url(), "")
+        + &zone("d.test", &wrong(postgres.url()), "");
+    assert!(zones.contains("s3cret") && zones.contains("wr0ng"), "{zones}");
+    let server = Server::start(&[], &(zones + "[log]\nlevel = \"trace\"\n"));
+    for name in ["b.test", "d.test"] {
+        wait_until("the password is refused", || about(&server, name)["error"] != Value::Null);
+    }
+    assert_eq!(told(&server, "c.test", "NS"), "NOERROR localhost.");
+    server.configure("");
+    assert_eq!(server.post("/v1/reload").0, 200);
+    let log = |about| server.zonda.process.log(about);
+    assert!(!log("redis://").is_empty() && !log("postgres://").is_empty(), "{}", log(""));
+    assert_eq!(log("s3cret") + &log("wr0ng"), "");
 }
 
 #[test]

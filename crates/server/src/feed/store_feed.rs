@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use zonda_config::StoreKeys;
+use zonda_config::{StoreKeys, StoreUrl};
 use zonda_netio::{memory, process};
 use zonda_store::{Changes, RecordSet, Store, StoreError, ZoneContent};
 use zonda_wire::{Name, name};
@@ -33,16 +33,16 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 const GATHERING_MIN: Duration = Duration::from_millis(20);
 /// How long changes are gathered at most, however much CPU time it takes to make the zones.
 const GATHERING_MAX: Duration = Duration::from_secs(2);
-/// How long a watch is waited for before it is looked whether the feed is to end.
-const LOOK: Duration = Duration::from_millis(250);
+/// How long a feed waits for changes before it sees whether it is to end.
+const WAIT_MAX: Duration = Duration::from_millis(250);
 /// The pause before a store that failed is tried again; doubled each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 /// A store that was followed for so long fails anew; one that fails sooner still does.
-const STEADY: Duration = Duration::from_secs(10);
-/// How often the log says again that a store fails.
-const REMINDER: Duration = Duration::from_secs(60);
+const STABLE_MIN: Duration = Duration::from_secs(10);
+/// How often the log repeats that a store fails.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Record sets from which on the memory of a load is given back to the system at once.
 const LARGE_LOAD: usize = 10_000;
 
@@ -60,7 +60,7 @@ pub struct Subject {
 pub struct SubjectZone {
     /// The zone's apex, in lower case.
     pub apex: Name,
-    /// How long it is served while its store cannot be reached.
+    /// How long it is served after it was in step with its store.
     pub expire: Option<Duration>,
 }
 
@@ -78,9 +78,10 @@ impl PartialEq for StoreSource {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Configured(one), Self::Configured(other)) => {
-                one.url == other.url
-                    && one.prefix == other.prefix
-                    && one.compare_interval == other.compare_interval
+                let options =
+                    |it: &StoreKeys| (it.prefix.clone(), it.compare_interval, it.read_max);
+                let is_file = matches!(one.url, StoreUrl::Redb(_)); // it is opened once
+                one.url == other.url && (is_file || options(one) == options(other))
             }
             (Self::Program(one), Self::Program(other)) => {
                 Arc::ptr_eq(one, other)
@@ -107,6 +108,8 @@ pub struct RunningFeed {
     pub subject: Subject,
     /// How each zone follows the store, by its name in lower case.
     pub states: Vec<(Name, Arc<StoreState>)>,
+    /// The number by which the publisher knows the feed.
+    pub number: u64,
     /// Asks the thread to end.
     pub stop: Arc<StopRequest>,
     /// Is closed when the thread has ended.
@@ -164,10 +167,6 @@ pub struct Feed {
 struct FollowedZone {
     content: ZoneContent,
     state: Arc<StoreState>,
-    /// How long it is served while its store cannot be reached.
-    expire: Option<Duration>,
-    /// Whether that time is over.
-    has_expired: bool,
     /// Whether the server has all that the store had, so that changes suffice.
     is_loaded: bool,
     /// The serial of the version that the server has.
@@ -178,7 +177,7 @@ struct FollowedZone {
 struct Outage {
     began: Instant,
     /// Moment of the last line in the log about it.
-    told: Instant,
+    logged: Instant,
 }
 
 /// Why a feed cannot go on.
@@ -201,8 +200,19 @@ impl From<PublisherFailed> for FeedError {
     }
 }
 
+impl FollowedZone {
+    /// Whether all records are to be read again: an administrator asks for that, or the zone has
+    /// expired although its store can be read.
+    fn is_load_due(&self) -> bool {
+        let state = &self.state;
+        let is_requested = state.loads_requested.load(Relaxed) > state.loads_answered.load(Relaxed);
+        is_requested || state.has_expired.load(Relaxed)
+    }
+}
+
 impl Feed {
     /// Starts a feed in a thread of its own; `first` is sent to when the store was loaded once.
+    /// Zones that followed a store before have former states.
     ///
     /// # Errors
     /// When a thread cannot be had.
@@ -210,13 +220,12 @@ impl Feed {
         subject: Subject,
         publisher: PublisherHandle,
         first: SyncSender<()>,
+        former: &HashMap<Name, Arc<StoreState>>,
     ) -> io::Result<RunningFeed> {
         let stop = Arc::<StopRequest>::default();
         let zone = |zone: &SubjectZone| FollowedZone {
             content: ZoneContent::new(&zone.apex),
-            state: Arc::default(),
-            expire: zone.expire,
-            has_expired: false,
+            state: Arc::new(StoreState::new(former.get(&zone.apex).map(|state| &**state))),
             is_loaded: false,
             serial: 0,
         };
@@ -248,7 +257,7 @@ impl Feed {
             feed.run();
             drop(end);
         })?;
-        Ok(RunningFeed { subject, states, stop, ended })
+        Ok(RunningFeed { subject, states, number, stop, ended })
     }
 
     /// Runs until the feed is to end.
@@ -279,7 +288,7 @@ impl Feed {
         if self.stop.pause(Duration::ZERO) {
             return false; // what fails while all ends is no outage
         }
-        if began.elapsed() > STEADY {
+        if began.elapsed() > STABLE_MIN {
             *pause = PAUSE_MIN;
         }
         self.note_outage(&error);
@@ -294,9 +303,8 @@ impl Feed {
         self.take(&*store, &Changes::all())?;
         self.note_success();
         while !self.stop.pause(Duration::ZERO) {
-            let mut changes = watch.wait(LOOK)?;
-            let is_asked = |it: &&FollowedZone| it.state.is_load_requested.swap(false, Relaxed);
-            if self.zones.iter().filter(is_asked).count() > 0 {
+            let mut changes = watch.wait(WAIT_MAX)?;
+            if self.zones.iter().any(|zone| zone.is_load_due()) {
                 changes.merge(Changes::all());
             }
             if changes.is_none() {
@@ -348,12 +356,23 @@ impl Feed {
 
     /// Reads all that the store has for the zones.
     fn load(&mut self, store: &dyn Store) -> Result<(), FeedError> {
+        let requested = |zone: &FollowedZone| zone.state.loads_requested.load(Relaxed);
+        let requested: Vec<u64> = self.zones.iter().map(requested).collect();
+        self.read_all(store)?;
+        for (zone, requested) in self.zones.iter().zip(requested) {
+            zone.state.loads_answered.store(requested, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Reads all that the store has for the zones, and has the server serve it.
+    fn read_all(&mut self, store: &dyn Store) -> Result<(), FeedError> {
         if let [zone] = &self.zones[..] {
             let sets = store.load(zone.content.apex())?;
             return self.replace(0, sets);
         }
-        let apexes = self.zones.iter().map(|zone| zone.content.apex());
-        let all = store.load(&common_ancestor(apexes))?;
+        let apexes: Vec<Name> = self.zones.iter().map(|it| it.content.apex().clone()).collect();
+        let all = store.load_all(&apexes)?;
         let mut of_zones: Vec<Vec<RecordSet>> = self.zones.iter().map(|_| Vec::new()).collect();
         for set in all {
             // Nearly always one zone has an owner.
@@ -414,7 +433,7 @@ impl Feed {
                 Update::Unavailable(error)
             }
         };
-        zone.has_expired = false;
+        zone.state.has_expired.store(false, Relaxed);
         drop((records, state));
         let updated = self.publisher.update(&apex, self.number, update)?.map(drop);
         zone.state.loads.fetch_add(1, Relaxed);
@@ -464,7 +483,7 @@ impl Feed {
     fn note_in_step(&self) {
         let now = unix_secs().into();
         let loaded = self.zones.iter().filter(|zone| zone.is_loaded);
-        loaded.for_each(|zone| zone.state.in_step_at.store(now, Relaxed));
+        loaded.for_each(|zone| zone.state.note_in_step(now));
     }
 
     /// Notes that the store was read.
@@ -480,16 +499,17 @@ impl Feed {
         }
     }
 
-    /// Notes that the store cannot be followed, logs it from time to time, and lets zones expire.
+    /// Notes that the store cannot be followed, and logs it from time to time.
     fn note_outage(&mut self, error: &StoreError) {
         let now = Instant::now();
-        let is_told = self.outage.as_ref().is_some_and(|outage| now - outage.told < REMINDER);
+        let is_logged =
+            self.outage.as_ref().is_some_and(|outage| now - outage.logged < LOG_INTERVAL);
         let (store, zones) = (self.source.text(), self.names());
         let state = self.publisher.state();
         let has_data = |it: &FollowedZone| {
             state.zone_set.zone(it.content.apex()).is_some_and(|zone| zone.data().is_some())
         };
-        match (is_told, self.zones.iter().any(has_data)) {
+        match (is_logged, self.zones.iter().any(has_data)) {
             (true, _) => tracing::debug!(store, zones, %error, "a store is still unavailable"),
             (false, false) => tracing::error!(
                 store, zones, %error,
@@ -501,24 +521,16 @@ impl Feed {
             ),
         }
         let began = self.outage.as_ref().map_or(now, |outage| outage.began);
-        if !is_told {
-            self.outage = Some(Outage { began, told: now });
+        if !is_logged {
+            self.outage = Some(Outage { began, logged: now });
         }
         let reason = LoadError { first: format!("{store}: {error}"), count: 0 }; // it was logged
         for zone in &mut self.zones {
             let was_reachable = zone.state.is_reachable.swap(false, Relaxed);
-            let expires = zone.expire.is_some_and(|limit| began.elapsed() >= limit);
-            let update = match expires && !zone.has_expired {
-                true => Update::Expired(reason.clone()),
-                false if was_reachable || self.first.is_some() && !is_told => {
-                    Update::Unavailable(reason.clone())
-                }
-                false => continue,
-            };
-            if expires {
-                (zone.has_expired, zone.is_loaded) = (true, false);
-                tracing::error!(zone = %zone.content.apex(), "a zone has expired: it is SERVFAIL");
+            if !was_reachable && (self.first.is_none() || is_logged) {
+                continue;
             }
+            let update = Update::Unavailable(reason.clone());
             // The next turn sees why it fails, if it does.
             let _ = self.publisher.update(zone.content.apex(), self.number, update);
         }
@@ -544,39 +556,8 @@ fn with_next_serial(zone: &Arc<Zone>, than: u32) -> Result<Arc<Zone>, StoreError
     changed.map(|(zone, _)| Arc::new(zone)).map_err(|error: ChangeError| StoreError::failed(error))
 }
 
-/// The longest name that several names are at or below.
-fn common_ancestor<'n>(mut names: impl Iterator<Item = &'n Name>) -> Name {
-    let Some(first) = names.next() else { return Name::root() };
-    let mut common = first.as_wire();
-    for name in names {
-        while !name::is_at_or_below(name.as_wire(), common) {
-            common = name::parent(common).unwrap_or(&[0]);
-        }
-    }
-    Name::from_wire(common).unwrap_or_else(|_| Name::root())
-}
-
 /// Returns what a panic said.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no word")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn zones_have_the_nearest_name_above_all_in_common() {
-        let common = |names: &[&str]| {
-            let names: Vec<Name> = names.iter().map(|name| name.parse().unwrap()).collect();
-            common_ancestor(names.iter()).to_string()
-        };
-        assert_eq!(common(&["a.example.org", "b.example.org"]), "example.org.");
-        assert_eq!(common(&["example.org", "b.example.org"]), "example.org.");
-        assert_eq!(common(&["a.example.org", "xexample.org"]), "org.");
-        assert_eq!(common(&["example.org", "example.net"]), ".");
-        assert_eq!(common(&[".", "example.net"]), ".");
-    }
 }

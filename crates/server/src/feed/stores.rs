@@ -1,11 +1,14 @@
 //! The feeds of all stores: one for each store, so that one that does not answer delays no other.
 
+use super::Update;
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
+use crate::load_error::LoadError;
 use crate::publish::PublisherHandle;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -69,7 +72,8 @@ impl StoreFeeds {
         let (first, loaded) = sync_channel(wanted.len());
         for subject in wanted {
             if !running.iter().any(|feed| feed.subject == subject) {
-                running.push(Feed::start(subject, self.publisher.clone(), first.clone())?);
+                let (publisher, first) = (self.publisher.clone(), first.clone());
+                running.push(Feed::start(subject, publisher, first, &self.states.load())?);
             }
         }
         let states = running.iter().flat_map(|feed| feed.states.iter().cloned());
@@ -85,6 +89,28 @@ impl StoreFeeds {
     /// How a zone, whose name is in lower case, follows its store, if it follows one.
     pub fn state(&self, zone: &Name) -> Option<Arc<StoreState>> {
         self.states.load().get(zone).cloned()
+    }
+
+    /// Whether any zone may expire.
+    pub fn may_expire(&self) -> bool {
+        let running = lock(&self.running);
+        running.iter().flat_map(|feed| &feed.subject.zones).any(|zone| zone.expire.is_some())
+    }
+
+    /// Takes zones out of service that have not been in step with their stores for too long. This
+    /// is no task of the feeds, which may wait for a database just then.
+    pub fn expire(&self) {
+        let overdue: Vec<_> = lock(&self.running).iter().flat_map(overdue).collect();
+        for (apex, feed, state, reason) in overdue {
+            let served = self.publisher.state().zone_set.zone(&apex).cloned();
+            let is_served = served.is_some_and(|it| it.unit.is_of_feed() && it.data().is_some());
+            if !is_served || state.has_expired.swap(true, Relaxed) {
+                continue;
+            }
+            tracing::error!(zone = %apex, "a zone has expired: it is SERVFAIL");
+            // Where the publisher fails, the server says so by itself.
+            let _ = self.publisher.update(&apex, feed, Update::Expired(reason));
+        }
     }
 
     /// Ends all feeds for good, and releases the stores of the program.
@@ -103,6 +129,19 @@ impl Drop for StoreFeeds {
     fn drop(&mut self) {
         lock(&self.running).iter().for_each(|feed| feed.stop.stop());
     }
+}
+
+/// The zones of a feed that have not been in step with their store for too long, with the number
+/// of the feed and the reason.
+fn overdue(feed: &RunningFeed) -> Vec<(Name, u64, Arc<StoreState>, LoadError)> {
+    let zones = feed.subject.zones.iter().zip(&feed.states);
+    let overdue = zones.filter_map(|(zone, (_, state))| {
+        let limit = zone.expire.filter(|limit| state.age() >= *limit)?;
+        let store = feed.subject.source.text();
+        let first = format!("{store}: the zone has not been in step with it for {limit:?}");
+        Some((zone.apex.clone(), feed.number, Arc::clone(state), LoadError { first, count: 0 }))
+    });
+    overdue.collect()
 }
 
 /// Ends feeds.

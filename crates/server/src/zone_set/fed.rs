@@ -61,12 +61,23 @@ impl ZoneSet {
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
         let version = former.map_or(awaited, |former| former.version.clone());
-        if let Some(other) = self.zone(&name).filter(|zone| !zone.unit.is_of_feed()) {
-            let reason = already_served(&unit.key, &name, &other.unit);
-            tracing::warn!(reason, "a source of a zone is left out");
-        }
-        self.fed.insert(name.clone(), FedZone { unit, version, is_configured, feed });
+        let is_left_out = former.is_some_and(|former| former.is_left_out);
+        self.fed.insert(name.clone(), FedZone { unit, version, is_configured, feed, is_left_out });
         self.serve_fed(&name, outcome);
+    }
+
+    /// Logs which zones of feeds are served from files instead, once for as long as that lasts.
+    pub fn warn_of_left_out(&mut self) {
+        let mut all = std::mem::take(&mut self.fed);
+        for (name, fed) in &mut all {
+            let other = self.zone(name).filter(|zone| !zone.unit.is_of_feed());
+            if let Some(other) = other.filter(|_| !fed.is_left_out) {
+                let reason = already_served(&fed.unit.key, name, &other.unit);
+                tracing::warn!(reason, "a source of a zone is left out");
+            }
+            fed.is_left_out = other.is_some();
+        }
+        self.fed = all;
     }
 
     /// Takes a zone that a feed sends out of service; returns whether there was one.

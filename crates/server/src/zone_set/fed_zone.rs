@@ -17,6 +17,8 @@ pub struct FedZone {
     pub is_configured: bool,
     /// The number of the feed whose updates are taken; 0 for texts of the program.
     pub feed: u64,
+    /// Whether the log says that a file serves the zone instead.
+    pub is_left_out: bool,
 }
 
 /// A zone that is to be served from what a feed sends.
