@@ -234,7 +234,7 @@ impl Control {
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
                     let _ = control.publisher.take_back_journal(); // likewise
-                    control.follow_stores();
+                    control.log_stores(control.stores.resume(&control.state().config));
                 }
             }),
         };
@@ -255,7 +255,7 @@ impl Control {
                 tracing::warn!(section, "changes of the section take effect at the next start");
             }
             let outcome = self.load_and_publish(&mut units, Some(config), Scope::Changed)?;
-            self.follow_stores();
+            self.log_stores(self.stores.follow(&self.state().config).map(drop));
             Ok(outcome)
         });
         let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
@@ -321,9 +321,9 @@ impl Control {
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the stores of the configuration in force, and no others but those of the program.
-    fn follow_stores(&self) {
-        if let Err(error) = self.stores.follow(&self.state().config) {
+    /// Logs why stores are not followed.
+    fn log_stores(&self, followed: io::Result<()>) {
+        if let Err(error) = followed {
             tracing::error!(%error, "some stores are not followed: no thread can be had");
         }
     }

@@ -13,6 +13,7 @@ use zonda_config::Flags;
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
 use zonda_server::client::ask;
 use zonda_server::{Code, Options, Program, Server, Texts, read_config};
+use zonda_store::{MemoryStore, Store};
 use zonda_wire::{Name, Rcode};
 
 /// Longest time that most requests may take.
@@ -46,6 +47,11 @@ fn zone(serial: u32, names: u32) -> String {
 
 impl Zonda {
     fn start(name: &str) -> Self {
+        Self::start_with(name, Vec::new())
+    }
+
+    /// The same with zones that follow stores of the program.
+    fn start_with(name: &str, stores: Vec<(Name, Arc<dyn Store>)>) -> Self {
         let folder = std::env::temp_dir().join(format!("zonda-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("example.org.zone"), zone(1, 0)).unwrap();
@@ -69,7 +75,7 @@ impl Zonda {
         let handler = Handler::Here(Arc::new(code));
         let route = Route { pattern: "busy.test/A".parse().unwrap(), handler };
         let code = Code { routes: vec![route], ..Code::default() };
-        let program = Program { code, texts, ..Program::default() };
+        let program = Program { code, texts, stores, ..Program::default() };
         let (config, read_config) = (load().unwrap(), Box::new(load));
         let options = Options { config, read_config, take_over: false, program };
         let server = Arc::new(Server::start(options).unwrap());
@@ -204,5 +210,20 @@ fn what_a_program_has_updated_stays_when_its_zone_is_reloaded_again_and_again() 
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(serial(&zonda.socket(), "example.net"), 2, "after reload {round}");
     }
+    zonda.end();
+}
+
+#[test]
+fn stores_that_were_stopped_are_not_followed_again_by_a_reload() {
+    let name: Name = "stored.test".parse().unwrap();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let zonda = Zonda::start_with("stopped", vec![(name.clone(), store)]);
+    zonda.server.reload().unwrap();
+    assert!(zonda.server.follows_store(&name));
+    zonda.server.stop_stores();
+    assert!(zonda.server.reload().unwrap().is_empty());
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = threads.filter_map(|it| fs::read_to_string(it.path().join("comm")).ok());
+    assert_eq!(names.filter(|name| name.trim() == "zonda-store").count(), 0);
     zonda.end();
 }

@@ -8,6 +8,7 @@ use crate::publish::PublisherHandle;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,8 @@ pub struct StoreFeeds {
     of_program: Mutex<Stores>,
     /// The feeds that run; held while some are started or ended.
     running: Mutex<Vec<RunningFeed>>,
+    /// Whether no store is followed whatever the configuration says; changed under `running`.
+    is_stopped: AtomicBool,
     /// How zones follow their stores, for readers, which wait for no feed.
     states: ArcSwap<States>,
 }
@@ -50,21 +53,25 @@ impl StoreFeeds {
         of_program: Stores,
     ) -> io::Result<Self> {
         let (running, states) = (Mutex::default(), ArcSwap::default());
-        let feeds = Self { publisher, of_program: Mutex::new(of_program), running, states };
+        let (of_program, is_stopped) = (Mutex::new(of_program), AtomicBool::new(false));
+        let feeds = Self { publisher, of_program, running, is_stopped, states };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
         Ok(feeds)
     }
 
-    /// Follows the stores of a configuration from now on, and no others but those of the program.
-    /// Returns what is closed once the stores that are new have been loaded.
+    /// Follows the stores of a configuration from now on, and no others but those of the program;
+    /// none after [`stop`](Self::stop). Returns what is closed once the stores that are new have been loaded.
     ///
     /// # Errors
     /// When a thread cannot be had.
     pub fn follow(&self, config: &Config) -> io::Result<Receiver<()>> {
         let wanted = subjects(config, &lock(&self.of_program));
         let mut running = lock(&self.running);
+        if self.is_stopped.load(Relaxed) {
+            return Ok(sync_channel(0).1);
+        }
         let (kept, gone) =
             std::mem::take(&mut *running).into_iter().partition(|it| wanted.contains(&it.subject));
         *running = kept;
@@ -121,7 +128,18 @@ impl StoreFeeds {
 
     /// Ends all feeds. The thread of a store that does not return within a second is left behind.
     pub fn stop(&self) {
-        end(std::mem::take(&mut *lock(&self.running)));
+        let mut running = lock(&self.running);
+        self.is_stopped.store(true, Relaxed);
+        end(std::mem::take(&mut *running));
+    }
+
+    /// Follows stores again after [`stop`](Self::stop).
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn resume(&self, config: &Config) -> io::Result<()> {
+        self.is_stopped.store(false, Relaxed);
+        self.follow(config).map(drop)
     }
 }
 
