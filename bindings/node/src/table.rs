@@ -60,7 +60,7 @@ impl Source for Table {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         let Some(records) = find(&names, asked.name.as_wire()) else { return draft.nxdomain() };
         draft.no_data();
-        let qtype = asked.query.qtype;
+        let qtype = asked.qtype();
         for record in records.iter().filter(|it| it.rtype == qtype || qtype == Type::ANY) {
             let fixed = (record.rtype, record.ttl);
             if let Err(overfull) = draft.push(Section::Answer, &[], fixed, &record.rdata) {

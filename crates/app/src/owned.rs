@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_deferral::Deferred;
 use zonda_engine::Transport;
 use zonda_engine::code::Pattern;
+use zonda_wire::query::flag;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 
 /// A query that asynchronous code keeps for as long as it needs.
@@ -81,10 +82,31 @@ impl OwnedQuery {
         self.transport
     }
 
-    /// Whether the client asks for DNSSEC records.
+    /// Whether the client asks for DNSSEC records (DO).
     #[must_use]
     pub fn dnssec_ok(&self) -> bool {
         self.query.dnssec_ok()
+    }
+
+    /// Whether the client asks for data that failed DNSSEC validation, too (CD).
+    #[must_use]
+    pub fn checking_disabled(&self) -> bool {
+        self.query.flags & flag::CD != 0
+    }
+
+    /// Whether the client asks for recursion (RD); as [`client`](Self::client).
+    #[must_use]
+    pub fn recursion_desired(&self) -> bool {
+        self.note_client();
+        self.query.flags & flag::RD != 0
+    }
+
+    /// Returns the octets of the largest UDP message that the client takes, if its query has an
+    /// EDNS record (rfc6891#6.2.3); as [`client`](Self::client).
+    #[must_use]
+    pub fn udp_size(&self) -> Option<u16> {
+        self.note_client();
+        self.query.edns.map(|edns| edns.udp_bytes)
     }
 
     /// Returns the options of its EDNS record: codes and data (rfc6891#6.1.2); as

@@ -308,7 +308,7 @@ struct Tells;
 
 impl Stage for Tells {
     fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        draft.tag("type", asked.query.qtype);
+        draft.tag("type", asked.qtype());
     }
 
     fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {

@@ -66,6 +66,7 @@ impl Default for LookupName {
 
 impl LookupName {
     /// A name of its own; `wire` as for [`set`](Self::set).
+    #[doc(hidden)]
     #[must_use]
     pub fn new(wire: &[u8], seed: HashSeed) -> Self {
         let mut name = Self::default();
@@ -78,6 +79,7 @@ impl LookupName {
     /// # Panics
     /// When `wire` is longer than a name can be; other octets than a name's give a name without
     /// meaning.
+    #[doc(hidden)]
     pub fn set(&mut self, wire: &[u8], seed: HashSeed) {
         self.set_from(wire, wire.len(), seed);
     }
@@ -87,6 +89,7 @@ impl LookupName {
     ///
     /// # Panics
     /// As [`set`](Self::set).
+    #[doc(hidden)]
     #[inline]
     pub fn set_from(&mut self, octets: &[u8], len: usize, seed: HashSeed) {
         debug_assert_eq!(zonda_wire::name::wire_len(&octets[..len]), Some(len));
@@ -182,6 +185,7 @@ impl LookupName {
     }
 
     /// The hash of the suffix that begins at label `label`.
+    #[doc(hidden)]
     #[inline]
     #[must_use]
     pub fn hash(&self, label: usize) -> u64 {

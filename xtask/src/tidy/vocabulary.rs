@@ -3,7 +3,7 @@
 //! `docs/vocabulary.md` lists every public name of an app, a query and a reply. Held here: each
 //! name in a source stands in the table and each name in the table stands in the source; names in
 //! one row are the same but for the case, unless the row says why not. Deprecated names are former
-//! names, which are not looked at. Not held: names of other types.
+//! names, which are not looked at; nor are hidden ones. Not held: names of other types.
 
 use std::collections::BTreeSet;
 
@@ -141,23 +141,24 @@ fn without<'a>(mut text: &'a str, prefixes: &[&str]) -> &'a str {
     text
 }
 
-/// Returns the public functions and fields of a Rust type that are not deprecated.
+/// Returns the public functions and fields of a Rust type that are neither deprecated nor hidden.
 fn rust_names(text: &str, name: &str) -> Names {
     let mut names = Names::new();
     let mut is_inside = false;
-    let mut is_deprecated = false;
+    let mut is_left_out = false;
     for line in text.lines() {
         if !line.starts_with(' ') && line.ends_with('{') {
             let is_block = line.starts_with("impl") || line.starts_with("pub struct");
             is_inside = is_block && !line.contains(" for ") && has_word(line, name);
         }
-        is_deprecated |= line.trim_start().starts_with("#[deprecated");
+        let attributes = ["#[deprecated", "#[doc(hidden)]"];
+        is_left_out |= attributes.iter().any(|it| line.trim_start().starts_with(it));
         let Some(item) = line.strip_prefix("    pub ") else { continue };
         let (found, _) = word(without(item, &["const ", "async ", "fn "]));
-        if is_inside && !is_deprecated {
+        if is_inside && !is_left_out {
             names.insert(found.to_owned());
         }
-        is_deprecated = false;
+        is_left_out = false;
     }
     names
 }
@@ -261,7 +262,8 @@ mod tests {
     fn public_names_of_each_language_are_read_without_deprecated_ones() {
         let rust = "pub struct App {\n    /// It.\n    pub at: u8,\n    pub(crate) no: u8,\n}\n\
                     impl App {\n    pub async fn run(&self) {\n        let a = 1;\n    }\n    \
-                    #[deprecated]\n    pub fn old() {}\n    fn inner() {}\n}\n\
+                    #[deprecated]\n    pub fn old() {}\n    #[doc(hidden)]\n    \
+                    pub fn hidden() {}\n    fn inner() {}\n}\n\
                     impl Other {\n    pub fn other() {}\n}\n";
         assert_eq!(rust_names(rust, "App"), names(&["at", "run"]));
         let node = "export declare class App {\n  constructor();\n  /** One. */\n  readonly a: \

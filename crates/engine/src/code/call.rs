@@ -39,6 +39,7 @@ pub fn handler_query<'a>(
 ) -> HandlerQuery<'a> {
     let Ask { now, peer, query, name, .. } = *ask;
     let (received_nanos, saw_client) = (ask.received_nanos(), Cell::new(false));
+    #[expect(deprecated, reason = "programs may read the field `query` for one more version")]
     HandlerQuery { now, received_nanos, peer, query, name, message, saw_client, pattern }
 }
 

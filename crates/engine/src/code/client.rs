@@ -8,13 +8,13 @@ impl<'a> Query<'a> {
     /// [`Stage::after`](super::Stage::after).
     #[must_use]
     pub fn client_subnet(&self) -> Option<ClientSubnet> {
-        self.query.client_subnet(self.message())
+        self.wire().client_subnet(self.message())
     }
 
     /// The DNS cookies of the client and, from a former reply, of the server (rfc7873); as
     /// [`peer`](Self::peer). None in [`Stage::after`](super::Stage::after).
     #[must_use]
     pub fn cookie(&self) -> Option<Cookie<'a>> {
-        self.query.cookie(self.message())
+        self.wire().cookie(self.message())
     }
 }

@@ -1,11 +1,13 @@
 //! Names of code that runs outside the worker.
 
-/// Code that runs elsewhere.
+/// A function that may wait, to which [`Reply::defer_to`](super::Reply::defer_to) hands a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     /// The number of the runtime.
+    #[doc(hidden)]
     pub runtime: u16,
     /// What the runtime knows it by; [`NO_HANDLER`] for its middleware alone.
+    #[doc(hidden)]
     pub handler: u32,
 }
 

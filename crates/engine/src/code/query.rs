@@ -17,7 +17,11 @@ pub struct Query<'a> {
     pub(super) received_nanos: u64,
     /// The client, and how it asks.
     pub(super) peer: &'a Peer,
-    /// The header and the EDNS record of the message, and the type and class asked for.
+    /// The header and the EDNS record of the message, and the type and class asked for. Its former
+    /// place for programs, which have methods instead.
+    #[doc(hidden)]
+    #[deprecated(note = "`qtype`, `dnssec_ok`, `recursion_desired`, `checking_disabled` and \
+                         `udp_size` say what it says")]
     pub query: &'a WireQuery,
     /// The name asked for, in lower case.
     pub name: &'a LookupName,
@@ -35,16 +39,43 @@ impl<'a> Query<'a> {
         self.saw_client.get()
     }
 
+    /// Returns the header and the EDNS record of the message, and the type and class asked for.
+    #[expect(deprecated, reason = "programs may read the field for one more version")]
+    pub(super) fn wire(&self) -> &'a WireQuery {
+        self.query
+    }
+
     /// Returns the type asked for.
     #[must_use]
     pub fn qtype(&self) -> Type {
-        self.query.qtype
+        self.wire().qtype
     }
 
-    /// Whether the client asks for DNSSEC records.
+    /// Whether the client asks for DNSSEC records (DO).
     #[must_use]
     pub fn dnssec_ok(&self) -> bool {
-        self.query.dnssec_ok()
+        self.wire().dnssec_ok()
+    }
+
+    /// Whether the client asks for data that failed DNSSEC validation, too (CD).
+    #[must_use]
+    pub fn checking_disabled(&self) -> bool {
+        self.wire().flags & flag::CD != 0
+    }
+
+    /// Whether the client asks for recursion (RD); as [`peer`](Self::peer).
+    #[must_use]
+    pub fn recursion_desired(&self) -> bool {
+        self.saw_client.set(true);
+        self.wire().flags & flag::RD != 0
+    }
+
+    /// Returns the octets of the largest UDP message that the client takes, if its query has an
+    /// EDNS record (rfc6891#6.2.3); as [`peer`](Self::peer).
+    #[must_use]
+    pub fn udp_size(&self) -> Option<u16> {
+        self.saw_client.set(true);
+        self.wire().edns.map(|edns| edns.udp_bytes)
     }
 
     /// Returns how long ago the query was received: what it has waited for upstreams and other
@@ -80,7 +111,7 @@ impl<'a> Query<'a> {
     /// [`peer`](Self::peer). None in [`Stage::after`](super::Stage::after).
     pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
         self.saw_client.set(true);
-        self.query.options(self.message)
+        self.wire().options(self.message)
     }
 
     /// Returns octets that are the same for queries which code answers alike, if it has not read
@@ -88,9 +119,8 @@ impl<'a> Query<'a> {
     /// them itself (CD).
     #[must_use]
     pub fn cache_key(&self) -> Vec<u8> {
-        let query = self.query;
-        let marks = u8::from(query.dnssec_ok()) | u8::from(query.flags & flag::CD != 0) << 1;
-        [&query.qtype.0.to_be_bytes()[..], &[marks], self.name.as_wire()].concat()
+        let marks = u8::from(self.dnssec_ok()) | u8::from(self.checking_disabled()) << 1;
+        [&self.qtype().0.to_be_bytes()[..], &[marks], self.name.as_wire()].concat()
     }
 
     /// The label that the route's pattern captured under a name, in lower case.

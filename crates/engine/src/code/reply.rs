@@ -30,6 +30,7 @@ pub struct Reply {
     /// Whether more was added to it than any message holds, since it was cleared.
     is_overfull: bool,
     /// What is to become of the query.
+    #[doc(hidden)]
     pub ending: Ending,
     /// The response code.
     pub rcode: Rcode,
@@ -40,9 +41,11 @@ pub struct Reply {
     /// The extended error (rfc8914); its text is [`Reply::extended_error`]'s.
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
+    #[doc(hidden)]
     pub keep: Option<Keep>,
     /// Whether the code that made it has read what differs between clients; then it is not kept for
     /// all of them. Set by the caller of the code.
+    #[doc(hidden)]
     pub saw_client: bool,
     /// What goes with it.
     text: String,
@@ -182,6 +185,7 @@ impl Reply {
     ///
     /// # Errors
     /// When there is no room for it in any message.
+    #[doc(hidden)]
     pub fn push(
         &mut self,
         section: Section,
@@ -196,6 +200,7 @@ impl Reply {
     ///
     /// # Errors
     /// When there is no room for it in any message.
+    #[doc(hidden)]
     pub fn push_with(
         &mut self,
         section: Section,
@@ -292,7 +297,7 @@ impl Reply {
     ///
     /// # Errors
     /// When the others do not fit; the reply then is as it was.
-    pub fn write(&self, reply: &mut ReplyWriter<'_>) -> Result<(), Full> {
+    pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>) -> Result<(), Full> {
         let mark = reply.mark();
         let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names
         for wanted in [Section::Answer, Section::Authority, Section::Additional] {
