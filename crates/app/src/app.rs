@@ -3,6 +3,7 @@
 use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, HandlerResult};
+use crate::logger::{self, Logger};
 use crate::owned::OwnedQuery;
 use crate::running::Running;
 use crate::store::Store;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use zonda_config::{Config, Flags};
 use zonda_engine::code::{Cache, Elsewhere, Handler, Pattern, Query, Reply, Route, Source, Stage};
 use zonda_server::{
-    Code, Logger, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
+    Code, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -346,12 +347,12 @@ impl App {
             texts: app.texts,
             stores: app.stores,
             required_zones,
-            loggers: app.loggers,
+            loggers: app.loggers.into_iter().map(logger::adapt).collect(),
             ..Program::default()
         };
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
-        let server = Server::start(options)?;
+        let server = Server::start(options).map_err(Error::of_server)?;
         Ok(Running { server, code: Mutex::new(code), tasks })
     }
 

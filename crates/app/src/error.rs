@@ -1,9 +1,10 @@
 //! Why an app cannot run.
 
+use crate::serve_error::ServeError;
 use std::fmt;
 use std::path::PathBuf;
 use zonda_engine::code::PatternError;
-use zonda_server::{FailedZone, ServeError, failed_text};
+use zonda_server::{FailedZone, ServeError as ServerError, failed_text};
 use zonda_wire::NameError;
 
 /// Why an app cannot start, or had to stop.
@@ -57,6 +58,23 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
+    /// Makes the error of the server's.
+    pub(crate) fn of_server(error: ServerError) -> Self {
+        let text = error.to_string();
+        Self::Serve(match error {
+            ServerError::Zones(failed) => return Self::Zones(failed),
+            ServerError::Listen(_) => ServeError::Listen(text),
+            ServerError::HandOver(_) => ServeError::HandOver(text),
+            ServerError::Descriptors(_) => ServeError::Descriptors(text),
+            ServerError::Privileges(_) => ServeError::Privileges(text),
+            ServerError::Admin(_) => ServeError::Admin(text),
+            ServerError::State(_) => ServeError::State(text),
+            ServerError::Start(error) => ServeError::Start(error),
+            ServerError::Worker(name) => ServeError::Worker(name),
+            ServerError::Down(names) => ServeError::Down(names),
+        })
+    }
+
     /// Returns all mistakes in one error.
     pub(crate) fn all(mut mistakes: Vec<Self>) -> Self {
         match mistakes.pop() {
@@ -71,9 +89,6 @@ impl Error {
 
 impl From<ServeError> for Error {
     fn from(error: ServeError) -> Self {
-        match error {
-            ServeError::Zones(failed) => Self::Zones(failed),
-            error => Self::Serve(error),
-        }
+        Self::Serve(error)
     }
 }

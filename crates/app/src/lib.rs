@@ -50,15 +50,19 @@ mod app;
 mod asynchronous;
 mod error;
 mod handler;
+mod logger;
+pub mod message;
 mod owned;
 pub mod record;
 mod running;
+mod serve_error;
 pub mod store;
 mod zone_file;
 
 pub use app::App;
 pub use error::Error;
 pub use handler::{AsyncAnswer, HandlerResult};
+pub use logger::{Event, Logger};
 pub use owned::OwnedQuery;
 pub use record::DataError as TextError;
 pub use record::{
@@ -66,6 +70,7 @@ pub use record::{
     Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
 };
 pub use running::Running;
+pub use serve_error::ServeError;
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
 #[cfg(feature = "redb")]
@@ -77,8 +82,9 @@ pub use store::{MemoryStore, RecordSet, Store};
 pub use zonda_engine::code::{
     Cache, Elsewhere, LookupName, Pattern, PatternError, Query, Record, Reply, Source, Stage, Vary,
 };
-pub use zonda_engine::{Event, Now, Peer, Reason, Transport};
-pub use zonda_server::{FailedZone, Logger, ServeError};
+pub use zonda_engine::{Now, Peer, Reason, Transport};
+pub use zonda_server::FailedZone;
+pub use zonda_wire::code::UnknownMnemonic;
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
 pub use zone_file::{ZoneFile, zone_from_file};
 

@@ -245,6 +245,6 @@ impl Running {
 
     /// Stops, and waits for that.
     fn stop_and_wait(self) -> Result<(), Error> {
-        self.server.stop().map_err(Error::Serve)
+        self.server.stop().map_err(Error::of_server)
     }
 }

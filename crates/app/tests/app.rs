@@ -411,7 +411,7 @@ struct ClientOfSubdomain;
 
 impl Source for ClientOfSubdomain {
     fn answer(&self, query: &Query, reply: &mut Reply) {
-        if query.query.qtype == Type::TXT {
+        if query.qtype() == Type::TXT {
             reply.answer(Txt::new(query.name.label_count().to_string()));
         }
     }
@@ -451,10 +451,10 @@ fn a_logger_gets_each_query_with_its_tags_and_duration() {
         reply
     });
     app.logger(move |event: &Event| {
-        let tags: Vec<_> = event.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let tags: Vec<_> = event.tags().map(|(key, value)| format!("{key}={value}")).collect();
         let waited = if event.waited.as_millis() >= 50 { "waited" } else { "at once" };
         let rcode = event.rcode.map_or("silence".to_owned(), |rcode| rcode.to_string());
-        sender.send(format!("{} {rcode} {waited} {}", event.query.qtype, tags.join(" "))).unwrap();
+        sender.send(format!("{} {rcode} {waited} {}", event.qtype(), tags.join(" "))).unwrap();
     });
     let running = app.start().unwrap();
     let next = |name| {

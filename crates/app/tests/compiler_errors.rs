@@ -65,6 +65,34 @@ const MISTAKES: &[Mistake] = &[
         lines: "let _: u8 = app.start().unwrap_err();",
         said: "expected `u8`, found `Error`",
     },
+    Mistake {
+        lines: "if let Err(zonda::Error::Serve(error)) = app.start() { let _: u8 = error; }",
+        said: "expected `u8`, found `ServeError`",
+    },
+    Mistake {
+        lines: "let _: zonda::Error = 5_u8.into();",
+        said: "the trait bound `zonda::Error: From<u8>` is not satisfied",
+    },
+    Mistake {
+        lines: "app.logger(|event: &zonda::Event| { let _: u8 = event.qtype(); });",
+        said: "expected `u8`, found `Type`",
+    },
+    Mistake {
+        lines: "app.logger(|event: &zonda::Event| { let _: u8 = event; });",
+        said: "expected `u8`, found `&Event<'_>`",
+    },
+    Mistake {
+        lines: "let _: u8 = zonda::Message::parse(b\"\").unwrap().records;",
+        said: "found `Vec<Record>`",
+    },
+    Mistake {
+        lines: "let _: u8 = zonda::Message::parse(b\"\").unwrap_err();",
+        said: "expected `u8`, found `Malformed`",
+    },
+    Mistake {
+        lines: "let _: u8 = \"A\".parse::<zonda::Type>().unwrap_err();",
+        said: "expected `u8`, found `UnknownMnemonic`",
+    },
 ];
 
 /// Returns the directory with the library that this test is linked with, and the library.

@@ -244,7 +244,7 @@ fn a_query_for_which_code_has_no_room_is_answered_counted_and_logged() {
     app.deadline(Duration::from_millis(500));
     app.handle_async("*.example", |_: OwnedQuery| std::future::pending::<Reply>());
     app.logger(move |event: &Event| {
-        let _ = sender.send((event.reason.name(), event.rcode, event.query.qtype));
+        let _ = sender.send((event.reason.name(), event.rcode, event.qtype()));
     });
     let running = app.start().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

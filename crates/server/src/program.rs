@@ -52,11 +52,6 @@ pub struct Program {
 ///
 /// Called by the thread that answers, which it must not keep: no files, no sockets, no locks that
 /// others hold for long. A channel that is never waited for is well.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no logger",
-    label = "expected a logger",
-    note = "implement `zonda::Logger` for it"
-)]
 pub trait Logger: Send + Sync {
     /// Takes note of a query that was answered or dropped.
     fn log(&self, event: &Event<'_>);

@@ -1,0 +1,144 @@
+//! What programs read of queries, events and errors, by the library's own types.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use zonda::{App, Cache, Error, Event, OwnedQuery, Query, Reply, Running, ServeError, Txt};
+
+/// The flag RD of the header.
+const RD: u16 = 0x0100;
+/// The flag CD of the header.
+const CD: u16 = 0x0010;
+
+/// A query for the TXT records of a name, with an OPT record for 1400 octets if `dnssec_ok` says
+/// whether it has DO.
+fn query(name: &str, flags: u16, dnssec_ok: Option<bool>) -> Vec<u8> {
+    let name: zonda::Name = name.parse().unwrap();
+    let mut message = vec![0x12, 0x34];
+    message.extend_from_slice(&flags.to_be_bytes());
+    message.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, u8::from(dnssec_ok.is_some())]);
+    message.extend_from_slice(name.as_wire());
+    message.extend_from_slice(&[0, 16, 0, 1]);
+    if let Some(dnssec_ok) = dnssec_ok {
+        message.extend_from_slice(&[0, 0, 41, 0x05, 0x78, 0, 0, u8::from(dnssec_ok) << 7, 0, 0, 0]);
+    }
+    message
+}
+
+/// Returns the text in the reply to a query.
+fn ask(running: &Running, query: &[u8]) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let reply = runtime.block_on(running.query_message(query)).unwrap();
+    let reply = zonda::Message::parse(&reply).unwrap();
+    String::from_utf8(reply.records[0].rdata[1..].to_vec()).unwrap()
+}
+
+/// Makes a handler of either kind tell what it reads of a query.
+macro_rules! tell {
+    ($query:expr) => {{
+        let query = $query;
+        let (rd, cd) = (query.recursion_desired(), query.checking_disabled());
+        let text =
+            format!("{} {rd} {cd} {} {:?}", query.qtype(), query.dnssec_ok(), query.udp_size());
+        Txt::new(text)
+    }};
+}
+
+#[test]
+fn handlers_and_loggers_read_flags_and_edns_of_a_query() {
+    let (sender, events) = mpsc::channel();
+    let mut app = App::new();
+    app.listen_nowhere();
+    app.handle("worker.example", |query: &Query, reply: &mut Reply| reply.answer(tell!(query)));
+    app.handle_async("async.example", |query: OwnedQuery| async move {
+        let mut reply = Reply::default();
+        reply.answer(tell!(&query));
+        reply
+    });
+    app.logger(move |event: &Event| {
+        let (rd, cd) = (event.recursion_desired(), event.checking_disabled());
+        let text = format!("{} {rd} {cd} {}", event.qtype(), event.dnssec_ok());
+        let _ = sender.send((text, event.not_reused()));
+    });
+    let running = app.start().unwrap();
+    for (flags, dnssec_ok, flags_text, udp_size) in [
+        (RD, None, "TXT true false false", "None"),
+        (CD, Some(false), "TXT false true false", "Some(1400)"),
+        (RD | CD, Some(true), "TXT true true true", "Some(1400)"),
+    ] {
+        for name in ["worker.example", "async.example"] {
+            let expected = format!("{flags_text} {udp_size}");
+            assert_eq!(ask(&running, &query(name, flags, dnssec_ok)), expected, "{name}");
+            let (event, not_reused) = events.recv_timeout(Duration::from_secs(20)).unwrap();
+            assert_eq!(event, flags_text, "{name}");
+            assert_eq!(not_reused, Some("the handler cache keeps what code answers"), "{name}");
+        }
+    }
+    running.stop().unwrap();
+}
+
+/// A cache that counts the replies that it gets, and keeps none.
+#[derive(Default)]
+struct Inserts(AtomicU32);
+
+impl Cache for Inserts {
+    fn lookup(&self, _: &Query, _: &mut Reply) {}
+
+    fn insert(&self, _: &Query, _: &Reply) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_reply_is_cached_for_all_clients_unless_it_depends_on_rd_or_the_udp_size() {
+    let inserts = Arc::<Inserts>::default();
+    let mut app = App::new();
+    app.listen_nowhere().cache(Arc::clone(&inserts));
+    app.handle("cd.example", |query: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(query.checking_disabled().to_string()));
+    });
+    app.handle("rd.example", |query: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(query.recursion_desired().to_string()));
+    });
+    app.handle("size.example", |query: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(format!("{:?}", query.udp_size())));
+    });
+    app.handle_async(":what.async.example", |query: OwnedQuery| async move {
+        let mut reply = Reply::default();
+        reply.answer(Txt::new(match query.capture("what").unwrap().as_slice() {
+            b"cd" => query.checking_disabled().to_string(),
+            b"rd" => query.recursion_desired().to_string(),
+            _ => format!("{:?}", query.udp_size()),
+        }));
+        reply
+    });
+    let running = app.start().unwrap();
+    for (name, text, inserted) in [
+        ("cd.example", "false", 1),
+        ("rd.example", "true", 0),
+        ("size.example", "Some(1400)", 0),
+        ("cd.async.example", "false", 1),
+        ("rd.async.example", "true", 0),
+        ("size.async.example", "Some(1400)", 0),
+    ] {
+        let before = inserts.0.load(Ordering::Relaxed);
+        assert_eq!(ask(&running, &query(name, RD, Some(false))), text, "{name}");
+        assert_eq!(inserts.0.load(Ordering::Relaxed) - before, inserted, "{name}");
+    }
+    running.stop().unwrap();
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error_that_names_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let mut app = App::new();
+    app.listen(address);
+    let Err(Error::Serve(ServeError::Listen(text))) = app.start() else {
+        panic!("the app starts, or the error is another")
+    };
+    assert!(text.starts_with(&format!("cannot listen on {address} (TCP): ")), "{text}");
+}
