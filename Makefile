@@ -65,9 +65,11 @@ deny: ## The licences, sources and known faults of the crates that are used are 
 unit: ## Every test that needs no other server
 	cargo test --workspace --locked $(FEATURES) -- --skip real_peers
 
-# Private items are documented too, so links to them are fine.
-doc: ## The documentation builds without warnings
+# Private items are documented too, so links to them are fine. The library's pages are then made once
+# more, as users see them: private items would show what they must not.
+doc: ## The documentation builds without warnings, that of the library in its own words
 	RUSTDOCFLAGS='$(STRICTLY) -A rustdoc::private-intra-doc-links' cargo doc --workspace $(FEATURES) --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS='$(STRICTLY)' cargo xtask public-docs
 
 instructions: ## A query costs as many instructions as before
 	cargo xtask instructions

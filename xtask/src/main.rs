@@ -1,8 +1,10 @@
-//! Repository chores: `cargo xtask tidy`, `cargo xtask generate`, `cargo xtask instructions`.
+//! Repository chores: `cargo xtask tidy`, `cargo xtask generate`, `cargo xtask instructions`,
+//! `cargo xtask public-docs`.
 
 mod generate;
 mod instructions;
 mod peers;
+mod public_docs;
 mod rfcs;
 mod tidy;
 
@@ -14,8 +16,9 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("generate") => generate::run(),
         Some("instructions") => instructions::run(&arguments[1..]),
+        Some("public-docs") => public_docs::run(),
         _ => {
-            eprintln!("usage: cargo xtask tidy | generate | instructions [--update]");
+            eprintln!("usage: cargo xtask tidy | generate | instructions [--update] | public-docs");
             ExitCode::from(2)
         }
     }
