@@ -7,6 +7,7 @@ use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_engine::code::{Handler, Query, Reply, Route};
 use zonda_server::{Code, FailedZone, OwnReply, Server};
@@ -20,6 +21,11 @@ pub struct Running {
     /// Runs asynchronous code.
     pub(crate) tasks: Tasks,
 }
+
+// What is behind a trait object or a lock would make the compiler list the server's parts where a
+// program catches panics. Methods change whole values, and take over locks that a panic has left.
+impl UnwindSafe for Running {}
+impl RefUnwindSafe for Running {}
 
 impl Running {
     /// Returns the addresses that are answered on, in the order in which they were given.

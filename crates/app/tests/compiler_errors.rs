@@ -82,6 +82,29 @@ const MISTAKES: &[Mistake] = &[
         said: "expected `u8`, found `&Event<'_>`",
     },
     Mistake {
+        lines: r#"app.handle("a", |query: &Query, _: &mut Reply| {
+            std::thread::scope(|threads| { threads.spawn(|| query.qtype()); });
+        });"#,
+        said: "cannot be shared between threads safely",
+    },
+    Mistake {
+        lines: r#"app.handle_async("a", |_| async {
+            let count = std::rc::Rc::new(5);
+            std::future::ready(()).await;
+            drop(count);
+            Reply::default()
+        });"#,
+        said: "future cannot be sent between threads safely",
+    },
+    Mistake {
+        lines: "match zonda::Reason::Answered { zonda::Reason::Cached => {} }",
+        said: "non-exhaustive patterns",
+    },
+    Mistake {
+        lines: "struct Own; impl zonda::Record for Own {}",
+        said: "missing: `rtype`, `ttl_secs`, `owner`, `write_rdata`",
+    },
+    Mistake {
         lines: "let _: u8 = zonda::Message::parse(b\"\").unwrap().records;",
         said: "found `Vec<Record>`",
     },

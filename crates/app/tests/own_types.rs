@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpListener;
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 use zonda::{App, Cache, Error, Event, OwnedQuery, Query, Reply, Running, ServeError, Txt};
 
@@ -77,6 +79,25 @@ fn handlers_and_loggers_read_flags_and_edns_of_a_query() {
             assert_eq!(not_reused, Some("the handler cache keeps what code answers"), "{name}");
         }
     }
+    running.stop().unwrap();
+}
+
+#[test]
+fn apps_and_running_servers_may_be_used_across_threads_and_behind_a_caught_panic() {
+    let mut app = App::new();
+    app.listen_nowhere();
+    app.handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")));
+    let running = catch_unwind(move || app.start().unwrap()).unwrap();
+    let panicking = catch_unwind(|| {
+        running.handle("b.example", |_: &Query, reply: &mut Reply| reply.nxdomain()).unwrap();
+        panic!("of the program");
+    });
+    assert!(panicking.is_err());
+    let asked = thread::scope(|threads| {
+        threads.spawn(|| ask(&running, &query("a.example", RD, None))).join().unwrap()
+    });
+    assert_eq!(asked, "1");
+    assert!(running.remove_handler("b.example").unwrap());
     running.stop().unwrap();
 }
 
