@@ -10,16 +10,18 @@ use zonda_wire::NameError;
 /// Why an app cannot start, or had to stop.
 #[derive(Debug)]
 pub enum Error {
-    /// The pattern of a route is none.
+    /// The pattern of a route is not valid.
     Pattern(String, PatternError),
-    /// The name of a zone is none.
+    /// The name of a zone is not valid.
     Name(String, NameError),
+    /// The name that a query asks for is not valid.
+    QueryName(String, NameError),
     /// The text of a zone is wrong; what is wrong with it, a line each, after its place:
     /// `example.org. (of the program):3:5: error: …`.
     ZoneText(String),
     /// The file of a zone cannot be read.
     ZoneFile(PathBuf, std::io::Error),
-    /// There was no reply to a query.
+    /// No reply to a query was sent.
     Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
     Config(String),
@@ -29,7 +31,7 @@ pub enum Error {
     Mistakes(Vec<Error>),
     /// The server could not start, or had to stop.
     Serve(ServeError),
-    /// A thread could not be had.
+    /// A thread could not be started.
     Thread(std::io::Error),
 }
 
@@ -38,6 +40,7 @@ impl fmt::Display for Error {
         match self {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
+            Self::QueryName(name, error) => write!(f, "name `{name}`: {error}"),
             Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
             Self::Silence => f.write_str("there is no reply"),
             Self::ZoneText(errors) | Self::Config(errors) => f.write_str(errors),

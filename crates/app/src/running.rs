@@ -56,7 +56,7 @@ impl Running {
         const HEADER: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01";
         /// EDNS with room for 1232 octets.
         const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\0";
-        let wrong = |error| Error::Name(name.to_owned(), error);
+        let wrong = |error| Error::QueryName(name.to_owned(), error);
         let wire: Name = name.parse().map_err(wrong)?;
         let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
         let query = [HEADER, &question, OPT].concat();

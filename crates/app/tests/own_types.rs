@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
-use zonda::{App, Cache, Error, Event, OwnedQuery, Query, Reply, Running, ServeError, Txt};
+use zonda::{App, Cache, Error, Event, OwnedQuery, Query, Reply, Running, ServeError, Txt, Type};
 
 /// The flag RD of the header.
 const RD: u16 = 0x0100;
@@ -149,6 +149,17 @@ fn a_reply_is_cached_for_all_clients_unless_it_depends_on_rd_or_the_udp_size() {
         assert_eq!(ask(&running, &query(name, RD, Some(false))), text, "{name}");
         assert_eq!(inserts.0.load(Ordering::Relaxed) - before, inserted, "{name}");
     }
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_query_for_what_is_no_name_is_an_error_that_speaks_of_a_name_and_no_zone() {
+    let mut app = App::new();
+    app.listen_nowhere();
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = runtime.block_on(running.query("a..b", Type::A)).unwrap_err();
+    assert!(error.to_string().starts_with("name `a..b`: "), "{error}");
     running.stop().unwrap();
 }
 
