@@ -59,7 +59,7 @@ impl App {
         Self::default()
     }
 
-    /// Takes over all that a configuration file says, as `zonda serve --config` does.
+    /// Takes the settings and zones of a configuration file, as `zonda serve --config` does.
     pub fn config(&mut self, file: impl AsRef<Path>) -> &mut Self {
         self.config = Some(file.as_ref().to_owned());
         self
@@ -72,15 +72,16 @@ impl App {
         self
     }
 
-    /// Answers on no address, whatever the configuration file says: only [`Running::query`] and its
-    /// siblings ask it, as tests do. [`listen`](Self::listen) after that takes it back.
+    /// Listens on no address, whatever the configuration file says: queries come by
+    /// [`Running::query`] and the methods beside it alone, as in tests. A later call of
+    /// [`listen`](Self::listen) takes this back.
     pub fn listen_nowhere(&mut self) -> &mut Self {
         self.flags.listen.clear();
         self.flags.listen_nowhere = true;
         self
     }
 
-    /// Returns how many threads answer UDP; 0, as is the default, is one for each CPU.
+    /// Sets the number of threads that answer UDP; 0, the default, is one for each CPU.
     pub fn workers(&mut self, count: u16) -> &mut Self {
         self.flags.workers = Some(count.to_string());
         self
@@ -107,19 +108,21 @@ impl App {
         self
     }
 
-    /// Starts also if zones that are given by [`zone`](Self::zone) and
-    /// [`zone_text`](Self::zone_text) cannot be loaded, as it does with zones of a configuration
-    /// file: their names are SERVFAIL, and [`Running::failed_zones`] returns them with the reasons.
+    /// Lets the app start although zones that are given by [`zone`](Self::zone) and
+    /// [`zone_text`](Self::zone_text) cannot be loaded, as zones of a configuration file never keep
+    /// it from starting: queries for their names are answered SERVFAIL, and
+    /// [`Running::failed_zones`] returns them with the reasons.
     pub fn allow_failed_zones(&mut self) -> &mut Self {
         self.allows_failed_zones = true;
         self
     }
 
-    /// Serves a zone that has what a store has, and follows its changes. Keep an `Arc` of the store
-    /// to write to it.
+    /// Serves a zone with the records of a store, and follows its changes. A program that writes to
+    /// the store keeps an `Arc` of it.
     ///
-    /// A zone whose store cannot be reached within 3 seconds when the app starts is SERVFAIL until
-    /// it can; later it keeps what it had. Both are logged.
+    /// If the store cannot be reached within 3 seconds when the app starts, queries for the zone
+    /// are answered SERVFAIL until it can; if it cannot be reached later, the zone keeps its
+    /// records. Both are logged.
     pub fn store(&mut self, zone: &str, store: impl Store + 'static) -> &mut Self {
         match zone.parse::<Name>() {
             Ok(name) => {
@@ -133,22 +136,23 @@ impl App {
         self
     }
 
-    /// Asks a server for all names that neither code nor zones have. May be called more than once.
+    /// Forwards queries for names that neither code nor zones have to an upstream, such as
+    /// `192.0.2.53`. May be called more than once.
     pub fn forward(&mut self, server: impl ToString) -> &mut Self {
         self.forward.push(server.to_string());
         self
     }
 
-    /// Offers metrics for Prometheus, at `/metrics`, `/health`, `/ready` and `/v1/version` on an
-    /// address, in place of that of the configuration file; nothing can be changed there. It must
-    /// be a loopback address, or the configuration file have a token, which is then asked for.
+    /// Serves metrics for Prometheus on an address, in place of that of the configuration file:
+    /// `/metrics`, `/health`, `/ready` and `/v1/version`; nothing can be changed there. An address
+    /// that is not loopback needs a token in the configuration file, which clients then have to
+    /// send.
     pub fn metrics(&mut self, address: impl Into<SocketAddr>) -> &mut Self {
         self.metrics = Some(address.into());
         self
     }
 
-    /// Has all queries and replies pass a stage of yours, a middleware, behind those that were
-    /// added before.
+    /// Passes all queries and replies through middleware, behind that which was added before.
     ///
     /// A function of query and reply sees queries before they are answered; what it puts into the
     /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
@@ -157,9 +161,9 @@ impl App {
         self
     }
 
-    /// Has all queries pass a function that may wait, before their handlers and zones; what it puts
+    /// Passes all queries through a function that may wait, before handlers and zones; what it puts
     /// into the reply is sent. Every query then goes through the app's runtime, which costs several
-    /// times what an answer from a zone does, and no answer of a handler is kept.
+    /// times what an answer from a zone does, and no reply of a handler is cached.
     pub fn middleware_async<F, A>(
         &mut self,
         function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
@@ -173,10 +177,10 @@ impl App {
         self
     }
 
-    /// Keeps replies of handlers and sources in a cache of yours, instead of the one before: the
-    /// cache is looked up before they are called, and gets their replies. Keep an `Arc` of it to
-    /// share it with other apps, or to empty it. With [`middleware_async`](Self::middleware_async)
-    /// it is not used.
+    /// Caches replies of handlers and sources in a cache of the program's own, in place of one that
+    /// was set before: the server looks a query up in it before it calls them, and inserts their
+    /// replies. A program that shares the cache between apps, or empties it, keeps an `Arc` of it.
+    /// The cache is not used with [`middleware_async`](Self::middleware_async).
     pub fn cache(&mut self, cache: impl Cache + 'static) -> &mut Self {
         self.cache = Some(Arc::new(cache));
         self
@@ -189,7 +193,7 @@ impl App {
         self
     }
 
-    /// Has all replies pass a function, which may change them.
+    /// Passes all replies through a function, which may change them.
     pub fn after(
         &mut self,
         function: impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static,
@@ -209,8 +213,8 @@ impl App {
         self
     }
 
-    /// Answers a name and all names below it, at any depth, with what a value of yours says; what
-    /// that leaves as it is, is answered from the zones.
+    /// Answers a name and all names below it, at any depth, from a [`Source`]; queries whose reply
+    /// it leaves unchanged are answered from the zones.
     pub fn source(&mut self, name: &str, source: impl Source + 'static) -> &mut Self {
         let source: Arc<dyn Source> = Arc::new(source);
         for text in [name.to_owned(), format!("*.{name}")] {
@@ -222,8 +226,8 @@ impl App {
         self
     }
 
-    /// Answers names with a function that may wait: for a database, or another service. It runs in
-    /// a runtime of the app's own.
+    /// Answers names with a function that may wait, such as for a database or for a service on the
+    /// network. It runs in a runtime of the app's own.
     pub fn handle_async<F, A>(
         &mut self,
         pattern: &str,
@@ -240,8 +244,8 @@ impl App {
         self
     }
 
-    /// Takes a function that may wait and has no names of its own: handlers and middleware that
-    /// cannot answer at once have it called with [`Reply::defer_to`](crate::Reply::defer_to).
+    /// Adds a function that may wait and has no route: handlers and middleware that cannot answer
+    /// at once hand queries to it with [`Reply::defer_to`](crate::Reply::defer_to).
     ///
     /// ```
     /// # use zonda::{App, OwnedQuery, Query, Reply, Txt};
@@ -271,38 +275,37 @@ impl App {
         Elsewhere { runtime: 0, handler }
     }
 
-    /// Returns how long asynchronous code has time for a query; after that the answer is SERVFAIL.
-    /// By default 5 seconds.
+    /// Sets the time that asynchronous code has for a query, 5 seconds by default; a query that it
+    /// has not answered by then is answered SERVFAIL.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.limits.deadline = deadline;
         self
     }
 
-    /// Returns how many queries may wait for asynchronous code; more are answered SERVFAIL. By
-    /// default 65,536.
+    /// Sets how many queries may wait for asynchronous code, 65,536 by default; queries beyond that
+    /// are answered SERVFAIL.
     pub fn waiting_max(&mut self, queries: usize) -> &mut Self {
         self.limits.waiting_max = queries;
         self
     }
 
-    /// Returns how many threads asynchronous code has, on whatever CPUs the system gives them.
+    /// Sets the number of threads of asynchronous code, on whatever CPUs the system gives them.
     ///
-    /// 0, as is the default, is one less than there are CPUs, but at least two, which stay away
-    /// from the first CPU if there is another: code that computes for long neither keeps other code
-    /// waiting, nor those that answer from zones. Under a quota of CPU time (cgroups), which all
-    /// threads share, it is one less than that has CPUs, but at least one.
+    /// 0, the default, is one less than there are CPUs, but at least two. These threads stay away
+    /// from the first CPU if there is another: code that computes for long then delays neither
+    /// other code nor answers from zones. Under a quota of CPU time (cgroups), which all threads
+    /// share, the default is one less than the CPUs of the quota, but at least one.
     pub fn async_threads(&mut self, count: u16) -> &mut Self {
         self.limits.threads = NonZero::new(count);
         self
     }
 
-    /// Sets how far the threads of asynchronous code yield to other threads that want their CPU: 0,
-    /// the default, to 19; more is 19.
+    /// Sets the niceness of the threads of asynchronous code, from 0, the default, to 19, with
+    /// which they yield to all other threads that want their CPU; more counts as 19.
     ///
-    /// Where there is only one CPU, but no quota of its time, code that computes for long has
-    /// queries that are answered from zones wait for milliseconds; not so if it has one thread
-    /// ([`async_threads`]) of niceness 19. But then it has next to nothing of a CPU that other
-    /// threads keep busy.
+    /// On a machine with one CPU and no quota of its time, code that computes for long delays
+    /// answers from zones by milliseconds, unless it has one thread ([`async_threads`]) of niceness
+    /// 19. That thread gets next to nothing of a CPU that other threads keep busy.
     ///
     /// [`async_threads`]: Self::async_threads
     pub fn async_niceness(&mut self, niceness: u8) -> &mut Self {
@@ -310,7 +313,7 @@ impl App {
         self
     }
 
-    /// Returns a pattern, or nothing if the text is none, which is noted.
+    /// Returns the pattern of a text; notes the mistake if the text is not a pattern.
     fn pattern(&mut self, text: &str) -> Option<Pattern> {
         parse(text).map_err(|error| self.mistakes.push(error)).ok()
     }
@@ -362,19 +365,19 @@ impl App {
         Ok(Running { server, code: Mutex::new(code), tasks })
     }
 
-    /// Runs the server until the process ends, or it must stop. Signals are left to the process:
-    /// [`run_until`](Self::run_until) stops at one.
+    /// Runs the server until the process ends, or until a failure stops the server. It does not
+    /// handle signals: [`run_until`](Self::run_until) can stop at one.
     ///
     /// Dropping the future stops the server, as [`Running::stop`] does, in a thread of its own.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and when it must stop.
+    /// Those of [`start`](Self::start), and the failure that stopped the server.
     pub async fn run(&mut self) -> Result<(), Error> {
         self.run_until(std::future::pending()).await
     }
 
-    /// Runs the server until `shutdown` has ended, or it must stop; then stops as
-    /// [`Running::stop`] does. Dropping the future does so, too, in a thread of its own.
+    /// Runs the server until `shutdown` completes, or until a failure stops the server; then stops
+    /// as [`Running::stop`] does. Dropping the future does so, too, in a thread of its own.
     ///
     /// ```no_run
     /// # async fn serve(mut app: zonda::App) -> Result<(), zonda::Error> {
@@ -383,7 +386,7 @@ impl App {
     /// ```
     ///
     /// # Errors
-    /// As [`start`](Self::start), and when it had to stop before.
+    /// Those of [`start`](Self::start), and the failure that stopped the server.
     pub async fn run_until(&mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let mut stops = StopsWhenDropped(Some(self.start()?));
         let ended = async {
@@ -405,10 +408,10 @@ impl App {
     }
 }
 
-/// How often it is looked whether a server had to stop.
+/// Interval at which a running app is checked for a failure that has stopped its server.
 const END_LOOK: Duration = Duration::from_millis(100);
 
-/// Stops an app whose future is dropped.
+/// A running app that is stopped when it is dropped.
 struct StopsWhenDropped(Option<Running>);
 
 impl Drop for StopsWhenDropped {
@@ -459,7 +462,7 @@ pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
     Route { pattern, handler: Handler::Elsewhere(Elsewhere { runtime: 0, handler }) }
 }
 
-/// A function that sees replies.
+/// Middleware of a function that sees replies.
 struct After<F>(F);
 
 impl<F: Fn(&Query<'_>, &mut Reply) + Send + Sync> Stage for After<F> {

@@ -119,14 +119,14 @@ impl AsyncTable {
     }
 }
 
-/// How much asynchronous code may have.
+/// Limits of asynchronous code.
 #[derive(Debug)]
 pub(crate) struct AsyncLimits {
     /// Time that code has for a query.
     pub(crate) deadline: Duration,
     /// Number of queries that may wait for code.
     pub(crate) waiting_max: usize,
-    /// How many threads; nothing for as many as leave a CPU to those that answer, and at least two,
+    /// Number of threads; `None` for as many as leave a CPU to the workers, and at least two,
     /// so that code that computes for long keeps no other code waiting.
     pub(crate) threads: Option<NonZero<u16>>,
     /// Niceness of the threads, 0 to 19.
@@ -181,8 +181,8 @@ impl Drop for Tasks {
 type Start = Box<dyn FnOnce(Vec<RuntimeHandle>) + Send>;
 
 impl Tasks {
-    /// Starts a runtime for all code; also returns how it is to be used, and what it is to be given
-    /// when the server runs.
+    /// Starts a runtime for all code; returns the configuration of its queue as well, and what
+    /// takes the queue's handle when the server runs.
     pub(crate) fn start(
         table: AsyncTable,
         limits: &AsyncLimits,
@@ -306,7 +306,7 @@ async fn give_way() {
     .await;
 }
 
-/// Returns what is made of code's reply; without one, it has failed.
+/// Returns the outcome of a query for the runtime; without a reply, the code has failed.
 fn supplied(draft: &Option<Reply>) -> HandlerOutcome<'_> {
     match draft {
         Some(draft) => HandlerOutcome::Reply(draft),
@@ -353,7 +353,7 @@ fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Insta
     }
 }
 
-/// How long code takes to begin, of a query.
+/// The time that code takes to begin with a query.
 struct Pace {
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
@@ -366,14 +366,14 @@ impl Pace {
         self.code.as_deref().or(self.middleware.last()).map(|code| &code.in_tasks)
     }
 
-    /// Whether this one is to be begun in a task.
+    /// Whether the query is to be begun in a task.
     fn takes_task(&self) -> bool {
         let Some(left) = self.in_tasks() else { return false };
         let less = |left: u32| left.checked_sub(1);
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Notes how long it took.
+    /// Notes how long the code took to begin.
     fn note(&self, taken: Duration) {
         if taken > BEGIN_MAX {
             self.in_tasks().inspect(|left| left.store(LONG_FOR, Ordering::Relaxed));
@@ -384,7 +384,7 @@ impl Pace {
 /// A reply that is handed over when it is dropped, as it also is when its task ends early.
 struct PendingReply {
     ticket: Ticket,
-    /// Nothing as long as the code has not answered.
+    /// The code's reply; `None` as long as it has not answered.
     draft: Option<Reply>,
     answered: mpsc::UnboundedSender<(Ticket, Option<Reply>)>,
 }
@@ -402,8 +402,8 @@ impl Drop for PendingReply {
     }
 }
 
-/// Returns what middleware says to a query, or the handler, if there is one; nothing if one of them
-/// panics.
+/// Returns the reply of middleware or of the handler to a query, if there is one; `None` if the
+/// code panics.
 async fn pass(
     query: OwnedQuery,
     code: Option<Arc<AsyncCode>>,
@@ -423,7 +423,7 @@ async fn pass(
     Some(draft)
 }
 
-/// Returns what code says to a query; nothing if it panics, which is logged.
+/// Returns the reply of code to a query; `None` if the code panics, which is logged.
 async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Reply> {
     static BUDGET: LogBudget = LogBudget::new();
     let mut answering = pin!(async { (code.function)(query).await });

@@ -14,35 +14,44 @@
 //! # }
 //! ```
 //!
-//! A query passes, in this order, all middleware, the handler of the route that describes its name
-//! best, and the zones: those with data of their own and those that are forwarded.
-//! The first that answers does.
+//! A query passes, in this order, all middleware, the handler of the most specific route that
+//! matches its name, and the zones: those with data of their own and those that are forwarded. The
+//! first of them that has an answer gives it.
 //!
 //! # Routes
 //!
 //! | pattern | names |
 //! |---|---|
 //! | `example.org` | this one |
-//! | `*.example.org` | all below it, at any depth, but not itself |
-//! | `*` | all |
-//! | `:user.example.org` | those of one label more; [`Query::capture`]`("user")` is that label |
+//! | `*.example.org` | all names below this one, at any depth, but not this one |
+//! | `*` | all names |
+//! | `:user.example.org` | names of one label more; [`Query::capture`]`("user")` is that label |
 //! | `example.org/A\|AAAA` | this one, for questions of these types only |
 //!
 //! `*` and `:` mean this only at the start of the first and of any label; `\*`, `\:`, `\/` and the
-//! escapes of presentation format stand for the characters themselves. Of several routes for a name
-//! and type that one is taken which describes the name best: one without `*` before one with it; of
-//! those with it, the one with most labels; one that spells a label out before one that captures
-//! it, where they differ first from the right; one that says for which types it is; the one that
-//! was added last. A name that no route has, or has for other types, is answered from the zones, as
-//! is one whose handler leaves the reply as it is. If they do not have it: a name that a route
-//! spells out or has for other types exists, without data of the type, and so do names above it.
+//! escapes of presentation format stand for the characters themselves.
+//!
+//! If several routes match a name and type, the most specific one is taken. A route is more
+//! specific than another one
+//!
+//! 1. if it has no `*`, and the other one has;
+//! 2. if both have `*`, and it has more labels;
+//! 3. if it spells out a label that the other one captures, at their first difference from the
+//!    right;
+//! 4. if it says for which types it is, and the other one does not;
+//! 5. if it was added later.
+//!
+//! A query that no route matches is answered from the zones, as is one whose handler leaves the
+//! reply unchanged. If the zones do not have the name either, a name that a route spells out, or
+//! matches for other types, exists without data of the type (NODATA), and so do the names above it.
 //!
 //! # Code in the workers, and asynchronous code
 //!
-//! [`App::handle`] takes code that runs in the thread that received the query, which it must not
-//! keep: no files, no sockets, no locks that other threads hold for long. A panic is answered
-//! SERVFAIL. A call that lasts a second is named in the log. [`App::handle_async`] takes code that
-//! may wait; its queries are answered SERVFAIL when they have waited for [`App::deadline`].
+//! [`App::handle`] takes code that runs in a worker, the thread that received the query, and must
+//! not delay it: no files, no sockets, no locks that other threads hold for long. A query whose
+//! code panics is answered SERVFAIL, and the log names code whose call lasts for a second.
+//! [`App::handle_async`] takes code that may wait; a query that it has not answered within
+//! [`App::deadline`] is answered SERVFAIL.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -9,7 +9,7 @@ use zonda_engine::code::Pattern;
 use zonda_wire::query::flag;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 
-/// A query that asynchronous code keeps for as long as it needs.
+/// A query that asynchronous code may hold for as long as it needs.
 #[derive(Clone, Debug)]
 pub struct OwnedQuery {
     message: Arc<[u8]>,
@@ -17,14 +17,15 @@ pub struct OwnedQuery {
     name: Name,
     client: SocketAddr,
     transport: Transport,
-    /// Pattern of the route that was taken; none in middleware.
+    /// Pattern of the route that the query was taken by; `None` in middleware.
     pattern: Option<Arc<Pattern>>,
-    /// Whether something was read that other clients may have otherwise, of it or of a clone.
+    /// Whether code has read data which differ between clients, from the query or from a clone.
     saw_client: Arc<AtomicBool>,
 }
 
 impl OwnedQuery {
-    /// Of a query that waits; nothing if it is none, which workers do not let wait.
+    /// Makes the query of a deferred one; `None` if the message is no query, which workers never
+    /// defer.
     pub(crate) fn new(deferred: &Deferred) -> Option<Self> {
         let query = Query::parse(&deferred.query).ok()?;
         let end = usize::from(query.name_end);
@@ -40,17 +41,17 @@ impl OwnedQuery {
         })
     }
 
-    /// Notes that something is read that other clients may have otherwise.
+    /// Notes that code reads data which differ between clients.
     fn note_client(&self) {
         self.saw_client.store(true, Ordering::Relaxed);
     }
 
-    /// Returns what becomes true when something is read that other clients may have otherwise.
+    /// Returns what becomes true when code reads data which differ between clients.
     pub(crate) fn saw_client(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.saw_client)
     }
 
-    /// Puts the query on the route of a pattern.
+    /// Sets the pattern of the route that the query was taken by.
     pub(crate) fn on(self, pattern: &Arc<Pattern>) -> Self {
         Self { pattern: Some(Arc::clone(pattern)), ..self }
     }
@@ -67,7 +68,7 @@ impl OwnedQuery {
         self.query.qtype
     }
 
-    /// Returns the client's address and port. An answer of code that reads this is kept only for
+    /// Returns the client's address and port. A reply of code that reads this is cached only for
     /// the same client or network.
     #[must_use]
     pub fn client(&self) -> SocketAddr {
@@ -75,7 +76,7 @@ impl OwnedQuery {
         self.client
     }
 
-    /// Returns how it came; as [`client`](Self::client).
+    /// Returns the transport that the query came by; as [`client`](Self::client).
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.note_client();
@@ -109,7 +110,7 @@ impl OwnedQuery {
         self.query.edns.map(|edns| edns.udp_bytes)
     }
 
-    /// Returns the options of its EDNS record: codes and data (rfc6891#6.1.2); as
+    /// Returns the options of the query's EDNS record: codes and data (rfc6891#6.1.2); as
     /// [`client`](Self::client).
     pub fn options(&self) -> impl Iterator<Item = (u16, &[u8])> {
         self.note_client();
@@ -129,9 +130,9 @@ impl OwnedQuery {
         self.query.cookie(self.message())
     }
 
-    /// Returns the message as it came; as [`client`](Self::client). Of one of more than 4,096
-    /// octets, which only TCP brings, padding and records but OPT are left out, and options beyond
-    /// that length.
+    /// Returns the message as it came; as [`client`](Self::client). A message of more than 4,096
+    /// octets, which only TCP brings, lacks padding, all records but OPT, and options beyond that
+    /// length.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         self.note_client();

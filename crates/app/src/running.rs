@@ -1,4 +1,4 @@
-//! An app that runs: what can be asked of it, and changed.
+//! A running app: queries to it, and changes of its code and its zones.
 
 use crate::app::{in_runtime, in_workers, parse};
 use crate::asynchronous::{AsyncCode, Tasks};
@@ -28,24 +28,25 @@ impl UnwindSafe for Running {}
 impl RefUnwindSafe for Running {}
 
 impl Running {
-    /// Returns the addresses that are answered on, in the order in which they were given.
+    /// Returns the addresses that the app listens on, in the order in which they were given.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.server.addresses()
     }
 
-    /// Asks for a name and type, without sockets, as a client on this machine would over TCP.
+    /// Sends a query for a name and type without sockets, as a client on this machine would over
+    /// TCP, and returns the reply.
     ///
     /// # Errors
-    /// When the name is none, or there is no reply.
+    /// When the name is not valid, or no reply is sent.
     pub async fn query(&self, name: &str, qtype: Type) -> Result<Message, Error> {
         self.query_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
     }
 
-    /// Asks as [`query`](Self::query) does, as a client at `address` would.
+    /// Sends a query as [`query`](Self::query) does, as a client at `address` would.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`query`](Self::query).
     pub async fn query_from(
         &self,
         address: SocketAddr,
@@ -64,14 +65,14 @@ impl Running {
         Message::parse(&reply).map_err(|_| Error::Silence) // the core writes messages
     }
 
-    /// Answers a query in wire form, without sockets, as if a client on this machine had asked over
-    /// TCP. `None` is silence.
+    /// Answers a query in wire form without sockets, as if a client on this machine had sent it
+    /// over TCP; `None` if no reply is sent.
     pub async fn query_message(&self, query: &[u8]) -> Option<Vec<u8>> {
         self.query_message_from(query, None).await
     }
 
-    /// Answers as [`query_message`](Self::query_message) does, as if a client at `address` had
-    /// asked.
+    /// Answers as [`query_message`](Self::query_message) does, as if a client at `address` had sent
+    /// the query.
     pub async fn query_message_from(
         &self,
         query: &[u8],
@@ -86,7 +87,7 @@ impl Running {
     /// Former name of [`query`](Self::query).
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`query`](Self::query).
     #[deprecated(note = "it is called `query`")]
     pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
         self.query(name, qtype).await
@@ -95,7 +96,7 @@ impl Running {
     /// Former name of [`query_from`](Self::query_from).
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`query`](Self::query).
     #[deprecated(note = "it is called `query_from`")]
     pub async fn ask_from(
         &self,
@@ -107,11 +108,11 @@ impl Running {
     }
 
     /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and
-    /// instead of what was added for the same pattern before. Queries under way are answered by
-    /// what they found.
+    /// in place of one for the same pattern. Queries under way are answered by the function that
+    /// they had reached.
     ///
     /// # Errors
-    /// When the pattern is none.
+    /// When the pattern is not valid.
     pub fn handle<E: HandlerResult>(
         &self,
         pattern: &str,
@@ -122,10 +123,11 @@ impl Running {
     }
 
     /// Answers names with a function that may wait, as
-    /// [`App::handle_async`](crate::App::handle_async) does; else as [`handle`](Self::handle).
+    /// [`App::handle_async`](crate::App::handle_async) does, from now on and in place of one for
+    /// the same pattern.
     ///
     /// # Errors
-    /// When the pattern is none.
+    /// When the pattern is not valid.
     pub fn handle_async<F, A>(
         &self,
         pattern: &str,
@@ -141,10 +143,10 @@ impl Running {
         Ok(())
     }
 
-    /// Takes what was added for a pattern away; whether there was anything.
+    /// Removes the function that answers the names of a pattern; returns whether there was one.
     ///
     /// # Errors
-    /// When the pattern is none.
+    /// When the pattern is not valid.
     pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
         let pattern = parse(pattern)?;
         let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +159,7 @@ impl Running {
         Ok(was_there)
     }
 
-    /// Adds a route instead of that for the same pattern.
+    /// Adds a route in place of that for the same pattern.
     fn replace(&self, route: Route<Handler>) {
         let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         code.routes.retain(|other| other.pattern != route.pattern);
@@ -165,7 +167,7 @@ impl Running {
         self.put_into_force(&code);
     }
 
-    /// Has the server call this code, and forgets what is no more called.
+    /// Gives code to the server, and removes asynchronous code that no route leads to.
     fn put_into_force(&self, code: &Code) {
         self.server.set_code(code.clone());
         self.tasks.keep(|number| {
@@ -179,8 +181,8 @@ impl Running {
     /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
     ///
     /// # Errors
-    /// When the name is none, or that of a zone that is served from a file or a store, or the text
-    /// is wrong: then nothing is changed, and the former version stays in service.
+    /// When the name is not valid, or that of a zone that is served from a file or a store, or the
+    /// text is wrong: then nothing is changed, and the former version stays in service.
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let (known, text) = (self.text_name(name)?, text.into());
         self.server.set_zone_text(&known, &text).map_err(Error::ZoneText)
@@ -190,7 +192,7 @@ impl Running {
     /// [`set_zone_text`](Self::set_zone_text).
     ///
     /// # Errors
-    /// When the name is none, or that of a zone that follows a store.
+    /// When the name is not valid, or that of a zone that follows a store.
     pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
         self.server.remove_zone_text(&self.text_name(name)?).map_err(Error::ZoneText)
     }
@@ -207,7 +209,7 @@ impl Running {
         }
     }
 
-    /// Reads the configuration and changed zones anew, and those that could not be loaded before.
+    /// Loads the configuration, zones that have changed, and zones that could not be loaded before.
     ///
     /// # Errors
     /// What is wrong with the configuration: then the former one stays in force. Or
@@ -226,16 +228,16 @@ impl Running {
         self.server.failed_zones()
     }
 
-    /// Receives nothing more, answers what was received, and stops. Waits for asynchronous code
-    /// that still answers, for at most 10 seconds; queries that it has not answered by then are
-    /// SERVFAIL.
+    /// Stops the server: it receives nothing more, and answers what it has received. Waits for
+    /// asynchronous code that still answers, for at most 10 seconds; queries that it has not
+    /// answered by then are answered SERVFAIL.
     ///
-    /// Called by asynchronous code of the app, of which a query waits for an answer, it does not
-    /// wait but comes back at once; the app stops in a thread of its own. Functions that run in the
-    /// workers must not call it.
+    /// Called by asynchronous code of the app, for which a query waits, the method returns at once,
+    /// and the app stops in a thread of its own. Functions that run in the workers must not call
+    /// it.
     ///
     /// # Errors
-    /// When it had to stop before.
+    /// The failure that had stopped the server before.
     pub fn stop(self) -> Result<(), Error> {
         if !self.tasks.is_current() {
             return self.stop_and_wait();
@@ -249,7 +251,7 @@ impl Running {
         thread.map(drop).map_err(Error::Thread)
     }
 
-    /// Stops, and waits for that.
+    /// Stops the server, and waits until it has stopped.
     fn stop_and_wait(self) -> Result<(), Error> {
         self.server.stop().map_err(Error::of_server)
     }

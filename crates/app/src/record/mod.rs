@@ -47,7 +47,7 @@ macro_rules! record {
             /// Makes a record with these fields.
             ///
             /// # Errors
-            /// When a field does not fit.
+            /// When a value does not fit its field.
             pub fn new($($field: $arg),+) -> Result<Self, DataError> {
                 checked(Self::TYPE, || {
                     Ok(Self { $($field: $make,)+ owner: None, ttl_secs: TTL_SECS })
@@ -82,13 +82,13 @@ macro_rules! record {
         }
 
         impl $name {
-            /// The type.
+            /// The record type.
             pub const TYPE: Type = Type::$rtype;
 
-            /// Of data in uncompressed wire form, as in a [`Message`](crate::Message).
+            /// Reads data in uncompressed wire form, as a [`Message`](crate::Message) has them.
             ///
             /// # Errors
-            /// When they are not those of this type.
+            /// When the data are not those of this type.
             pub fn from_rdata(rdata: &[u8]) -> Result<Self, DataError> {
                 let read = || -> Result<Self, zonda_wire::rdata::RdataError> {
                     let mut fields = field::Fields::of(Type::$rtype, rdata)?;
@@ -101,14 +101,14 @@ macro_rules! record {
                 read().map_err(|error| DataError::of(Type::$rtype, &error))
             }
 
-            /// With another time to live, seconds.
+            /// Sets the time to live, seconds.
             #[must_use]
             pub fn ttl(mut self, secs: u32) -> Self {
                 self.ttl_secs = secs;
                 self
             }
 
-            /// Of another name.
+            /// Sets the owner; without it, the owner is the name asked for.
             #[must_use]
             pub fn of(mut self, owner: Name) -> Self {
                 self.owner = Some(owner);
@@ -137,14 +137,14 @@ macro_rules! record {
         impl FromStr for $name {
             type Err = DataError;
 
-            /// Of the text of its data as in a zone file; names end at the root.
+            /// Reads the text of a record's data as in a zone file; names end at the root.
             fn from_str(text: &str) -> Result<Self, DataError> {
                 Self::from_rdata(&rdata_of(Type::$rtype, text)?)
             }
         }
 
         impl fmt::Display for $name {
-            /// Returns the text of its data as in a zone file.
+            /// Writes the text of the record's data as in a zone file.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut rdata = Vec::new();
                 self.write_rdata(&mut rdata);
@@ -183,7 +183,7 @@ impl Cname {
     /// Makes a record of a name.
     ///
     /// # Errors
-    /// When the text is no name.
+    /// When the text is not a domain name.
     pub fn new(target: &str) -> Result<Self, NameError> {
         Ok(Self { target: target.parse()?, owner: None, ttl_secs: TTL_SECS })
     }
@@ -193,7 +193,7 @@ impl Ns {
     /// Makes a record of a name.
     ///
     /// # Errors
-    /// When the text is no name.
+    /// When the text is not a domain name.
     pub fn new(target: &str) -> Result<Self, NameError> {
         Ok(Self { target: target.parse()?, owner: None, ttl_secs: TTL_SECS })
     }
@@ -203,27 +203,27 @@ impl Ptr {
     /// Makes a record of a name.
     ///
     /// # Errors
-    /// When the text is no name.
+    /// When the text is not a domain name.
     pub fn new(target: &str) -> Result<Self, NameError> {
         Ok(Self { target: target.parse()?, owner: None, ttl_secs: TTL_SECS })
     }
 }
 
 impl Mx {
-    /// Makes a mail server.
+    /// Makes the record of a mail server.
     ///
     /// # Errors
-    /// When the text is no name.
+    /// When the text is not a domain name.
     pub fn new(preference: u16, exchange: &str) -> Result<Self, NameError> {
         Ok(Self { preference, exchange: exchange.parse()?, owner: None, ttl_secs: TTL_SECS })
     }
 }
 
 impl Srv {
-    /// Makes a service's host and port.
+    /// Makes the record of a service's host and port.
     ///
     /// # Errors
-    /// When the text is no name.
+    /// When the text is not a domain name.
     pub fn new(priority: u16, weight: u16, port: u16, target: &str) -> Result<Self, NameError> {
         let target = target.parse()?;
         Ok(Self { priority, weight, port, target, owner: None, ttl_secs: TTL_SECS })
@@ -231,7 +231,7 @@ impl Srv {
 }
 
 impl Txt {
-    /// Makes a text, in as many strings as it needs.
+    /// Makes a record of a text, in as many strings as it needs.
     pub fn new(text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
         let strings = match text.is_empty() {
@@ -262,14 +262,14 @@ impl Any {
         Ok(Self { rtype, rdata: rdata_of(rtype, text)?, owner: None, ttl_secs: TTL_SECS })
     }
 
-    /// With another time to live, seconds.
+    /// Sets the time to live, seconds.
     #[must_use]
     pub fn ttl(mut self, secs: u32) -> Self {
         self.ttl_secs = secs;
         self
     }
 
-    /// Of another name.
+    /// Sets the owner; without it, the owner is the name asked for.
     #[must_use]
     pub fn of(mut self, owner: Name) -> Self {
         self.owner = Some(owner);
@@ -295,7 +295,7 @@ impl Record for Any {
     }
 }
 
-/// What is wrong with the data of a record, or with their text.
+/// An error in the data of a record, or in their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
     /// Type of the record.
@@ -305,7 +305,7 @@ pub struct DataError {
 }
 
 impl DataError {
-    /// Of a type.
+    /// Makes the error of a record of a type.
     fn of(rtype: Type, error: &dyn fmt::Display) -> Self {
         Self { rtype, error: error.to_string() }
     }
