@@ -118,6 +118,54 @@ const MISTAKES: &[Mistake] = &[
     },
 ];
 
+/// Further mistakes, whose errors are the compiler's own.
+const MORE_MISTAKES: &[&str] = &[
+    r#"let n: zonda::Name = "a".into();"#,
+    r#"app.zone(5, "x");"#,
+    "app.forward(std::rc::Rc::new(std::cell::Cell::new(5)));",
+    r#"app.metrics("127.0.0.1:80");"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.rcode = 5; });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.answers(vec![1]); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.defer_to(5); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.cache(5, 5); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.extended_error(5, ""); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { reply.retain(|x| true); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| { let _: u8 = reply.tags(); });"#,
+    r#"app.handle("a", |_: &Query, reply: &mut Reply| for r in reply.records() { r.nope() });"#,
+    r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.options(); });"#,
+    r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.cookie(); });"#,
+    r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.peer(); });"#,
+    r#"app.handle("a", |query: &Query, _: &mut Reply| { query.pattern.nope(); });"#,
+    r#"app.handle("a", |query, reply| { reply.nope(); });"#,
+    r#"let n = std::cell::Cell::new(5); app.handle("a", |_: &Query, _: &mut Reply| n.set(6));"#,
+    "let _ = Reply { rcode: 5 };",
+    r#"app.handle_async("a", |_: &Query| async { Reply::default() });"#,
+    r#"app.handle_async("a", 5);"#,
+    "app.middleware(|_: Query, _: Reply| {});",
+    r#"app.source("a", || {});"#,
+    "app.after(5);",
+    "app.logger(|| {});",
+    "app.logger(|_: Query| {});",
+    "app.logger(|event: &zonda::Event| { let _: u8 = event.tags(); });",
+    "app.logger(|event: &zonda::Event| event.peer.nope());",
+    r#"app.store("a", std::sync::Arc::new(5));"#,
+    "app.cache(std::sync::Arc::new(5));",
+    "app.run().unwrap();",
+    "let _ = zonda::MemoryStore::new().nope();",
+    r#"let _ = zonda::RecordSet::new("a", 5);"#,
+    "struct Own; impl zonda::Store for Own {}",
+    "struct Own; impl zonda::Cache for Own {}",
+    "struct Own; impl zonda::Stage for Own { fn before(&self, _: u8) {} }",
+    "match app.start().err().unwrap() { zonda::Error::Silence => {} }",
+    "let _: zonda::Error = std::io::Error::last_os_error().into();",
+    "let _: zonda::A = zonda::Aaaa::new([0; 16]);",
+    "let _ = zonda::A::new([1, 2, 3, 4]) == zonda::Aaaa::new([0; 16]);",
+    "let _ = zonda::Type::A == 1;",
+    "let _: zonda::Record = 5;",
+    "fn takes<T: Send + Copy>() {} takes::<Query>(); takes::<Reply>(); takes::<zonda::Event>();",
+    "fn takes<T: std::fmt::Debug>() {} takes::<App>(); takes::<zonda::Running>();",
+];
+
 /// Returns the directory with the library that this test is linked with, and the library.
 fn library() -> (PathBuf, PathBuf) {
     let test = std::env::current_exe().unwrap();
@@ -179,6 +227,12 @@ fn compiler_errors_name_no_crate_that_the_program_does_not_depend_on() {
         let errors = errors(lines, &directory.join(format!("mistake{number}.rs")));
         if !errors.contains(said) || !foreign(&errors).is_empty() {
             wrong += &format!("{lines}\nforeign: {:#?}\n{errors}\n", foreign(&errors));
+        }
+    }
+    for (number, lines) in MORE_MISTAKES.iter().enumerate() {
+        let errors = errors(lines, &directory.join(format!("more{number}.rs")));
+        if !foreign(&errors).is_empty() {
+            wrong += &format!("{lines}\nforeign: {:#?}\n", foreign(&errors));
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
