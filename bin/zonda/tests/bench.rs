@@ -274,7 +274,7 @@ fn dnsperf_asks_in_the_place_of_the_generator() {
         assert_eq!(traffic["completed"], rcodes.map(|n| n.as_u64().unwrap()).sum::<u64>());
         assert!(latency["mean"].as_f64().unwrap() > 0.0, "{round}");
         assert!(latency["percentiles"].as_array().unwrap().is_empty(), "{round}");
-        // Its CPU time is not that of others.
+        // The CPU time of the load is measured apart from that of the server.
         assert!(round["load_cpu_secs"].as_f64().unwrap() > 0.05, "{round}");
     }
 }

@@ -6,7 +6,7 @@ use zonda_testkit::message::name_text;
 use zonda_testkit::rdata::type_number;
 use zonda_testkit::{Suite, Zonda};
 
-/// Differences that we mean; `docs/differences.md` explains each under its name.
+/// Differences that are intended; `docs/differences.md` explains each under its name.
 const ACCEPTED: &[AcceptedDifference] = &[
     AcceptedDifference {
         name: "any_is_one_set_without_additional_data",

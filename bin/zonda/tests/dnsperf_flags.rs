@@ -63,7 +63,7 @@ impl Server {
         Self { port, seen, stop, thread: Some(thread) }
     }
 
-    /// Runs a program to its end; returns what the server saw.
+    /// Runs a program to its end; returns the queries that the server received.
     fn watch(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Vec<ReceivedQuery> {
         self.seen.lock().unwrap().clear();
         let output = run(program, &[arguments, &["-s", "127.0.0.1", "-p", &self.port]].concat());
@@ -71,7 +71,8 @@ impl Server {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// What the server saw of dnsperf and of us; nothing if tests may do without dnsperf.
+    /// The queries that the server received from dnsperf and from `zonda bench`; nothing if dnsperf
+    /// is missing and tests may do without it.
     fn watch_both(&self, flags: &[&str]) -> Option<[Vec<ReceivedQuery>; 2]> {
         let dnsperf = required("dnsperf")?;
         let folder = Folder::new("dnsperf-flags");
@@ -95,7 +96,7 @@ impl Drop for Server {
     }
 }
 
-/// Our program.
+/// The program under test.
 const ZONDA: &str = env!("CARGO_BIN_EXE_zonda");
 
 /// Runs a program to its end.

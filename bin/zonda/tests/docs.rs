@@ -127,7 +127,8 @@ impl Reader {
         }
     }
 
-    /// A shell in the folder, which finds our own program and talks to the server of this socket.
+    /// A shell in the folder, which finds the `zonda` under test and talks to the server of this
+    /// socket.
     fn shell(&self, script: &str, socket: &str) -> Command {
         let folder = self.folder.path().display();
         let path = std::env::var("PATH").unwrap_or_default();

@@ -16,12 +16,12 @@ const ZONES: usize = 84;
 /// Names that must be asked for at least.
 const NAMES_MIN: usize = 10_000;
 /// Types that are not asked for. To ANY a server may answer any part of the records (rfc8482), and
-/// the others are not for clients to ask for.
+/// clients have no reason to ask for the rest.
 const LEFT_OUT: [&str; 4] = ["ANY", "RRSIG", "NSEC", "NSEC3"];
 /// The TTLs of the generated zones, seconds.
 const TTLS: [u32; 6] = [0, 60, 300, 600, 900, 3600];
 
-/// Differences that we mean.
+/// Differences that are intended.
 const ACCEPTED: &[AcceptedDifference] = &[
     // rfc6672#3.1; Unbound gives such an alias a TTL of 0 now and then.
     AcceptedDifference {

@@ -25,7 +25,7 @@ while (my $peer = recv(S, my $query, 512, 0)) {
 }
 "#;
 
-/// A zone for a server of ours.
+/// The zone of a server under test.
 const ZONE: &str = "$ORIGIN a.test.\n$TTL 60\n@ IN SOA ns h 1 7200 3600 1209600 60\n\
     @ IN NS ns\nns IN A 127.0.0.1\n";
 

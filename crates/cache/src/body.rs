@@ -75,7 +75,8 @@ pub fn write_message(
 }
 
 /// Makes a body that was written behind one question fit behind another, whose name is the former's
-/// with `by` octets of labels before it. Only the names that our writer compresses are looked at.
+/// with `by` octets of labels before it. Only the names that Zonda's writer compresses are looked
+/// at.
 ///
 /// # Errors
 /// When a place is too far for a pointer; the body is then of no use.

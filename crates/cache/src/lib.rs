@@ -24,12 +24,12 @@
 //!                     ├─ found since ───────────────────────────────┘
 //!                     └─ not found ─► leaves
 //! ```
-//! This is S3-FIFO (Yang and others, 2023) in octets instead of entries: an answer asked for once
+//! This is S3-FIFO (Yang et al., 2023) in octets instead of entries: an answer asked for once
 //! crosses a tenth of the memory and leaves; one asked for again gets the rest. Replacing an answer
 //! appends the new one; the old is dead weight until the tail passes it. An expired one is dropped
-//! there, never moved, and makes room in a full bucket first. As long as less than seven
-//! eighths are alive, what would leave stays (but for the bound on what one insertion moves). Each
-//! shard has one lock for writers.
+//! there, never moved, and makes room in a full bucket first. As long as less than seven eighths
+//! are alive, what would leave stays (but for the bound on what one insertion moves). Each shard
+//! has one lock for writers.
 //!
 //! # Why a reader needs no lock
 //! A log only grows: an entry lies at a *position* (lap and word), and positions are never used

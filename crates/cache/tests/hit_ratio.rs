@@ -31,7 +31,8 @@ fn zipf(seed: u64) -> Vec<u32> {
     (0..QUESTIONS).map(draw).collect()
 }
 
-/// Returns the share of a trace that our cache answers, and how many entries it held in the end.
+/// Returns the share of a trace that Zonda's cache answers, and how many entries it held in the
+/// end.
 fn ours(cache: &Cache, trace: &[u32]) -> (f64, usize) {
     let mut hits = 0;
     let mut out = [0; 64];
@@ -74,7 +75,8 @@ fn popular_names_stay_longer_than_with_fifo_or_lru() {
     let trace = zipf(1);
     for bytes in [BYTES_MIN, 1 << 20, 4 << 20] {
         let (ours, entries) = ours(&Cache::new(bytes), &trace);
-        // Rivals get what our memory would hold without logs, index and ghosts: more than we hold.
+        // The other caches get what the same memory would hold without logs, index and ghosts: more
+        // than Zonda's cache holds.
         let rivals = entries + entries / 20;
         let [fifo, lru] = [false, true].map(|renews| by_turn(&trace, rivals, renews));
         println!("{bytes} octets, {entries} entries: {ours:.4}, LRU {lru:.4}, FIFO {fifo:.4}");

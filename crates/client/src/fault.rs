@@ -150,7 +150,7 @@ impl From<CertificateError> for Distrust {
                 Self::OtherName
             }
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
-            // Nothing but our own check of pinned keys says this.
+            // Only this crate's check of pinned keys returns this error.
             CertificateError::ApplicationVerificationFailure => Self::OtherKey,
             error => Self::Other(error),
         }

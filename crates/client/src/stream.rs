@@ -1,8 +1,8 @@
 //! Queries over TCP and TLS: many at a time over one stream, their answers in any order.
 //!
 //! ```text
-//! ask ─► table: an id of our own ─► channel ─► writer ─► stream
-//! ask ◄─ the asker's id restored ◄─ table  ◄── reader ◄─┘
+//! ask ─► table: a new message ID ─► channel ─► writer ─► stream
+//! ask ◄─ the caller's ID restored ◄─ table ◄── reader ◄─┘
 //! ```
 //! One task for each connection reads, writes and watches the time. It ends, and with it all that
 //! still wait, when either side closes, when nothing was asked for as long as the server allows

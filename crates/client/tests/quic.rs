@@ -1,6 +1,6 @@
 //! QUIC with a server that does what it should not.
 //!
-//! Debian 12 has no server of DNS over QUIC, so that the one here is our own, over the same QUIC
+//! Debian 12 has no server of DNS over QUIC, so that this test has a small one, over the same QUIC
 //! library as the client; that other programs understand it is shown with `kdig`, which has a
 //! library of its own.
 

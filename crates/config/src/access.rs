@@ -25,8 +25,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Allows clients of the own networks: loopback, private and link-local addresses
-    /// (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6), and refuses all others.
+    /// Allows clients of this host and of private networks: loopback, private and link-local
+    /// addresses (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6), and refuses all other clients.
     pub(crate) fn of_private_networks() -> Self {
         const PRIVATE: [&str; 8] = [
             "127.0.0.0/8",

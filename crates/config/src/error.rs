@@ -260,7 +260,7 @@ impl Contradiction {
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")
             }
-            _ => Ok(()), // all others are written by the caller
+            _ => Ok(()), // the caller writes every other error
         }
     }
 }

@@ -88,7 +88,7 @@ impl<R: Responder> Replies<R> {
         }
     }
 
-    /// Takes out what was gathered, for others to send.
+    /// Takes the replies gathered so far, for another thread to send.
     pub fn take_batches(&mut self) -> Vec<SocketReplies> {
         std::mem::take(&mut self.batches)
     }

@@ -31,7 +31,7 @@ impl Counter {
     }
 }
 
-/// Types that are counted by themselves; all others are counted as one.
+/// Types that are counted one by one; all other types are counted together.
 pub const TYPES: [Type; 19] = [
     Type::A,
     Type::NS,
@@ -65,7 +65,7 @@ const TYPE_PLACES: [u8; 258] = {
     places
 };
 
-/// The place of a type among [`TYPES`]; their number for all others.
+/// The place of a type among [`TYPES`]; the length of that list for any other type.
 #[inline]
 #[must_use]
 pub fn type_place(rtype: Type) -> usize {
@@ -120,8 +120,8 @@ pub const ZONES_MAX: usize = FIRST_CHUNK_ZONES * ((1 << CHUNKS_MAX) - 1);
 pub struct Counters {
     /// Messages by what became of them, in the order of [`Reason::ALL`].
     pub reasons: [Counter; Reason::ALL.len()],
-    /// Replies by transport, type (in the order of [`TYPES`], the last place for all others) and
-    /// response code (in the order of [`RCODES`]).
+    /// Replies by transport, type (in the order of [`TYPES`], the last place for all other types)
+    /// and response code (in the order of [`RCODES`]).
     pub replies: [[[Counter; RCODES.len()]; TYPES.len() + 1]; Transport::ALL.len()],
     /// Replies by transport and bucket of [`LATENCY_BOUNDS`].
     pub latency: [[Counter; LATENCY_BOUNDS.len() + 1]; Transport::ALL.len()],

@@ -92,7 +92,8 @@ fn write_opt(
     debug_assert!(written.is_ok(), "room for OPT is kept free");
 }
 
-/// Appends the TSIG record of a reply to a query that is signed, behind all others (rfc8945#5.1).
+/// Appends the TSIG record of a reply to a query that is signed, behind all other records
+/// (rfc8945#5.1).
 #[cold]
 fn write_tsig(answer: &mut Answer<'_>, worker: &Worker) {
     let (owner, fixed, rdata) = worker.unknown_key.record();

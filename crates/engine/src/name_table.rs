@@ -321,7 +321,7 @@ impl<T: NamedValue> NameTableOwner<T> {
         Self { table: NameTable::new(seed), free: Vec::new(), copied: CopiedOctets::default() }
     }
 
-    /// The present version; a clone of it is shared with all others until the next change.
+    /// The present version; its clones share memory until the next change.
     #[must_use]
     pub fn table(&self) -> &NameTable<T> {
         &self.table

@@ -4,7 +4,7 @@
 pub const OPT_BYTES: usize = 11;
 /// Octets of an option's code and length.
 pub const OPTION_HEADER: usize = 4;
-/// The largest OPT record we write: an identifier of 128 octets, cookie, timeout, extended error.
+/// The largest OPT record of a reply: an identifier of 128 octets, cookie, timeout, extended error.
 pub const OPT_BYTES_MAX: usize = OPT_BYTES
     + (OPTION_HEADER + NSID_BYTES_MAX)
     + (OPTION_HEADER + 24)

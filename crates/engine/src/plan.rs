@@ -74,8 +74,8 @@ pub fn resume(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     rate::limit(ask, answer, worker, verdict)
 }
 
-/// Processes a message that is no well-formed query. It passes the first gate and is counted like
-/// the others; a reply stays unanswered, whatever client sent it.
+/// Processes a message that is no well-formed query. It passes the first gate and is counted as any
+/// query is; a reply stays unanswered, whatever client sent it.
 pub fn refuse(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
@@ -103,7 +103,7 @@ pub fn refuse(
 fn signed(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker, at: u16) -> Verdict {
     match worker.unknown_key.set(answer.reply.buffer(), usize::from(at)) {
         Some(()) => {
-            let _ = cookie::check(ask, answer); // never ends a query; the reply is like others
+            let _ = cookie::check(ask, answer); // never ends a query; the reply has its usual form
             Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey, REUSE)
         }
         None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE),

@@ -41,7 +41,7 @@ reasons! {
     NameTooLong = "yxdomain",
     /// The server gave its identity or version (rfc4892).
     Identity = "identity",
-    /// No zone of ours holds the name.
+    /// No zone of this server holds the name.
     NoZone = "no_zone",
     /// An access list refuses the client.
     AccessRefused = "access_refused",

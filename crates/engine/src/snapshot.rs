@@ -23,7 +23,8 @@ pub struct Snapshot {
 /// Settings that the stages read.
 #[derive(Clone)]
 pub struct Settings {
-    /// The largest UDP reply, octets, at least 512; also what we advertise (rfc6891#6.2.3).
+    /// The largest UDP reply, octets, at least 512; also the size that replies advertise
+    /// (rfc6891#6.2.3).
     pub udp_bytes_max: u16,
     /// The name server identifier, if it may be told (rfc5001).
     pub nsid: Option<Box<[u8]>>,
@@ -39,7 +40,7 @@ pub struct Settings {
     pub rate: Option<RateSettings>,
     /// Whether sets of addresses begin with another record each time.
     pub rotate: bool,
-    /// Whether a CNAME or DNAME is followed into another zone of ours.
+    /// Whether a CNAME or DNAME is followed into another zone of this server.
     pub cross_zone: bool,
     /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
     pub keepalive: Option<u16>,

@@ -11,7 +11,7 @@ use zonda_wire::tsig::UnknownKey;
 use zonda_zone::{HashSeed, LookupName};
 
 /// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
-/// as it was followed. Ours to choose: resolvers go on by themselves, and stop at 8 to 16.
+/// as it was followed. No RFC sets it: resolvers go on by themselves, and stop at 8 to 16.
 pub const CHAIN_MAX: usize = 16;
 
 /// Octets of the longest body of a cached answer.

@@ -81,7 +81,7 @@ pub enum Source {
 
 /// The upstreams of a forwarded zone, as the answer path sees them.
 pub struct Forward {
-    /// A number of the upstreams, which no others have, also in former snapshots.
+    /// Number of this group of upstreams; no other group has it, in former snapshots either.
     pub number: u32,
     /// The answer cache, which forwarded zones may share.
     pub cache: Arc<Cache>,
@@ -99,7 +99,7 @@ pub struct Local {
     pub overlays: Vec<Overlay>,
 }
 
-/// Single names of our own in front of a zone.
+/// Single names with data in front of a zone.
 #[derive(Clone)]
 pub struct Overlay {
     /// Holds them. Names without records of their own, and its SOA record, do not count.
@@ -281,8 +281,8 @@ impl ZoneTable {
         self.root.map(|index| ZoneMatch { index, labels: 0 })
     }
 
-    /// The zone that answers a question for `name`. DS records lie above the cut
-    /// (rfc4035#3.1.4.1), so at an apex they are the parent's, if that is ours.
+    /// The zone that answers a question for `name`. DS records lie above the cut (rfc4035#3.1.4.1),
+    /// so at an apex they are the parent's, if this server has it.
     #[inline]
     #[must_use]
     pub fn find_answering(&self, name: &LookupName, qtype: Type) -> Option<ZoneMatch> {

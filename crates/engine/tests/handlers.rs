@@ -797,7 +797,7 @@ fn other_servers_are_not_asked_for_the_target_of_an_alias_that_code_has() {
     let reply = ask(&mut engine, "to-code.example", Type::A);
     assert!(reply.starts_with("NOERROR aa Answer:to-code.example.CNAME="), "{reply}");
     assert_eq!(reply.matches(':').count(), 1, "nothing else: {reply}");
-    // Code for many names, or for another type, may leave them to others.
+    // Code for many names, or for another type, may leave a query to the next handler.
     for name in ["to-others.example", "to-open.example", "to-txt.example"] {
         assert_eq!(ask(&mut engine, name, Type::A), "deferred to a forwarder", "{name}");
     }

@@ -23,7 +23,8 @@ pub struct Body {
     pub rcode: Rcode,
     /// The server says that it has validated it (rfc4035#3.2.3).
     pub is_authentic: bool,
-    /// The sender of the answer has seen the query: it came over a stream, or with our cookie.
+    /// The sender of the answer has seen the query: it came over a stream, or with the cookie of
+    /// the query.
     pub is_confirmed: bool,
     /// What the answer says.
     pub kind: Kind,
@@ -121,7 +122,7 @@ impl BodyReader {
         let term = group.policy.term(&facts, records).ok();
         if !group.may_be_private(&wanted.name) && self.has_private_address() {
             let (rcode, kind, counts, octets) = (Rcode::NOERROR, Kind::NoData, [0; 3], Vec::new());
-            // What is left of it is ours.
+            // The answer that stands in its place is made here, not sent by the upstream.
             let (is_authentic, is_confirmed) = (false, false);
             let (is_blocked, onward) = (true, None);
             return Ok(Body {
@@ -152,8 +153,8 @@ impl BodyReader {
     }
 
     /// Puts the records of messages behind the question of the first, section by section; those of
-    /// the answer section alone if our data shall follow them. Returns how many there are, and
-    /// their octets.
+    /// the answer section alone if records of Zonda's own data are to follow them. Returns how many
+    /// there are, and their octets.
     ///
     /// # Errors
     /// When they are too many.
@@ -196,7 +197,7 @@ impl BodyReader {
     }
 
     /// Writes the records behind the question of `message`; returns how many there are, and their
-    /// octets. Proofs are left out where records of our data follow, which go before them.
+    /// octets. Proofs are left out where records of Zonda's own data follow, which go before them.
     fn write(
         &mut self,
         wanted: &FetchKey,

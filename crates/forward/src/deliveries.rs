@@ -4,7 +4,7 @@
 //! alias of a name in another zone, the query waits once more, for the upstreams of that one,
 //! and is answered with all that was fetched for it.
 //!
-//! Deliberately absent: aliases in our own data on the way, which the engine follows, and from
+//! Deliberately absent: aliases in Zonda's own data on the way, which the engine follows, and from
 //! which a chain leads nowhere else.
 
 use std::sync::Arc;

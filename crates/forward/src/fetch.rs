@@ -13,9 +13,9 @@ use crate::cause::{Attempt, FetchId};
 use crate::fetch_key::FetchKey;
 use crate::pending::PendingQuery;
 
-/// Something that is being fetched.
+/// A question in the course of being asked of a group of upstreams.
 pub struct Fetch {
-    /// Tells it from others that had its place before.
+    /// Number that tells this fetch from former ones in the same place.
     number: u64,
     /// The question, and the group that it is asked of.
     pub key: FetchKey,
@@ -110,17 +110,17 @@ fn keep_spare<T>(lists: &mut Vec<Vec<T>>, list: Vec<T>) {
 }
 
 impl Fetches {
-    /// How many there are.
+    /// Returns the number of fetches.
     pub fn len(&self) -> usize {
         self.fetches.len() - self.free.len()
     }
 
-    /// How many have no answer yet; the others wait for what comes late.
+    /// Returns the number of fetches without an answer; the rest wait for late messages.
     pub fn unanswered(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether a query waits for any.
+    /// Whether a query waits for any fetch.
     pub fn have_waiters(&self) -> bool {
         self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())
     }

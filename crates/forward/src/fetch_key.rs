@@ -42,7 +42,7 @@ impl FetchKey {
         }
     }
 
-    /// A number that others have only by accident; `hash` is that of the name.
+    /// A number that another key has only by accident; `hash` is that of the name.
     pub fn number(&self, hash: u64) -> u64 {
         let flags = u64::from(self.dnssec_ok) << 1 | u64::from(self.checking_disabled);
         let kind = u64::from(self.group) << 18 | u64::from(self.qtype.0) << 2 | flags;

@@ -1,4 +1,4 @@
-//! Upstreams whose questions come back to this server, directly or by way of others.
+//! Upstreams whose questions come back to this server, directly or by way of other servers.
 //!
 //! An upstream that is not up is sent a question that no client asks: its first label holds a
 //! time and the upstream, both hidden by a secret of the process. A query for such a name can only
@@ -130,8 +130,8 @@ impl LoopQuestions {
         is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
     }
 
-    /// Turns two numbers into two others by a Feistel network, which [`reveal`](Self::reveal) turns
-    /// back.
+    /// Turns two numbers into two different ones by a Feistel network, which
+    /// [`reveal`](Self::reveal) turns back.
     fn hide(&self, numbers: [u64; 2]) -> [u64; 2] {
         let step = |[left, right]: [u64; 2], round| [right, left ^ self.keyed_hash(round, right)];
         ROUNDS.fold(numbers, step)

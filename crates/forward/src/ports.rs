@@ -13,10 +13,10 @@
 //! asked over TCP. That is as many guesses as a forger has at a port that it knows.
 //!
 //! The sockets are connected, so that the kernel keeps away what comes from any other address or
-//! port, and a stranger cannot tell a port in use from others by sending to it. What the network
-//! says of a query (ICMP) is not believed, since an attacker can forge it that guesses a port: it
-//! ends no query, and brings none forward. So neither when a query is repeated nor when it is
-//! answered tells anything of its port (rfc5452#9.2). What the kernel's own ICMP errors tell a
+//! port, and a stranger cannot tell a port in use from a free one by sending to it. What the
+//! network says of a query (ICMP) is not believed, since an attacker can forge it that guesses a
+//! port: it ends no query, and brings none forward. So neither when a query is repeated nor when it
+//! is answered tells anything of its port (rfc5452#9.2). What the kernel's own ICMP errors tell a
 //! stranger is not hidden here; it must be used before the last answer has come.
 //!
 //! A socket that has given its port back is connected again, which takes less than half of what it
@@ -81,7 +81,7 @@ struct Port {
     socket: Arc<ClientSocket>,
     /// Where the port leads; nowhere while the socket is idle.
     upstream: Option<SocketAddr>,
-    /// Tells the port from others that the socket had before.
+    /// Number that tells this port from those that the socket had before.
     serial: u64,
     /// The turn in which it was opened.
     turn: u64,
@@ -133,7 +133,7 @@ pub struct Ports {
     closed_early: u64,
     /// What waited there; no more than [`QUERIES_MAX`] for each query of a turn.
     closed: Vec<Cause>,
-    /// Errors that the network (ICMP) told of earlier queries when others were sent.
+    /// Errors that the network (ICMP) reported for earlier queries while later ones were sent.
     icmp_errors: u64,
     /// Room of queries that were answered.
     room: Vec<Vec<u8>>,
@@ -302,8 +302,8 @@ impl Ports {
         }
     }
 
-    /// Closes the port that was opened before all others, of those to an upstream if there is one.
-    /// Nothing waits there any more; [`take_closed`](Self::take_closed) tells what did.
+    /// Closes the oldest port, or the oldest one to `upstream` if that is given. Nothing waits
+    /// there any more; [`take_closed`](Self::take_closed) tells what did.
     fn close_oldest(&mut self, upstream: Option<SocketAddr>) {
         let open = self.ports.iter().enumerate().filter_map(|(number, port)| {
             let port = port.as_ref()?;
@@ -341,7 +341,7 @@ impl Ports {
         self.ports.get(number)?.as_ref()?.upstream
     }
 
-    /// What tells a port from others that have its number before or after it.
+    /// The serial of a port, which tells it from those that have its number before or after it.
     pub fn serial(&self, number: usize) -> Option<u64> {
         let port = self.ports.get(number)?.as_ref()?;
         port.upstream.map(|_| port.serial)
@@ -513,8 +513,8 @@ impl Ports {
         std::mem::take(&mut self.closed_early)
     }
 
-    /// How many errors the network told of earlier queries when others were sent, since this was
-    /// last asked.
+    /// Returns how many errors the network reported for earlier queries while later ones were sent,
+    /// since the last call.
     pub fn take_icmp_errors(&mut self) -> u64 {
         std::mem::take(&mut self.icmp_errors)
     }

@@ -92,7 +92,8 @@ impl StateLog {
         let is_worse = is_new || told.state == State::Suspect && state == State::Down;
         let is_quiet = notice.told_at.is_some_and(|at| now.saturating_sub(at) < QUIET_NANOS);
         let is_distrust = to.is_untrusted && !told.is_untrusted;
-        // A thread that sees it up knows no reason; the others tell of it after their next probe.
+        // A thread that sees it up knows no reason; the other threads report it after their next
+        // probe.
         let knows_why = to.state != State::Up;
         if !(knows_why && (is_worse || is_distrust)) || is_new && is_quiet {
             return None;

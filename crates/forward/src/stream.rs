@@ -1,5 +1,5 @@
-//! Queries over connections, and what comes of them: to upstreams that are asked so in any case,
-//! and to others when an answer was truncated.
+//! Queries over connections, and what comes of them: to upstreams that are always asked over TCP,
+//! TLS, HTTPS or QUIC, and to upstreams asked over UDP when an answer was truncated.
 //!
 //! Deliberately absent: the connections, which all threads share.
 

@@ -26,7 +26,8 @@ impl Upstreams {
     }
 
     /// Forgets the groups that are not configured any more, adds new ones, and takes over what is
-    /// new about the others; whether anything is. `threads` is the number of forwarder threads.
+    /// new about the rest; returns whether anything is new. `threads` is the number of forwarder
+    /// threads.
     pub fn follow(&mut self, configured: Arc<Groups>, threads: u32) -> bool {
         if Arc::ptr_eq(&configured, &self.configured) {
             return false;

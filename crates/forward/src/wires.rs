@@ -1,4 +1,5 @@
-//! The ways to the upstreams: ports for queries over UDP, and connections for all others.
+//! The ways to the upstreams: ports for queries over UDP, and connections for every other
+//! transport.
 //!
 //! Deliberately absent: which upstream to ask and when, and what is made of the messages that come
 //! back.

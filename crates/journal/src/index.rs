@@ -192,8 +192,8 @@ impl Index {
         }
     }
 
-    /// Gives each entry its place in a new file that has no others: `moved` maps the offset of
-    /// each, in ascending order, to the new one.
+    /// Gives each entry its place in a new file that has these entries alone: `moved` maps the
+    /// offset of each, in ascending order, to the new one.
     pub fn relocate(&mut self, moved: &[(u64, u64)]) {
         self.zones.retain(|_, zone| !zone.places.is_empty());
         for place in self.zones.values_mut().flat_map(|zone| &mut zone.places) {

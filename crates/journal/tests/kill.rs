@@ -74,7 +74,7 @@ fn write_until_killed(path: &Path, compacts: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// No test, but the process that the others kill.
+/// Not a test: the process that the tests of this file kill.
 #[test]
 fn writer() {
     let Some(path) = std::env::var_os(JOURNAL).map(PathBuf::from) else { return };

@@ -55,7 +55,7 @@ impl Alarm {
     /// Records that the descriptor was readable: the timer is not set any more.
     pub fn rest(&mut self) {
         let mut count = [0; 8];
-        // SAFETY: eight octets that are ours. It fails only if no moment has come.
+        // SAFETY: eight octets of a local variable. The call fails only if no moment has come.
         unsafe { libc::read(self.descriptor.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
         self.set_for = None;
     }

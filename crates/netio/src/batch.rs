@@ -118,7 +118,7 @@ impl DatagramBatch {
         }
         (self.received, self.used) = (0, 0);
         let width = self.messages.len() as c_uint;
-        // SAFETY: `width` messages point at slots of ours: names, controls and buffers of the
+        // SAFETY: `width` messages point at slots of this batch: names, controls and buffers of the
         // stated lengths, which nothing else borrows while `self` is borrowed mutably.
         let count = crate::check(unsafe {
             libc::recvmmsg(
@@ -193,7 +193,7 @@ impl DatagramBatch {
     /// empty afterwards.
     pub fn send(&mut self, socket: &UdpSocket) -> SendResult {
         let ready = self.gather_replies();
-        // SAFETY: each of these messages points at a slot of ours, as `message` built it, and
+        // SAFETY: each of these messages points at a slot of this batch, as `message` built it, and
         // `iov_len` was clamped to the capacity.
         unsafe { send_all(socket, &mut self.messages[..ready]) }
     }

@@ -192,7 +192,8 @@ impl Control {
         }
         let bytes = header.cmsg_len.saturating_sub(size_of::<libc::cmsghdr>());
         let count = (bytes / size_of::<RawFd>()).min(DESCRIPTORS_MAX);
-        // SAFETY: the kernel has just opened these descriptors for us; nothing else owns them.
+        // SAFETY: the kernel has just opened these descriptors for this call; nothing else owns
+        // them.
         self.descriptors[..count].iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::{io, ptr, slice};
 
-/// Octets of a huge page on the processors we run on.
+/// Octets of a huge page on the supported processors.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Moves `memory` into huge pages, as far as whole ones lie within it, so that reading it at random

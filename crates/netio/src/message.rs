@@ -27,7 +27,7 @@ pub(crate) unsafe fn send_all(socket: &UdpSocket, messages: &mut [mmsghdr]) -> S
     let mut next = 0;
     while next < messages.len() {
         let left = &mut messages[next..];
-        // SAFETY: by our own contract; the kernel only reads them but for `msg_len`.
+        // SAFETY: by the contract of this function; the kernel only reads them but for `msg_len`.
         let count = crate::check(unsafe {
             libc::sendmmsg(socket.as_fd().as_raw_fd(), left.as_mut_ptr(), left.len() as c_uint, 0)
         });

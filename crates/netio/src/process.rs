@@ -20,7 +20,7 @@ pub fn available_cpus() -> usize {
 /// Returns the number of the CPU that the calling thread runs on at the moment.
 #[must_use]
 pub fn current_cpu() -> Option<usize> {
-    // SAFETY: the call has no arguments and touches no memory of ours.
+    // SAFETY: the call has no arguments and touches no memory of this process.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 

@@ -32,7 +32,8 @@ impl Wake {
     /// Makes the descriptor sleep again. What woke it must be looked for after this, not before.
     pub fn rest(&self) {
         let mut count = [0; 8];
-        // SAFETY: eight octets that are ours. It fails only if the descriptor was not woken.
+        // SAFETY: eight octets of a local variable. The call fails only if the descriptor was not
+        // woken.
         unsafe { libc::read(self.descriptor.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 }

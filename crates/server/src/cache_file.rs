@@ -72,7 +72,7 @@ fn open(path: &Path) -> io::Result<BufReader<Progress>> {
 
 /// Refuses a file that another user may have filled: its answers would be given to clients.
 fn refuse_foreign(about: &fs::Metadata) -> io::Result<()> {
-    /// Writing by the group and by all others.
+    /// Permission to write, for the group and for all other users.
     const WRITING: u32 = 0o022;
     if ![0, process::effective_user()].contains(&about.uid()) {
         return Err(io::Error::other("the file is another user's"));

@@ -1,5 +1,5 @@
-//! Delegations in zones of our own that lie inside one that is forwarded: clients that want
-//! recursion get a referral there, where they may expect that upstreams are asked.
+//! Delegations in zones with data that lie inside a forwarded zone: clients that want recursion get
+//! a referral there, where they may expect that upstreams are asked.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,12 +8,12 @@ use zonda_config::Config;
 use zonda_wire::{Name, Type, name};
 use zonda_zone::Records;
 
-/// Looks for such delegations while zones are read. Which of them are zones here is only known when
-/// all were.
+/// Finds delegations inside forwarded zones while zones are read. Which of the delegated names are
+/// zones of this server is known only when all zones have been read.
 pub struct Delegations {
     /// Zones that are forwarded.
     forwarded: Vec<Name>,
-    /// These and all others, in lower case and wire form.
+    /// The apexes of all zones, in lower case and wire form.
     zones: HashSet<Vec<u8>>,
     /// The zones that have delegations inside what is forwarded.
     found: Vec<ZoneDelegations>,
@@ -110,7 +110,8 @@ mod tests {
     const ZONE: &str = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
                         sub NS ns.sub\nsub NS ns2.sub\nOther NS ns.example.net.\n";
 
-    /// What is said of the zone above, if these are forwarded, and these others served.
+    /// Returns the warning about the zone above, if `forwarded` zones are forwarded and `others`
+    /// served.
     fn said(forwarded: &[&str], others: &[&str]) -> Option<String> {
         let names = |names: &[&str]| names.iter().map(|it| it.parse().unwrap()).collect();
         let mut delegations = Delegations::inside(names(forwarded));

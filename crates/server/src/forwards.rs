@@ -181,7 +181,8 @@ impl Forwards {
     }
 }
 
-/// All of a zone's configuration that its answers depend on: when it changes, others are right.
+/// The part of a zone's configuration that its answers depend on: when it changes, cached answers
+/// are no longer right.
 fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
     let (name, zonda_config::Forward { keys, trust }) = (&config.name, &*config.forward);
     let private = keys.rebinding_protection.then_some(&keys.private_names);
@@ -189,7 +190,7 @@ fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
 }
 
 /// A number that follows from the configuration of a zone, so that answers in a file are found
-/// under it after a restart; a zone whose answers are others has another.
+/// under it after a restart; a zone with different answers has a different number.
 fn group_number<'f>(
     config: &ForwardZone,
     others: impl Iterator<Item = &'f Arc<KnownForward>> + Clone,

@@ -82,7 +82,7 @@ pub struct InheritedSockets {
 }
 
 impl InheritedSockets {
-    /// Takes over descriptors; one that is no socket of ours is closed and reported.
+    /// Takes over descriptors; one that Zonda cannot use as a socket is closed and reported.
     pub fn adopt(descriptors: Vec<OwnedFd>) -> Self {
         let mut found = Self::default();
         for descriptor in descriptors {

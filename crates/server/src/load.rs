@@ -98,8 +98,8 @@ impl IntoIterator for LoadedZones {
 pub type NamedZone = (Name, Update);
 
 /// Loads units, several at a time; the results are in the order of the units. There are more
-/// threads than these, which use the CPUs while others wait for files. Zones are compared with
-/// those that are served.
+/// threads than these, which use the CPUs while some threads wait for files. Zones are compared
+/// with those that are served.
 pub fn load_all(
     units: &[&Unit],
     served: &ZoneSetView,

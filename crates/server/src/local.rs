@@ -77,12 +77,11 @@ impl LocalNames {
         names
     }
 
-    /// Adds to a table of zones with data of our own those that are forwarded, and what is not
-    /// forwarded although they enclose it. `hosts` has the names in front of forwarded zones, by
-    /// their apex.
+    /// Adds the forwarded zones to a table of zones with data, and what is not forwarded although
+    /// they enclose it. `hosts` has the names in front of forwarded zones, by their apex.
     ///
-    /// Returns the names that were added, and those of our own zones that hold excepted names: the
-    /// table has copies of what they are.
+    /// Returns the names that were added, and the zones with data that hold excepted names: the
+    /// table has copies of these.
     pub fn add_forwards(
         &self,
         table: &mut ZoneTableOwner,
@@ -177,8 +176,8 @@ impl Table<'_> {
         Some(Arc::new(ZoneEntry::new(name.to_lowercase(), source, access, number)))
     }
 
-    /// Adds a special zone if the names around it are forwarded with all others: a zone for less
-    /// than all names says that its names are to be asked there.
+    /// Adds a special zone if the names around it are forwarded with the root: a zone for less than
+    /// all names says that its names are to be asked there.
     fn add_special(&mut self, name: &Name, zone: &Arc<Zone>) {
         let Some(around) = self.above(name.as_wire()) else { return };
         let Source::Forward(forward) = &around.source else { return };

@@ -209,7 +209,7 @@ impl Log {
         }
     }
 
-    /// Notes what became of a line. Returns how many lines were lost before, once others can be
+    /// Counts a line as written or lost. Returns how many lines were lost before, once lines can be
     /// written again and half of the queue has room.
     fn note_written(&self, bytes: usize, is_written: bool) -> u64 {
         let mut queue = self.queue();

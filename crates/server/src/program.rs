@@ -51,7 +51,7 @@ pub struct Program {
 /// Is told of every query and what became of it.
 ///
 /// Called by the thread that answers, which it must not keep: no files, no sockets, no locks that
-/// others hold for long. A channel that is never waited for is well.
+/// another thread holds for long. A channel that is never waited for is well.
 pub trait Logger: Send + Sync {
     /// Takes note of a query that was answered or dropped.
     fn log(&self, event: &Event<'_>);

@@ -349,7 +349,8 @@ impl Publisher {
         }
         for (mut result, former, sender) in edits {
             self.is_changed |= former.is_some();
-            // An edit that changes nothing is refused as well: it may rest on one of the others.
+            // An edit that changes nothing is refused as well: it may rest on another edit of the
+            // batch.
             if let (Ok(_), Some(error)) = (&result, &failed) {
                 result = Err(EditError::Journal(error.clone()));
             }

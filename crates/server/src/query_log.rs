@@ -191,7 +191,7 @@ impl Target {
 const MODE: u32 = 0o640;
 
 /// Opens a file to be appended to. A process that was killed while it wrote may have left half a
-/// line, which ours must not go on.
+/// line, which the first new line must not continue.
 ///
 /// A named pipe is opened to be read, too: so neither opening it nor writing to it depends on a
 /// reader being there, and lines wait in it for one until it is full.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use zonda_config::{Access, SerialRule, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 
-/// What tells a unit from all others.
+/// The key that tells a unit from every other.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
     /// The file that is read.

@@ -53,7 +53,7 @@ pub struct ZoneSet {
     forwards_changed: bool,
     /// Names that the table has because zones are forwarded.
     forwarded: Vec<Name>,
-    /// Zones with data of which the table has copies, for names that others except.
+    /// Zones with data of which the table has copies, for names that forwarded zones except.
     lent: HashSet<Name>,
     /// Names at which a zone that comes or goes changes what the table has because zones are
     /// forwarded.

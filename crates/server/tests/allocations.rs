@@ -163,14 +163,14 @@ fn answering_with_code_in_the_worker_allocates_nothing() {
     assert_eq!(allocations_of(snapshot, &queries()), 0);
 }
 
-/// What is kept of others: a name, what they said of it, flags, the records of each section, and
-/// their octets.
+/// A cached answer of an upstream: the name, the kind of answer, flags, the records of each
+/// section, and their octets.
 type ForwardedAnswer<'k> = (&'k str, Kind, u16, [u16; 3], &'k [u8]);
 
 /// An alias of a name in zone data.
 const ALIAS: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x10\x02ns\x07example\x03org\0";
 
-/// Others answer for all names, and this is kept of what they said.
+/// A forwarded root zone, with these answers in the cache.
 fn forwarded(answers: &[ForwardedAnswer<'_>]) -> Source {
     let cache = Arc::new(Cache::new(1 << 20));
     for &(name, kind, flags, counts, body) in answers {

@@ -1,4 +1,4 @@
-//! Prints where each of the real peers stands alone against all the others.
+//! Prints where each of the real peers differs from what all other peers agree on.
 //!
 //! `cargo run -p zonda-testkit --example peers-differ -- [--signed] [ZONES [SEED]]`;
 //! `docs/differences.md` has the results. PowerDNS does not take part in signed zones: its bind
@@ -26,7 +26,7 @@ fn main() {
     compare_each_with_the_others(kinds, &zones, seed);
 }
 
-/// Starts the peers and compares each one with all the others.
+/// Starts the peers and compares each one with all other peers.
 fn compare_each_with_the_others(kinds: &[PeerKind], zones: &[Zone], seed: u64) {
     let pairs: Vec<(&str, &str)> =
         zones.iter().map(|zone| (zone.name.as_str(), zone.text.as_str())).collect();

@@ -1,5 +1,4 @@
-//! Sends several servers the same questions; reports where one differs from what the others agree
-//! on.
+//! Sends several servers the same questions; reports where one differs from what the rest agree on.
 //!
 //! A reply has parts, and each part is judged by itself: where RFCs leave room, what a quorum of
 //! peers says is right. Where no quorum agrees, anything goes.
@@ -112,7 +111,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A difference that we mean, with the name it has in `docs/differences.md`.
+/// A difference that is intended, with the name it has in `docs/differences.md`.
 pub struct AcceptedDifference {
     /// Name in the page's table.
     pub name: &'static str,
@@ -263,7 +262,7 @@ fn ask_everybody(everybody: &[&Contestant], questions: &[Question]) -> Vec<Vec<M
 struct Votes {
     /// Parts about which a quorum agrees.
     decided: usize,
-    /// Parts about which a quorum disagrees with us.
+    /// Parts of the reply about which a quorum of peers disagrees with Zonda.
     against: Vec<Part>,
     /// A peer of the quorum against the first of these parts.
     example: Option<usize>,

@@ -88,7 +88,7 @@ impl QueryResults {
     }
 }
 
-/// Asks each question once, so many a second, from an address of ours.
+/// Asks each question once, so many a second, from one loopback address.
 ///
 /// # Panics
 /// When there are more than 65,536 questions, or the system has no socket.
@@ -206,7 +206,7 @@ impl Drop for Flood {
     }
 }
 
-/// Returns a socket of an address of ours, connected to a server.
+/// Returns a socket of a loopback address, connected to a server.
 fn socket(server: SocketAddr, from: Ipv4Addr) -> UdpSocket {
     let socket = UdpSocket::bind((IpAddr::from(from), 0)).expect("an address of ours has a port");
     socket.connect(server).expect("a loopback address has a route");

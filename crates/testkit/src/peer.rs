@@ -1,4 +1,4 @@
-//! Real name servers, configured with the same zones as ours.
+//! Real name servers, configured with the same zones as Zonda.
 
 use std::fmt::{self, Write as _};
 use std::fs;

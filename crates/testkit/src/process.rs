@@ -251,7 +251,7 @@ fn wait_for_zones(process: &mut Process, address: SocketAddr, zones: &[&str]) ->
     Ok(())
 }
 
-/// Our own server as a process.
+/// Zonda as a process.
 pub struct Zonda {
     /// The running program.
     pub process: Process,

@@ -42,7 +42,7 @@ impl Suite {
         }
     }
 
-    /// Starts our server through `start`, which gets (name, text) of each zone and returns whatever
+    /// Starts Zonda through `start`, which gets (name, text) of each zone and returns whatever
     /// keeps the server alive with its address; asks it and the peers; compares.
     ///
     /// # Panics

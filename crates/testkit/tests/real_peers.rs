@@ -1,4 +1,4 @@
-//! The machinery of the differential test, tried on real servers that are not ours.
+//! The machinery of the differential test, tried on real servers without Zonda.
 
 use std::net::{Ipv4Addr, TcpListener};
 

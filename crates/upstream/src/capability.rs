@@ -134,7 +134,7 @@ impl Jar {
 /// The cookies exchanged with an upstream at one address (rfc7873).
 #[derive(Clone, Copy, Debug)]
 pub struct Cookies {
-    /// Our client cookie, which only this address gets to see.
+    /// The client cookie, which only this address receives.
     client: [u8; 8],
     /// Moment at which the client cookie was made.
     made_at: u64,

@@ -9,11 +9,11 @@
 //! - [`Verdict::Failed`]: the upstream cannot or will not answer; ask another.
 //! - [`Verdict::Accept`]: it answers.
 //!
-//! Doubted over UDP, unless our cookie is in it, is a name that comes back in another case: there
-//! are servers that flatten it, and some that repeat it as another client wrote it. So is a failure
-//! without the question, which old servers say to what they do not understand, and a message
-//! without a cookie of a server that has sent one before (rfc7873#5.3): servers behind one address
-//! seldom agree on it.
+//! Over UDP a message without the query's cookie is doubted if its name comes back in another case:
+//! there are servers that flatten it, and some that repeat it as another client wrote it. A failure
+//! without the question is doubted as well, which old servers say to what they do not understand,
+//! and a message without a cookie of a server that has sent one before (rfc7873#5.3): servers
+//! behind one address seldom agree on it.
 //!
 //! Before this, the caller has matched source address, port and transport, without which nothing
 //! here is worth much (rfc5452#9.1). Behind it, [`Answer`](crate::Answer) takes what belongs to the
@@ -39,7 +39,7 @@ pub struct SentQuery<'q> {
     /// Client cookie of the query, if it has one (rfc7873#4.1).
     pub cookie: Option<[u8; 8]>,
     /// Whether the query has a server cookie, too: the upstream knows cookies, and its answers
-    /// should have ours.
+    /// should have the client cookie of the query.
     pub expects_cookie: bool,
     /// Whether the query was sent over a stream, where nothing is truncated.
     pub stream: bool,
@@ -73,7 +73,7 @@ pub enum Mismatch {
     Opcode,
     /// The question is another one, or missing where there must be one.
     Question,
-    /// The client cookie is not ours (rfc7873#5.3).
+    /// The client cookie is not that of the query (rfc7873#5.3).
     Cookie,
 }
 
@@ -180,7 +180,7 @@ pub fn keeps_case(sent: &SentQuery<'_>, message: &[u8]) -> bool {
 }
 
 /// Whether the sender of a message that answers what was sent has seen the query, which an off-path
-/// forger has not: it came over a stream, or with our cookie.
+/// forger has not: it came over a stream, or with the query's cookie.
 #[must_use]
 pub fn is_confirmed(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     sent.stream || holds_our_cookie(sent, response)
@@ -216,12 +216,12 @@ fn is_ours(sent: &SentQuery<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismat
     Ok(is_other_case.then_some(Doubt::Case))
 }
 
-/// Whether our cookie is in a message, so that its sender has seen the query.
+/// Whether the query's cookie is in a message, so that its sender has seen the query.
 fn has_our_cookie(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     Response::parse(message).is_ok_and(|response| holds_our_cookie(sent, &response))
 }
 
-/// Whether our cookie is in a message that was read.
+/// Whether the query's cookie is in a message that was read already.
 fn holds_our_cookie(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     let client = cookie(response).map(|(client, _)| *client);
     client.is_some() && client == sent.cookie

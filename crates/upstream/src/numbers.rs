@@ -1,5 +1,5 @@
-//! Tables by numbers: by those of our own, which need no hash that a stranger cannot foresee, and
-//! by those that strangers choose.
+//! Tables by numbers: by numbers that this server makes, which need no keyed hash, and by numbers
+//! that a remote host chooses, which do.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};

@@ -9,7 +9,8 @@
 //! | [`Policy::Hash`] | by the question's name, so that each upstream's cache holds other names |
 //!
 //! Every policy prefers upstreams that are up to suspects, and never asks one that is down. With
-//! [`Policy::Hash`], a name keeps its upstream while that is up, whatever happens to the others.
+//! [`Policy::Hash`], a name keeps its upstream while that is up, whatever happens to other
+//! upstreams.
 //!
 //! Times stay known: under [`Policy::Fastest`], an upstream that has not answered for a second gets
 //! a copy of a question beside the one that is asked, within the budget of extra queries and at

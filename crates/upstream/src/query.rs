@@ -1,8 +1,8 @@
 //! The query that an upstream gets.
 //!
-//! It holds one question, its letters in mixed case, RD, perhaps CD, and an OPT record with our
-//! cookie. Nothing of the client's own message is passed on, so that no option of it, such as its
-//! subnet, can leave.
+//! A query holds one question, its letters in mixed case, RD, perhaps CD, and an OPT record with
+//! the upstream's cookies. Nothing of the client's own message is passed on, so that no option of
+//! it, such as its subnet, can leave.
 //!
 //! Deliberately absent: ids and randomness, which are arguments.
 
@@ -117,7 +117,7 @@ pub fn want_authentic(query: &mut [u8]) {
 
 /// Appends an option to a query whose last record is OPT.
 pub fn append_option(query: &mut Vec<u8>, code: u16, data: &[u8]) {
-    put(query, &[code, data.len() as u16]); // options of ours are short
+    put(query, &[code, data.len() as u16]); // the options of a query are short
     query.extend_from_slice(data);
     let len_at = question_end(query) + OPT_BYTES - 2;
     let len = (query.len() - len_at - 2) as u16;

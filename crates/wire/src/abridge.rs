@@ -23,8 +23,7 @@ impl Query {
     /// question, and the OPT record with the cookie, and that NSID and keepalive are asked for.
     ///
     /// Of the other options, padding is left out (rfc7830); of the rest those stay that fit into
-    /// `others_max` octets, the client's network (rfc7871) before all others. Other records are
-    /// dropped.
+    /// `others_max` octets, the client's network (rfc7871) first. All other records are dropped.
     #[must_use]
     pub fn abridge(&self, message: &[u8], others_max: usize) -> Vec<u8> {
         let question = message.get(..self.question_end()).unwrap_or(message);

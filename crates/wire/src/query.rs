@@ -266,7 +266,7 @@ impl Edns {
         (reader.at == end).then_some(())
     }
 
-    /// Reads one option; those we do not know are skipped (rfc6891#6.1.2).
+    /// Reads one option; unknown options are skipped (rfc6891#6.1.2).
     fn read_option(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let code = reader.u16()?;
         let len = reader.u16()?;

@@ -334,7 +334,8 @@ impl<'a> Reply<'a> {
         loop {
             let len = self.buffer[at];
             if len >= 0xc0 {
-                // Our own pointers, and those only, lead backwards to a name we wrote.
+                // Every pointer in a reply was written here, and leads backwards to a name written
+                // before.
                 at = usize::from(u16::from_be_bytes([len & 0x3f, self.buffer[at + 1]]));
                 continue;
             }

@@ -185,8 +185,8 @@ fn column_of(line: &[u8], word: &[u8]) -> u32 {
     u32::try_from(octets).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// The address that a word is. One with a zone, such as `fe80::1%eth0`, means nothing to others:
-/// its line says nothing, and is right.
+/// The address that a word is. One with a zone, such as `fe80::1%eth0`, means nothing on another
+/// host: its line gives no name, and is no error.
 fn address(word: &[u8]) -> Option<Option<IpAddr>> {
     let text = std::str::from_utf8(word).ok()?;
     match text.split_once('%') {

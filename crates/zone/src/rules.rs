@@ -49,7 +49,7 @@ impl OwnerRule {
     }
 
     /// Whether no zone may break the rule, because its answers would be ambiguous. The loader and
-    /// changes refuse such records; `zonda check` reports all others as well.
+    /// changes refuse such records; `zonda check` reports the other rules as well.
     #[must_use]
     pub fn is_binding(self) -> bool {
         matches!(self, Self::BesideCname(_) | Self::SeveralOfOne(_))

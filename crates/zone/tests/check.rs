@@ -39,7 +39,7 @@ impl Case {
         (format!("{head}{}\n", lines.join("\n")), before)
     }
 
-    /// What we say of it.
+    /// The findings for this zone.
     fn check(&self) -> Diagnostics {
         let apex = "example.org".parse().unwrap();
         let (text, _) = self.zone();
@@ -49,7 +49,7 @@ impl Case {
         check::check(&apex, &records, NOW)
     }
 
-    /// What we say of it, a line each.
+    /// The findings for this zone as text, one a line.
     fn said(&self) -> String {
         let (_, before) = self.zone();
         let mut said = String::new();

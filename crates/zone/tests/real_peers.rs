@@ -1,5 +1,5 @@
-//! Master files mean to us what they mean to BIND and to ldns: both print what they read, and we
-//! read it again.
+//! Master files mean to Zonda what they mean to BIND and to ldns: both print what they read, and
+//! Zonda reads that again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ const APEX: &str =
 /// A record in a form that can be sorted and shown.
 type Plain = (String, Type, u32, Vec<u8>);
 
-/// What the text means to us, sorted.
+/// The records that Zonda reads from the text, sorted.
 fn ours(text: &str) -> Vec<Plain> {
     let origin = "example.org".parse().unwrap();
     let path = Path::new("text");
@@ -34,7 +34,7 @@ fn ours(text: &str) -> Vec<Plain> {
     plain
 }
 
-/// Shows the records that only we, or only the peer, have.
+/// Shows the records that only Zonda, or only the peer, has read.
 fn check_same(text: &str, printed: &str) {
     let (ours, theirs) = (ours(text), ours(printed));
     let only = |a: &[Plain], b: &[Plain]| -> Vec<Plain> {
@@ -108,7 +108,7 @@ fn every_type(left_out: &[&str], opaque: &[&str]) -> String {
 
 #[test]
 fn real_peers_bind_prints_every_type_as_we_read_it() {
-    // A second SOA is refused as we would, MD and MF because they are obsolete (rfc973).
+    // A second SOA is refused by both, MD and MF because they are obsolete (rfc973).
     let zone = every_type(&["SOA", "MD", "MF"], &["CLA", "IPN"]);
     check_same(&zone, &bind("every-type-bind", &zone));
 }
@@ -131,7 +131,8 @@ fn real_peers_ldns_prints_every_type_as_we_read_it() {
         "A6", "AMTRELAY", "AVC", "BRID", "CAA", "CLA", "DOA", "DSYNC", "HHIT", "IPN", "KEY",
         "NINFO", "RESINFO", "RKEY", "TA", "WALLET",
     ];
-    // A second SOA is no zone; of the others ldns prints something else than it has read.
+    // A text with a second SOA is no zone; of the other types ldns prints something else than it
+    // has read.
     let left_out = ["SOA", "ATMA", "NSAP-PTR", "NXT", "SIG", "SINK", "WKS"];
     let zone = every_type(&left_out, &unknown_to_ldns);
     check_same(&zone, &ldns("every-type-ldns", &zone));

@@ -106,7 +106,8 @@ fn named_socket() -> Option<PathBuf> {
 /// The socket of the only server that runs here.
 fn only_socket() -> Result<PathBuf, String> {
     let mut found = zonda_config::find_sockets(environment());
-    // Any user may be able to put a socket into the working directory; the others are the system's.
+    // Any user may be able to put a socket into the working directory; the other folders belong to
+    // the system.
     let working = std::env::current_dir().ok();
     found.retain(|socket| answers(socket, socket.parent() != working.as_deref()));
     match found.len() {

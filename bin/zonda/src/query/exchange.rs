@@ -80,7 +80,7 @@ fn ask_udp(request: &Request, server: SocketAddr, query: &[u8]) -> io::Result<Ex
     Err(last)
 }
 
-/// Waits for the datagram that answers the question; others are passed over.
+/// Waits for the datagram that answers the question; other datagrams are discarded.
 fn receive(request: &Request, socket: &UdpSocket, start: Instant) -> io::Result<(Message, usize)> {
     let mut buffer = vec![0; usize::from(u16::MAX)];
     let mut saw_other = false;

@@ -429,7 +429,7 @@ impl Settings {
     }
 }
 
-/// A number that others cannot guess: the standard library's hash keys come from the system.
+/// A number that an attacker cannot guess: the standard library's hash keys come from the system.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,5 +1,5 @@
-//! Our statistics are those of named: what both have is in the same place, of the same type, and,
-//! where both did the same, the same number.
+//! Zonda's statistics are those of named: a figure that both have is in the same place, of the same
+//! type, and, where both did the same, the same number.
 
 use super::named::{get, start_edited, start_imported, start_named};
 use serde_json::Value;
@@ -57,8 +57,8 @@ const SAME: &[&str] = &[
     "/views/_default/resolver/cachestats/QueryMisses",
 ];
 
-/// What named has, after the same questions, and we do not count: docs/coming-from-bind.md tells of
-/// each. What stands before a star is the beginning of many.
+/// Figures that named has after the same questions and Zonda does not count:
+/// docs/coming-from-bind.md names each. What stands before a star is the beginning of many.
 const NOT_OURS: &[&str] = &[
     "/memory/*",
     "/nsstats/RecQryRej",
@@ -128,7 +128,7 @@ fn times(page: &Value) -> u64 {
     classes.filter_map(|(_, count)| count.as_u64()).sum()
 }
 
-/// What named has and we have not: paths, without what is below them.
+/// Adds the paths of figures that named has and Zonda lacks, without the paths below them.
 fn lacking(path: &str, ours: &Value, theirs: &Value, all: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -149,7 +149,7 @@ fn lacking(path: &str, ours: &Value, theirs: &Value, all: &mut Vec<String>) {
     }
 }
 
-/// What is wrong with our value beside that of named.
+/// Adds how Zonda's value differs from that of named.
 fn compare(path: &str, ours: &Value, theirs: &Value, wrong: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -173,7 +173,7 @@ fn compare(path: &str, ours: &Value, theirs: &Value, wrong: &mut Vec<String>) {
     }
 }
 
-/// Counters that these questions raise with us and not with named, which leaves out zeros.
+/// Counters that these questions raise in Zonda and not in named, which leaves out zeros.
 const ALSO_OURS: [&str; 0] = [];
 
 /// A page of statistics.
@@ -238,7 +238,8 @@ fn real_peers_count_the_same_under_the_same_names() {
         }
     };
     SAME.iter().for_each(|pointer| check(pointer, &|page: &Value| single(pointer, page)));
-    // Those that came over TCP, since they were too large, are none of ours.
+    // Answers that came over TCP, since they were too large for UDP, have no time in these
+    // statistics.
     let over_tcp = single("/views/_default/resolver/stats/Truncated", &after[1]);
     let heard = [0, 1].map(|it| times(&after[it]) - times(&before[it]));
     if heard[0] != heard[1] + over_tcp {

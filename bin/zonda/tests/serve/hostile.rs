@@ -101,7 +101,7 @@ impl TimedReply {
 }
 
 /// Of the messages that an upstream sends in reply to one query, a client is told the last one
-/// only; so many of the others are counted.
+/// only; so many of the messages before it are counted.
 fn check_that_the_last_is_believed(steps: Vec<Step>, ignored: f64) -> Upstream {
     let upstream = Upstream::start([always().then(steps)]);
     let forwarder = Forwarder::start(&[&upstream], "");
@@ -136,7 +136,7 @@ fn an_answer_to_another_question_is_not_believed() {
 
 #[test]
 fn an_answer_from_another_address_or_port_is_not_believed() {
-    // The kernel keeps them from us, so that there is nothing to count.
+    // The kernel keeps these datagrams from the server, so that there is nothing to count.
     let steps = vec![forge(Reply::address(66)), wait(30..31), say(Reply::address(7))];
     let upstream = check_that_the_last_is_believed(steps, 0.0);
     assert_eq!(upstream.forged(), 2, "from another port, and from another address");
@@ -477,7 +477,8 @@ fn while_another_upstream_may_answer_a_failure_is_not_told() {
     }
 }
 
-/// Names with long answers fail, and others are answered as if nothing were: the upstream stays up.
+/// Names with long answers fail, and names with short ones are answered as if nothing were: the
+/// upstream stays up.
 fn check_that_only_long_answers_are_missed(upstream: &Upstream, error: u16) {
     let forwarder = Forwarder::start(&[upstream], "timeout = \"1 s\"");
     for number in 0..4 {

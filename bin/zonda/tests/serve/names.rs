@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use zonda_testkit::process::free_port;
 use zonda_testkit::{Question, ask};
 
-/// A server that answers any question for an A record with these addresses, and others with none;
-/// when there is no address any more, it is silent.
+/// A server that answers any question for an A record with these addresses, and any other question
+/// with no record; when there is no address any more, it is silent.
 fn answering(own: SocketAddr, ttl: u8, first: &[[u8; 4]]) -> Arc<Mutex<Vec<[u8; 4]>>> {
     let socket = UdpSocket::bind(own).unwrap();
     let told = Arc::new(Mutex::new(first.to_vec()));

@@ -4,8 +4,8 @@
 //! query ─► middleware before ─► route ─► handler ──┬─ answered ──────┬─► middleware after ─► reply
 //!                                 └─ none ─► zones ┴─ passed on ─────┘
 //! ```
-//! Between a route and its handler are the answers that are kept: ours, then those of a cache of
-//! the user's, if there is one.
+//! Between a route and its handler are two caches of replies: the engine's own, then that of the
+//! user's code, if there is one.
 //!
 //! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
 //! the worker is called with a [`HandlerReply`] to fill in; code that runs elsewhere has the query

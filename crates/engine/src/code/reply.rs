@@ -156,7 +156,7 @@ impl Reply {
         self.is_overfull = true;
     }
 
-    /// Takes over a reply. Records that cannot be read, which we do not write, are left out.
+    /// Takes over a reply. Records that cannot be read are left out; the engine writes none such.
     pub(crate) fn read(&mut self, reply: &ReplyWriter<'_>, rcode: Rcode, flags: u16) {
         self.clear();
         for record in reply.records() {
@@ -296,7 +296,7 @@ impl Reply {
     /// is left out.
     ///
     /// # Errors
-    /// When the others do not fit; the reply then is as it was.
+    /// When the other records do not fit; the reply then is as it was before.
     pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>) -> Result<(), Full> {
         let mark = reply.mark();
         let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names

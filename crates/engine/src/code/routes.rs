@@ -48,7 +48,7 @@ struct Suffix {
     name: Name,
     /// The patterns that are just this name, by falling rank.
     exact: Vec<RouteEntry>,
-    /// The others, by falling rank.
+    /// Routes for many names, by falling rank.
     open: Vec<RouteEntry>,
 }
 

@@ -44,7 +44,8 @@ use crate::wires::Wires;
 const INBOX: usize = usize::MAX;
 /// The alarm among what is waited for.
 const ALARM: usize = usize::MAX - 1;
-/// The time between two looks of a stopped thread whether the others have ended, too, nanoseconds.
+/// Nanoseconds between two checks by a stopped thread whether the other forwarder threads have
+/// ended, too.
 const DRAIN_LOOK_NANOS: u64 = 20_000_000;
 /// The time after a peak of waiting queries at which memory is given back, nanoseconds.
 const PEAK_ENDS_NANOS: u64 = 2_000_000_000;

@@ -205,7 +205,7 @@ impl<R: Responder> Forwarder<R> {
         match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
             Verdict::Accept(_) => known.group.loops.clear(probe.upstream, probe.sent_at),
-            // So ends a loop that others noticed, too.
+            // A loop that another server noticed ends in the same way.
             Verdict::Failed(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => {}
         }
         true

@@ -31,12 +31,12 @@ use crate::group::Group;
 use crate::ports::WaitingQuery;
 use crate::stream::{StreamAnswer, outcome};
 
-/// Calls by which a port is read before others have their turn: some 250 messages.
+/// Calls by which a port is read before other ports have their turn: some 250 messages.
 const RECEIVE_CALLS_MAX: usize = 8;
 
 impl<R: Responder> Forwarder<R> {
-    /// Reads what a port has received, but not all at once if it is more than any upstream sends
-    /// that means well: the others wait. What is left is told of again.
+    /// Reads what a port has received, but not all at once if it is more than an honest upstream
+    /// sends: the other ports wait. The kernel reports a port with messages left again.
     pub(super) fn receive(&mut self, number: usize, now: Now) {
         let serial = self.outbound.wires.ports().serial(number);
         let (mut has_more, mut calls) = (true, 0);

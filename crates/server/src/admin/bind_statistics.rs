@@ -1,6 +1,6 @@
 //! What is counted, as the JSON of BIND's statistics channel.
 //!
-//! Every figure has the name, place and type that named gives it; one that we do not count is
+//! Every figure has the name, place and type that named gives it; one that Zonda does not count is
 //! absent, and so are counters that are 0 where named leaves those out. Which they are is told in
 //! `docs/coming-from-bind.md`, and held against a real named in `bin/zonda/tests/bind`.
 
@@ -44,7 +44,7 @@ const OPCODE_NAMES: [&str; OPCODES] = [
     "RESERVED14",
     "RESERVED15",
 ];
-/// Classes of times, and the nanoseconds below which our buckets put an answer into them: those
+/// Classes of times, and the nanoseconds below which Zonda's buckets put an answer into each: those
 /// nearest to 10, 100, 500, 800 and 1600 ms.
 const TIMES: [(&str, u64); 6] = [
     ("QryRTT10", 10_485_760),

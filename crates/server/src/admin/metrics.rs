@@ -199,7 +199,8 @@ fn zones(page: &mut Page, control: &Control) {
     zone_queries(page, zone_set, state.config());
 }
 
-/// Queries by zone: of those listed, else of the busiest, and of all others together.
+/// Writes the queries by zone: each of the zones listed, else of the busiest, and the sum of the
+/// rest.
 fn zone_queries(page: &mut Page, zone_set: &ZoneSetView, config: &Config) {
     let name = "zonda_zone_queries_total";
     page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
@@ -387,7 +388,7 @@ fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
     }
 }
 
-/// A value, and a label that tells it from others of the same upstream.
+/// A value, and a label that tells it from the other values of the same upstream.
 type Labelled = (Option<(&'static str, String)>, u64);
 
 /// Values that differ in one label.

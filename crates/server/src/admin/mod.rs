@@ -45,7 +45,7 @@ pub struct AdminSockets {
     /// Where BIND's statistics are read, and the networks whose clients may.
     bind_statistics: Option<(TcpListener, Arc<[Network]>)>,
     unix: Option<(UnixListener, PathBuf)>,
-    /// Where a successor asks for our sockets.
+    /// Socket on which a successor asks for the sockets of this process.
     hand_over: Option<(UnixListener, PathBuf)>,
     /// The Unix sockets that were not there before.
     made: MadeSockets,

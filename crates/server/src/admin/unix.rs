@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use zonda_netio::local;
 
-/// Paths of Unix sockets, each with its inode, so that only our own are removed.
+/// Paths of Unix sockets, each with its inode, so that only sockets of this process are removed.
 #[derive(Default)]
 pub struct SocketFiles(Vec<(PathBuf, u64)>);
 

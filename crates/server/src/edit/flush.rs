@@ -237,7 +237,7 @@ fn write_master(apex: &Name, data: &Zone, out: &mut impl Write) -> io::Result<()
     records.try_for_each(|record| print::print_record(&record.as_record(), out))
 }
 
-/// Writes a zone and all others of its JSON file.
+/// Writes a zone together with the other zones of its JSON file.
 fn write_json(path: &Path, apex: &Name, data: &Zone, out: &mut impl Write) -> io::Result<()> {
     let records = data.to_records().map_err(|_| io::Error::from(ErrorKind::FileTooLarge))?;
     let mut file = json::read(path);

@@ -107,7 +107,7 @@ fn wildcard_and_delegation(zone: &mut Builder, random: &mut Random) {
     zone.add(&format!("*.{base}"), "A", &address(random));
     zone.add(&format!("cut.{base}"), "NS", &format!("ns.cut.{base}"));
     zone.add(&format!("ns.cut.{base}"), "A", &address(random));
-    // Below the cut, so not ours to answer.
+    // Below the cut, so that the server must not answer for it.
     zone.add(&format!("*.cut.{base}"), "A", &address(random));
 }
 

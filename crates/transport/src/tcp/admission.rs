@@ -134,7 +134,7 @@ impl Activity {
     }
 }
 
-/// Which connections have to go before others.
+/// The order in which connections are closed to make room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// The client has had time enough to send a message.
@@ -221,7 +221,7 @@ impl Table {
         self.tell(state, &seat)
     }
 
-    /// The connection that has to go first. Notes others that have to go after it.
+    /// Returns the connection to close first, and notes those to close after it.
     ///
     /// Looks at all, some microseconds for a thousand.
     fn find(&mut self, now: u64) -> Option<(u64, Arc<Seat>)> {

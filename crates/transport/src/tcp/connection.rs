@@ -35,7 +35,7 @@ const LAST_REPLIES_MAX: Duration = Duration::from_secs(7);
 const WAITING_MAX: usize = 128;
 /// How long a connection lasts at least while one of them waits: longer than any is fetched.
 const WAITING_IDLE_MAX: Duration = Duration::from_secs(30);
-/// How long to wait for the client's end of a connection that we have ended first.
+/// How long to wait for the client's end of a connection that the server has ended first.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// Why a connection ends.
@@ -373,8 +373,8 @@ impl<R: Responder> Connection<R> {
         Ok(())
     }
 
-    /// Ends our side and waits for the client's: closing while bytes arrive would reset the
-    /// connection, and the client would lose replies that it has not read yet.
+    /// Ends the server's side and waits for the client's: closing while bytes arrive would reset
+    /// the connection, and the client would lose replies that it has not read yet.
     async fn linger(mut self) {
         let shutdown = poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await;
         let deadline = Instant::now() + LINGER_MAX;
@@ -395,7 +395,7 @@ impl<R: Responder> Connection<R> {
 /// The next reply to a query that was answered later; never, if none is waited for.
 async fn next_reply(later: &mut Option<ReplyChannel>, waiting: usize) -> Vec<u8> {
     match later {
-        // We hold a sender ourselves, so that there always is another one.
+        // The connection holds a sender itself, so that the channel never closes.
         Some((_, replies)) if waiting > 0 => replies.recv().await.unwrap_or_default(),
         _ => pending().await,
     }

@@ -1,4 +1,4 @@
-//! `$ORIGIN`, `$TTL` (rfc2308#4), and which of the others a line is.
+//! `$ORIGIN`, `$TTL` (rfc2308#4), and which other directive a line is.
 
 use super::problem::{DirectiveProblem, Snippet};
 use super::{Entry, FileState, LocatedProblem, Reader};

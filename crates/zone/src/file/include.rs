@@ -10,8 +10,8 @@ use zonda_wire::rdata::string;
 
 /// How deep files may include files.
 const DEPTH_MAX: usize = 16;
-/// How many files may be included in all: files that include others twice each would otherwise make
-/// 2^16 of 16.
+/// How many files may be included in all: 16 files that each include the next one twice would
+/// otherwise make 2^16.
 const FILES_MAX: usize = 10_000;
 
 /// Which files may be read, and which are being read.

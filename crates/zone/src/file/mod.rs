@@ -94,7 +94,7 @@ pub fn read_text(
 }
 
 /// Reads a master file whose text is here already, as [`read`] does; the caller has opened it where
-/// the options allow. The records take the memory of others.
+/// the options allow. The records are read into the memory of `memory`.
 #[must_use]
 pub fn read_opened(
     text: &[u8],
@@ -110,7 +110,7 @@ pub fn read_opened(
     (reader.records, reader.diagnostics)
 }
 
-/// What is read, from all files together.
+/// The state of reading a zone, from all its files together.
 struct Reader<'o> {
     /// The file that reading began with; `None` for a text.
     top: Option<&'o Path>,

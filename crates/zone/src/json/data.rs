@@ -116,14 +116,14 @@ impl<'t> Members<'t> {
         self.take(name).ok_or_else(|| self.object.wrong(JsonFault::Missing(name)))
     }
 
-    /// Takes out what says again what others say: keys come with their tags.
+    /// Removes fields that follow from other fields: a DNSKEY comes with its key tag.
     pub(super) fn drop_derived(&mut self, rtype: Type) {
         if matches!(rtype, Type::DNSKEY | Type::CDNSKEY) {
             self.take("keytag");
         }
     }
 
-    /// Those that are left.
+    /// Returns the members that were not taken out.
     pub(super) fn into_left(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> {
         self.left.into_iter()
     }

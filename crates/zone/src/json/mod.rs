@@ -81,8 +81,8 @@ fn read_opened(opened: Result<(File, u64), Unreadable>, path: &Path) -> JsonFile
     }
 }
 
-/// Reads one zone of a file. What is wrong with the others is told, but does not keep this one from
-/// being whole. With a `root`, the file must lie in its directory, symbolic links followed, or
+/// Reads one zone of a file. Faults of the file's other zones are reported, but do not make this
+/// zone incomplete. With a `root`, the file must lie in its directory, symbolic links followed, or
 /// below that root.
 #[must_use]
 pub fn read_zone(path: &Path, name: &Name, root: Option<&Path>) -> (JsonZone, Diagnostics) {

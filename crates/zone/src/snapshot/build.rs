@@ -1,6 +1,6 @@
 //! From records to a snapshot.
 //!
-//! 1. *Group*: each record joins the others of its owner; every name between an owner and the apex
+//! 1. *Group*: the records of each owner are put together; every name between an owner and the apex
 //!    gets a group too, so that empty non-terminals exist (rfc4592#2.2.2).
 //! 2. *Classify*: which groups lie at or below a delegation or a DNAME.
 //! 3. *Lay out*: one node per group, sorted into shards by the hash of its name.
@@ -237,7 +237,7 @@ impl<'r> Groups<'r> {
         }
     }
 
-    /// Writes the node of the apex, and all others in their shards.
+    /// Writes the node of the apex, and all other nodes in their shards.
     fn lay_out(&self) -> Result<(Vec<u8>, Directory), BuildError> {
         let mut children = vec![0_u32; self.groups.len()];
         for group in &self.groups[1..] {

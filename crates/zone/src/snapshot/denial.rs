@@ -132,7 +132,7 @@ impl Proofs {
         self.denial.as_ref()
     }
 
-    /// The proofs when some nodes have become others, or are gone or new.
+    /// Returns the proofs after some nodes were changed, removed or added.
     pub(super) fn with<'n>(
         &self,
         changed: impl Iterator<Item = (Option<Node<'n>>, Option<Node<'n>>)>,

@@ -377,7 +377,7 @@ impl Zone {
         self.node(&LookupName::new(owner.as_wire(), self.seed), 0)
     }
 
-    /// The names below some others. Reads the order of names if there is one, else all nodes.
+    /// The names below any of `cuts`. Reads the order of names if there is one, else all nodes.
     fn names_below(&self, cuts: &BTreeSet<Box<[u8]>>) -> Vec<Box<[u8]>> {
         if cuts.is_empty() {
             return Vec::new();

@@ -64,7 +64,7 @@ impl<'z> Node<'z> {
         self.bytes.as_ptr() == other.bytes.as_ptr()
     }
 
-    /// Where the node lies in memory, which tells it from all others.
+    /// The node's address in memory, which tells it from every other node.
     pub(super) fn address(&self) -> usize {
         self.bytes.as_ptr().addr()
     }

@@ -10,7 +10,7 @@ use super::{Directory, Zone};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The part of a zone's shards, one in so many, that may differ for the others to be shared. Where
+/// The part of a zone's shards, one in so many, that may differ for the rest to be shared. Where
 /// more differ, little memory is shared, and the zone stays as it was built.
 const DIFFERING_PART: usize = 4;
 

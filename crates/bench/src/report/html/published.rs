@@ -72,7 +72,7 @@ fn alone(original: &Table) -> String {
 struct ReportRow<'a> {
     /// Cells of the row.
     published: &'a [String],
-    /// Server of the row, if that is one of ours.
+    /// Server of the row, if this bench measures it.
     server: Option<&'a str>,
     /// Group in which the row was measured.
     group: Option<&'a Group<'a>>,

@@ -1,4 +1,5 @@
-//! DNS cookies: a client that returns ours has shown that it receives what we send (rfc7873).
+//! DNS cookies: a client that returns the server's cookie has shown that it receives what the
+//! server sends to its address (rfc7873).
 //!
 //! The server's part is made as rfc9018#4 says, so that all servers of an anycast set that share
 //! their secrets accept each other's.

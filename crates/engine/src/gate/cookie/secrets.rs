@@ -20,7 +20,8 @@ pub struct Secrets {
     pub accepted: Vec<[u8; 16]>,
 }
 
-/// The cookie to send for the one that came, and whether that was ours.
+/// Returns the cookie to send for the one received, and whether this server, or another with its
+/// secrets, had made that one.
 pub fn answer(secrets: &Secrets, sent: &[u8], client: IpAddr, now: u32) -> ([u8; 24], bool) {
     let mut client_part = [0; 8];
     client_part.copy_from_slice(&sent[..8]); // the parser lets no shorter one pass

@@ -8,7 +8,7 @@ use crate::verdict::{Flow, reply};
 use std::ops::ControlFlow::Continue;
 use zonda_wire::{Opcode, Rcode};
 
-/// Answers operations other than a query: those that exist are refused, others are not implemented.
+/// Answers operations other than a query: an OPCODE that exists gets REFUSED, any other NOTIMP.
 #[inline]
 pub fn check(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
     if ask.query.opcode() == Opcode::QUERY {

@@ -76,8 +76,8 @@ fn count(
     if settings.exempt.iter().any(|network| network.contains(client)) {
         return Share::Left;
     }
-    // Names that exist are counted one by one; the endless others by the wildcard or DNAME that
-    // stands for them, or else by the zone they would be in.
+    // Names that exist are counted one by one; the endless names that do not exist by the wildcard
+    // or DNAME that stands for them, or else by the zone they would be in.
     let reason = kind(answer, rcode, reason);
     let by_name = matches!(reason, Reason::Answered | Reason::NoData | Reason::Identity);
     let label = match (by_name, ask.zone) {

@@ -44,7 +44,7 @@ pub fn of_answer<'s>(
     let hidden = if is_servers { node_flag::BELOW_DNAME } else { NOT_OURS };
     let count_max = if is_servers { SERVERS_MAX } else { TARGETS_MAX };
     let mut nodes = Nodes::new(zone, hidden);
-    // A service leads to others of its kind as well (rfc9460#4.1).
+    // An SVCB record leads to other SVCB records as well (rfc9460#4.1).
     let types = [Type::A, Type::AAAA, set.rtype];
     for rtype in &types[..2 + usize::from(is_service)] {
         for (number, rdata) in set.rdatas().enumerate().take(count_max) {

@@ -150,7 +150,7 @@ fn records(
     }
 }
 
-/// Writes the first records of a set, behind the others.
+/// Writes the records of a set with the first ones last.
 #[inline(never)] // it would only make the path of sets that do not rotate longer
 fn rotated_records(
     reply: &mut Reply<'_>,

@@ -59,8 +59,8 @@ fn flushes(page: &mut Page, counters: &EditCounters) {
     }
 }
 
-/// Changes that files lack, by writable zone: of those listed, else of those that lack most, and of
-/// all others together.
+/// Writes the number of changes that files lack, by writable zone: each of the zones listed, else
+/// of those that lack most, and the sum of the rest.
 fn unflushed(page: &mut Page, state: &ServerState) {
     let name = "zonda_zone_unflushed_changes";
     let help =
