@@ -58,7 +58,7 @@ pub struct Flushes(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inserts(u64);
 
-/// What is in the cache, and what was done with it since it exists.
+/// Contents of the cache, and counts of what was done with it since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of answers that can be found.

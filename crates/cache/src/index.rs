@@ -29,7 +29,7 @@ pub const SLOTS: usize = LINE_WORDS;
 /// The highest frequency that is counted; more hits write nothing (S3-FIFO).
 pub const FREQUENCY_MAX: u64 = 3;
 
-/// Says that the slot is taken.
+/// Bit of a slot that is in use.
 const HELD: u64 = 1 << 3;
 /// Place of the bit that names the log.
 const LOG_SHIFT: u32 = 2;
@@ -111,7 +111,7 @@ impl Word {
         Self(place.tag() | at | HELD | (log as u64) << LOG_SHIFT | frequency)
     }
 
-    /// Whether there is an entry.
+    /// Whether the slot holds an entry.
     #[inline]
     pub fn is_occupied(self) -> bool {
         self.0 & HELD != 0

@@ -166,7 +166,7 @@ pub struct Failure<'t> {
     pub flags: u16,
     /// Extended error to send with the failure.
     pub ede: Option<Ede>,
-    /// The same in words, UTF-8; what is beyond [`FAILURE_TEXT_BYTES_MAX`] is cut off. Stands in
+    /// The failure in words, UTF-8; what is beyond [`FAILURE_TEXT_BYTES_MAX`] is cut off. Stands in
     /// place of the body when the failure is found.
     pub text: &'t [u8],
 }

@@ -81,7 +81,7 @@ impl Ring {
         self.tail
     }
 
-    /// Behind the youngest entry.
+    /// The position behind the youngest entry.
     pub fn head(&self) -> Position {
         self.head
     }

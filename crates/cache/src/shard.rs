@@ -215,13 +215,13 @@ impl Shard {
         self.write().add_contents(contents);
     }
 
-    /// Returns how many buckets its index has.
+    /// Returns how many buckets the shard's index has.
     pub fn buckets(&self) -> usize {
         self.index.buckets()
     }
 }
 
-/// What was found at a position.
+/// The result of reading a position of the log.
 enum Candidate {
     /// An answer for the question, copied.
     Usable(Hit),

@@ -30,7 +30,7 @@ pub struct Entry<'a> {
     pub dnssec_ok: bool,
     /// The question had CD.
     pub checking_disabled: bool,
-    /// Whether it depends on more than the question.
+    /// Whether the answer depends on more than the question.
     pub has_variant: bool,
     /// The answer, TTLs as stored.
     pub answer: Answer<'a>,
@@ -84,7 +84,7 @@ pub struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    /// At its beginning.
+    /// A walk at the beginning of a shard.
     pub fn new(shard: &'s Shard) -> Self {
         Self { shard, log: LogName::Small, at: Position(0), name: Vec::new(), body: Vec::new() }
     }

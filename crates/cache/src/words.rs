@@ -17,7 +17,7 @@ pub const LINE_WORDS: usize = LINE_BYTES / WORD_BYTES;
 
 /// A run of words that begins at a cache line.
 pub struct Words {
-    /// There from the first call of [`allocate`](Self::allocate) on.
+    /// The memory, made by the first call of [`allocate`](Self::allocate).
     all: OnceLock<Allocation>,
     len: usize,
 }

@@ -30,8 +30,8 @@ const RESERVE_WORDS: usize = 1024;
 /// Buckets of the index for each entry, as long as it can grow: few enough entries share one that
 /// none has to leave it, and ten thousand entries need 1.3 MB of it.
 const BUCKETS_PER_ENTRY: u64 = 2;
-/// The same while an insertion meets a full bucket. Splitting more would not help it: what it holds
-/// is one name's.
+/// Most buckets for each entry while an insertion meets a full bucket. Splitting more would not
+/// help: all entries of that bucket are of one name.
 const BUCKETS_PER_ENTRY_MAX: u64 = 8;
 /// Buckets that one insertion may split, which takes some microseconds.
 const SPLITS_MAX: usize = 16;
@@ -106,7 +106,7 @@ struct LiveEntry<'s> {
 }
 
 impl LiveEntry<'_> {
-    /// Whether it answers this question.
+    /// Whether the entry answers the question of `key`.
     fn has_key(&self, key: &Key<'_>) -> bool {
         self.header.asks_as(key) && self.header.has_octets_of(self.entry, key)
     }
@@ -451,7 +451,7 @@ impl<'s> WriteGuard<'s> {
         stats.no_memory += own.no_memory;
     }
 
-    /// Adds what there is.
+    /// Adds the shard's entries to the counts.
     pub fn add_contents(&self, contents: &mut Contents) {
         *contents += &self.writer.contents;
     }
