@@ -27,7 +27,7 @@ pub struct Message {
     pub opt: Option<Opt>,
 }
 
-/// A question as it came (rfc1035#4.1.2).
+/// A question of a message (rfc1035#4.1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The name, in the case it came in.

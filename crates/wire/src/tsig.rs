@@ -49,8 +49,8 @@ impl Default for UnknownKey {
 }
 
 impl UnknownKey {
-    /// Makes it the record for a query whose own TSIG record begins at `at` of the message. `None`
-    /// when no such record can be read there; its content is then undefined.
+    /// Makes this the record for the reply to a query whose own TSIG record begins at `at` of the
+    /// message. `None` when no such record can be read there; its content is then undefined.
     #[must_use]
     pub fn set(&mut self, query: &[u8], at: usize) -> Option<()> {
         self.name.clear();
@@ -81,7 +81,8 @@ impl UnknownKey {
 mod tests {
     use super::*;
 
-    /// Behind the type: class, TTL, length, algorithm `a`, time, fudge, MAC, id, error, other data.
+    /// The record behind its type: class, TTL, length, algorithm `a`, time, fudge, MAC, id, error,
+    /// other data.
     const SOUND: &[u8] = b"\0\xff\0\0\0\0\0\x18\x01a\0\0\0\x65\0\0\0\x01\x2c\0\x05macmaHI\0\0\0\0";
 
     #[test]

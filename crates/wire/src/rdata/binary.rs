@@ -39,7 +39,7 @@ struct Decoder<'a, const BITS: u32> {
 }
 
 impl<'a, const BITS: u32> Decoder<'a, BITS> {
-    /// Nothing gathered yet.
+    /// A decoder that has no digits yet.
     fn new(values: &'static [u8; 256], out: &'a mut Vec<u8>) -> Self {
         Self { values, pending: 0, held: 0, out }
     }
@@ -157,7 +157,7 @@ struct Base64<'a> {
 }
 
 impl<'a> Base64<'a> {
-    /// Nothing read yet.
+    /// A decoder that has read no digits yet.
     fn new(out: &'a mut Vec<u8>) -> Self {
         Self { decoder: Decoder::new(&BASE64, out), digits: 0, padding: 0 }
     }

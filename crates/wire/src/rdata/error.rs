@@ -37,7 +37,7 @@ pub enum Fault {
     Unexpected,
     /// A quoted string where a plain word is due.
     Quoted,
-    /// Not a decimal number up to this one.
+    /// Not a decimal number between 0 and the given one.
     Number(u64),
     /// Not seconds with or without units.
     Ttl,

@@ -10,7 +10,7 @@ use crate::{Type, name};
 pub struct Token<'t> {
     /// Text of the token, without the quotes around it.
     pub text: &'t [u8],
-    /// Whether quotes stood around it.
+    /// Whether quotes stood around the text.
     pub quoted: bool,
     /// Whether no blank stood between it and the token before, as in `alpn="h2"`.
     pub glued: bool,

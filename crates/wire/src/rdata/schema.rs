@@ -78,9 +78,9 @@ pub enum Kind {
     Base32ByLength,
     /// One or more octets to the end; base 64, in any number of pieces.
     Base64,
-    /// As [`Base64`](Kind::Base64), or nothing at all.
+    /// Any number of octets to the end; base 64, in any number of pieces.
     OptionalBase64,
-    /// As [`Base64`](Kind::Base64), in one piece, `-` when empty.
+    /// Any number of octets to the end; base 64 in one piece, `-` when there are none.
     DashBase64,
     /// Type mnemonics to the end, in blocks of 256 types (rfc4034#4.1.2).
     TypeBitmap,

@@ -169,7 +169,7 @@ fn fixed(rest: &[u8], len: usize) -> Result<usize, Fault> {
     at_least(rest.len(), len).map(|_| len)
 }
 
-/// `len`, if it is no less than `least`.
+/// Returns `len`, if it is no less than `least`.
 fn at_least(len: usize, least: usize) -> Result<usize, Fault> {
     if len < least { Err(Fault::Truncated) } else { Ok(len) }
 }
