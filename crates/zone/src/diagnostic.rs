@@ -12,7 +12,7 @@ use zonda_wire::{Name, Type};
 /// Most diagnostics that are kept; the rest are counted only.
 pub const LISTED_MAX: usize = 1000;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The zone can be served.
@@ -21,12 +21,12 @@ pub enum Severity {
     Error,
 }
 
-/// One thing that is wrong.
+/// A finding: something that is wrong in a zone's text or records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// Where it stands.
+    /// The place of the finding.
     pub place: Place,
     /// The record it is about, as far as it is known.
     pub record: Option<RecordName>,
@@ -54,7 +54,7 @@ pub struct RecordName {
     pub rtype: Option<Type>,
 }
 
-/// What can be wrong, by the part that finds it.
+/// A problem of a zone, by the part of the crate that finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The text of a master file.
@@ -67,12 +67,12 @@ pub enum Problem {
     Check(CheckProblem),
 }
 
-/// Errors, of which one is kept.
+/// The errors of a zone, of which the first is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors {
-    /// The first of them.
+    /// The first error found.
     pub first: Diagnostic,
-    /// How many there are.
+    /// Number of errors found.
     pub count: u64,
 }
 
@@ -106,7 +106,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds those of another run.
+    /// Adds the findings of another run.
     pub fn append(&mut self, other: Self) {
         match (&mut self.errors, other.errors) {
             (Some(errors), Some(more)) => errors.count += more.count,
@@ -118,7 +118,7 @@ impl Diagnostics {
         self.listed.extend(other.listed.into_iter().take(room));
     }
 
-    /// How many errors there are, listed or not.
+    /// Returns the number of errors, listed or not.
     #[must_use]
     pub fn error_count(&self) -> u64 {
         self.errors.as_ref().map_or(0, |errors| errors.count)
@@ -130,7 +130,7 @@ impl Diagnostics {
         self.errors.as_ref()
     }
 
-    /// How many warnings there are, listed or not.
+    /// Returns the number of warnings, listed or not.
     #[must_use]
     pub fn warning_count(&self) -> u64 {
         self.warnings
@@ -142,12 +142,12 @@ impl Diagnostics {
         self.errors.is_some()
     }
 
-    /// Those that are listed.
+    /// Returns the findings that are listed.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.listed.iter()
     }
 
-    /// How many are counted but not listed.
+    /// Returns how many findings are counted but not listed.
     #[must_use]
     pub fn unlisted_count(&self) -> u64 {
         self.error_count() + self.warnings - self.listed.len() as u64
@@ -163,7 +163,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// One line each.
+/// Writes one line for each finding.
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for diagnostic in self {

@@ -117,7 +117,7 @@ pub fn push_soa(apex: &Name, records: &mut Records) -> Result<(), TooManyRecords
     records.push(soa, 0)
 }
 
-/// What is read.
+/// The state of reading a hosts file.
 struct Reader<'a> {
     apex: &'a Name,
     /// The word that is looked at.

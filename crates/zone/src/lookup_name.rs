@@ -157,7 +157,7 @@ impl LookupName {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// How many labels it has, the root's not counted.
+    /// Returns the number of labels of the name, the root's not counted.
     #[inline]
     #[must_use]
     pub fn label_count(&self) -> usize {

@@ -23,7 +23,8 @@ pub fn canonical(records: &Records) -> Vec<u32> {
     keyed.into_iter().map(|(_, index)| index).collect()
 }
 
-/// The same without records that are in there already; of those the first one read stays.
+/// Returns the records in canonical order without duplicates; of equal records the first one read
+/// stays.
 #[must_use]
 pub fn canonical_without_duplicates(records: &Records) -> Vec<u32> {
     let mut order = canonical(records);

@@ -152,13 +152,13 @@ impl Records {
         self.bytes.starts_with(&others.bytes) // each record tells where it ends
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

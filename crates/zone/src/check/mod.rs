@@ -63,7 +63,7 @@ pub fn check(apex: &Name, records: &Records, now: u32) -> Diagnostics {
     findings.diagnostics
 }
 
-/// What was found so far.
+/// The findings so far.
 struct Findings<'r> {
     records: &'r Records,
     diagnostics: Diagnostics,
@@ -72,7 +72,7 @@ struct Findings<'r> {
 }
 
 impl<'r> Findings<'r> {
-    /// Nothing yet.
+    /// Findings without an entry.
     fn new(records: &'r Records) -> Self {
         Self { records, diagnostics: Diagnostics::default(), file: Path::new("").into() }
     }

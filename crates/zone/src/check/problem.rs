@@ -19,15 +19,15 @@ pub enum CheckProblem {
     NoApexNs,
     /// Not at or below the apex.
     OutsideZone,
-    /// The same as the record here.
+    /// The record at this place is the same.
     Duplicate(Place),
-    /// Another TTL than this one of the set's first record.
+    /// The TTL is not that of the set's first record, given here.
     TtlsDiffer(u32),
     /// Below a delegation or a DNAME.
     Hidden {
         /// NS or DNAME.
         rtype: Type,
-        /// Whose it is.
+        /// The name that is above the record.
         by: Name,
     },
     /// Beside the NS records of a delegation.
@@ -81,7 +81,7 @@ pub enum Server {
     Other,
 }
 
-/// What is wrong with the values of a SOA record.
+/// A fault of the values of a SOA record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SoaFault {
     /// The mailbox holds an at sign.
@@ -158,7 +158,7 @@ impl fmt::Display for CheckProblem {
 }
 
 impl CheckProblem {
-    /// Those about signatures and proofs.
+    /// Writes the problems of signatures and proofs.
     fn fmt_dnssec(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingSigned(rtype) => write!(f, "signs {rtype}, which is not there"),

@@ -18,7 +18,7 @@ pub(super) struct View<'r> {
     order: Vec<u32>,
     /// Where each owner's records begin in `order`; one element more than there are owners.
     starts: Vec<u32>,
-    /// How each owner stands.
+    /// How each owner stands in the zone.
     positions: Vec<OwnerPosition>,
     /// Whether an NS record that is not hidden names this owner.
     is_ns_target: Vec<bool>,
@@ -42,7 +42,7 @@ pub(super) struct Owner<'v> {
     at: u32,
 }
 
-/// What is found where a record says that a server is.
+/// What the zone has at the name that a record gives for a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// Not in the zone.
@@ -53,9 +53,9 @@ pub(super) enum Target {
     Alias,
     /// A name below a DNAME.
     BelowDname,
-    /// Behind a cut, without glue.
+    /// The name is behind a zone cut, without glue.
     NoGlue,
-    /// Nothing, or nothing with an address.
+    /// The name does not exist, or has no address.
     NoAddress,
 }
 
@@ -98,7 +98,7 @@ impl<'r> View<'r> {
         (0..self.starts.len() as u32 - 1).map(|at| Owner { view: self, at })
     }
 
-    /// An owner by its name.
+    /// Returns the owner of a name.
     pub(super) fn find(&self, wanted: &[u8]) -> Option<Owner<'_>> {
         self.place_of(wanted).ok().map(|at| Owner { view: self, at })
     }
@@ -200,29 +200,29 @@ impl<'r> View<'r> {
 }
 
 impl<'v> Owner<'v> {
-    /// Its name.
+    /// Returns the owner's name.
     pub(super) fn name(self) -> &'v [u8] {
         self.view.records.get(self.first() as usize).owner
     }
 
-    /// Its first record.
+    /// Returns the index of the owner's first record.
     pub(super) fn first(self) -> u32 {
         self.indexes()[0]
     }
 
-    /// Its records, by type.
+    /// Returns the indexes of the owner's records, by type.
     fn indexes(self) -> &'v [u32] {
         let at = self.at as usize;
         let [start, end] = [self.view.starts[at], self.view.starts[at + 1]];
         &self.view.order[start as usize..end as usize] // no owner is without records
     }
 
-    /// Its records with their indexes.
+    /// Returns the owner's records with their indexes.
     pub(super) fn records(self) -> impl Iterator<Item = (u32, Record<'v>)> {
         self.indexes().iter().map(move |&index| (index, self.view.records.get(index as usize)))
     }
 
-    /// Its records of a type, found by halving: a name may have thousands of types.
+    /// Returns the owner's records of a type, found by halving: a name may have thousands of types.
     pub(super) fn of(self, rtype: Type) -> impl Iterator<Item = (u32, Record<'v>)> {
         let record = move |index: u32| self.view.records.get(index as usize);
         let rank = |index: &u32| order::rank(record(*index).rtype);
@@ -233,24 +233,24 @@ impl<'v> Owner<'v> {
         all[start..end].iter().map(move |&index| (index, record(index)))
     }
 
-    /// Its types, each once, with the first record of the type.
+    /// Returns the owner's types, each once, with the first record of the type.
     pub(super) fn types(self) -> impl Iterator<Item = (u32, Type)> + Clone {
         let rtype = move |index: u32| self.view.records.get(index as usize).rtype;
         let sets = self.indexes().chunk_by(move |&a, &b| rtype(a) == rtype(b));
         sets.map(move |set| (set[0], rtype(set[0])))
     }
 
-    /// Whether it has records of a type.
+    /// Whether the owner has records of a type.
     pub(super) fn has(self, rtype: Type) -> bool {
         self.of(rtype).next().is_some()
     }
 
-    /// Whether it has an address.
+    /// Whether the owner has an address.
     fn has_address(self) -> bool {
         self.has(Type::A) || self.has(Type::AAAA)
     }
 
-    /// What it is for a record that names it.
+    /// Returns what the owner is for a record that names it.
     fn as_target(self) -> Target {
         match () {
             () if self.has_address() => Target::Address,
@@ -259,22 +259,22 @@ impl<'v> Owner<'v> {
         }
     }
 
-    /// Whether it is the zone's apex.
+    /// Whether the owner is the zone's apex.
     pub(super) fn is_apex(self) -> bool {
         self.name().len() == self.view.apex.len()
     }
 
-    /// Whether its first label is an asterisk.
+    /// Whether the owner's first label is an asterisk.
     pub(super) fn is_wildcard(self) -> bool {
         self.name().starts_with(b"\x01*")
     }
 
-    /// How it stands.
+    /// Returns how the owner stands in the zone.
     pub(super) fn position(self) -> OwnerPosition {
         self.view.positions[self.at as usize]
     }
 
-    /// Whether it is below a cut or a DNAME.
+    /// Whether the owner is below a zone cut or a DNAME.
     pub(super) fn is_hidden(self) -> bool {
         matches!(self.position(), OwnerPosition::Hidden(_))
     }

@@ -70,7 +70,7 @@ pub(super) fn argument<'t>(
     entry.tokens.get(index).copied().ok_or_else(missing)
 }
 
-/// Nothing stands at `index` or behind it.
+/// Checks that no token stands at `index` or behind it.
 pub(super) fn end(entry: Entry<'_, '_>, index: usize) -> Result<(), LocatedProblem> {
     match entry.tokens.get(index) {
         Some(token) => Err(LocatedProblem::new(token.at, DirectiveProblem::ExtraArgument)),

@@ -66,7 +66,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one record that was made.
+    /// Reads one generated record.
     fn read_made(&mut self, text: &[u8], file: &mut FileState) -> Result<(), LocatedProblem> {
         let mut tokens = Vec::new();
         match lexer::scan(text, 0, true, &mut tokens) {
@@ -107,7 +107,7 @@ struct Template<'a, 't> {
 }
 
 impl<'a, 't> Template<'a, 't> {
-    /// Of an owner and what follows it.
+    /// A template from an owner and the tokens behind it.
     fn new(owner: Token<'t>, rest: &'a [Token<'t>]) -> Self {
         let rtype = rest.iter().position(|token| Type::from_text(token.text).is_some());
         let (head, data) = rest.split_at(rtype.map_or(rest.len(), |at| at + 1));

@@ -20,12 +20,12 @@ pub(super) struct Includes {
     root: Option<PathBuf>,
     /// The files that are being read, links resolved, the innermost last.
     open: Vec<PathBuf>,
-    /// How many were included so far.
+    /// Number of files included so far.
     count: usize,
 }
 
 impl Includes {
-    /// For the file `top`, or for a text that is not a file.
+    /// The includes of the file `top`, or of a text that is not a file.
     fn new(top: Option<&Path>, options: &Options) -> Self {
         let top = top.and_then(|path| fs::canonicalize(path).ok());
         let root = match &options.root {

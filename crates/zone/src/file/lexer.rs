@@ -26,9 +26,9 @@ pub(super) enum Scanned {
 pub(super) struct Shape {
     /// Where the next entry begins.
     pub end: usize,
-    /// How many lines it takes.
+    /// Number of lines of the entry.
     pub lines: u32,
-    /// Whether it begins with a blank.
+    /// Whether the entry begins with a blank.
     pub indented: bool,
     /// The first place that cannot be split into tokens.
     pub fault: Option<(usize, FileProblem)>,

@@ -180,7 +180,7 @@ struct LocatedProblem {
 /// What of an entry is known when something is wrong with it.
 #[derive(Clone, Copy)]
 enum Subject {
-    /// Nothing: it may be no record at all, and is not quoted.
+    /// No name is known: the entry may be no record at all, and is not quoted.
     Text,
     /// The owner and the type of a record.
     Record(Type),
@@ -205,7 +205,7 @@ impl Entry<'_, '_> {
 }
 
 impl<'o> Reader<'o> {
-    /// Nothing read yet.
+    /// A reader that has read nothing yet.
     fn new(top: Option<&'o Path>, options: &'o Options) -> Self {
         Self {
             top,

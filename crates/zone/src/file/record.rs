@@ -12,11 +12,11 @@ const TTL_MAX: u32 = i32::MAX as u32;
 /// Which TTL a record has that gives none (rfc2308#4).
 #[derive(Default)]
 pub(super) struct TtlRules {
-    /// That of `$TTL`, or else the minimum of the SOA.
+    /// The TTL of `$TTL`, or else the minimum of the SOA.
     pub(super) default: Option<u32>,
-    /// The last one that a record gave.
+    /// The last TTL that a record gave.
     last: Option<u32>,
-    /// Whether it was said that `last` was taken.
+    /// Whether a warning has said that `last` was taken.
     warned: bool,
 }
 
@@ -125,7 +125,7 @@ impl Reader<'_> {
         Err(LocatedProblem::new(entry.place_of(entry.tokens.len()), FileProblem::NoType))
     }
 
-    /// A TTL as it is written.
+    /// Reads a TTL that a record gives.
     fn explicit_ttl(
         &mut self,
         secs: u32,

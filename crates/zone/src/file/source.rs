@@ -18,8 +18,8 @@ pub(super) struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    /// Nothing read yet of a text of `len` octets; 0 stands for one of unknown length, such as a
-    /// pipe. Room for one octet more shows the end of a short text at once.
+    /// A source that has read nothing yet of a text of `len` octets; 0 stands for one of unknown
+    /// length, such as a pipe. Room for one octet more shows the end of a short text at once.
     pub(super) fn new(reader: R, len: u64) -> Self {
         let room = match usize::try_from(len) {
             Ok(len @ 1..PIECE) => len + 1,

@@ -31,11 +31,11 @@ pub(super) struct Bits {
 /// A member that stands for some bits of a field.
 pub(super) struct BitsPart {
     pub(super) name: &'static str,
-    /// The place of its lowest bit.
+    /// The place of the member's lowest bit.
     pub(super) shift: u32,
-    /// How many bits it has.
+    /// Number of bits of the member.
     pub(super) width: u32,
-    /// Whether it is `true` or `false`.
+    /// Whether the member is `true` or `false`, not a number.
     pub(super) is_flag: bool,
 }
 

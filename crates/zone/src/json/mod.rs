@@ -47,11 +47,11 @@ pub struct JsonFile {
 pub struct JsonZone {
     /// Apex of the zone.
     pub name: Name,
-    /// What its maker calls this version of it.
+    /// The name that the file's maker gives to this version.
     pub sha: Option<String>,
     /// The records, or those that could be read.
     pub records: Records,
-    /// What keeps it from being read in whole.
+    /// The errors that keep the zone from being read in whole.
     pub errors: Option<Errors>,
 }
 
@@ -137,7 +137,7 @@ pub fn read_text(octets: &[u8], name: &Path) -> JsonFile {
     reader.into_file(zones)
 }
 
-/// What is read, and how far.
+/// The state of reading a JSON file.
 struct Reader<'t> {
     text: &'t str,
     file: Arc<Path>,
@@ -153,7 +153,7 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Nothing read yet.
+    /// A reader that has read nothing yet.
     fn new(text: &'t str, file: &Path) -> Self {
         Self {
             text,

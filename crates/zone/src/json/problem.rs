@@ -5,17 +5,17 @@ use std::fmt;
 use zonda_wire::rdata::Fault;
 use zonda_wire::{Name, NameError, Type};
 
-/// What is wrong with a JSON value, and which one it is.
+/// A fault of a JSON value, with the path to the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonProblem {
     /// The way to the value from the file's outermost one, as in `[0].records[3].data.ip`; empty
     /// for that one itself.
     pub path: Box<str>,
-    /// What is wrong.
+    /// The fault of the value.
     pub fault: JsonFault,
 }
 
-/// What is wrong with a JSON value.
+/// A fault of a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonFault {
     /// The file cannot be read.
@@ -49,7 +49,7 @@ pub enum JsonFault {
     NoType,
     /// A type that cannot stand in a zone.
     MetaType(Type),
-    /// Another class than IN.
+    /// The class is not IN.
     Class,
     /// Not what the field of a record's data takes.
     Data(Fault),

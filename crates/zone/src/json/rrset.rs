@@ -200,7 +200,7 @@ mod tests {
         read_changes(text.as_bytes()).unwrap().iter().map(shown).collect()
     }
 
-    /// What is wrong with a text.
+    /// Returns the fault of a text.
     fn error(text: &str) -> String {
         read_changes(text.as_bytes()).unwrap_err().to_string()
     }

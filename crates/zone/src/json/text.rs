@@ -23,7 +23,7 @@ pub(super) struct LocatedFault<'t> {
 }
 
 impl<'t> LocatedFault<'t> {
-    /// The same, seen from the value that holds this one as `step`.
+    /// The same fault, its path beginning at the value that holds this one as `step`.
     pub(super) fn within(mut self, step: &str) -> Self {
         let is_end = step.is_empty() || self.path.is_empty();
         let dot = if is_end || self.path.starts_with('[') { "" } else { "." };
@@ -44,22 +44,22 @@ impl<'t> Json<'t> {
         self.0
     }
 
-    /// That this value has a fault.
+    /// Returns a fault of this value.
     pub(super) fn wrong(self, fault: JsonFault) -> LocatedFault<'t> {
         LocatedFault { at: self.0, path: String::new(), fault }
     }
 
-    /// That this value should be something else.
+    /// Returns the fault that this value should be something else.
     pub(super) fn expected(self, what: &'static str) -> LocatedFault<'t> {
         self.wrong(JsonFault::Expected(what))
     }
 
-    /// Whether it is `null`.
+    /// Whether the value is `null`.
     pub(super) fn is_null(self) -> bool {
         self.0 == "null"
     }
 
-    /// Whether it begins as objects (`{`), lists (`[`) or strings (`"`) do.
+    /// Whether the value begins as objects (`{`), lists (`[`) or strings (`"`) do.
     pub(super) fn begins(self, with: char) -> bool {
         self.0.starts_with(with)
     }

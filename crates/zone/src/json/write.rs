@@ -28,7 +28,7 @@ pub fn write<'z>(
     writer.out.write_all(b"\n]\n")
 }
 
-/// What is being written: members go into the text of a record, records into the output.
+/// The state of writing: members go into the text of a record, records into the output.
 pub(super) struct Writer<W> {
     text: String,
     out: W,

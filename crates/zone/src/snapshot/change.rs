@@ -55,7 +55,7 @@ pub enum SetChange {
     RemoveSignatures {
         /// The name of the records.
         owner: Name,
-        /// The type of the records that they sign.
+        /// The type of the records that the signatures sign.
         covered: Type,
     },
 }
@@ -101,7 +101,7 @@ pub enum Serial {
 /// serial, the next one is the present one plus 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SerialPolicy {
-    /// The present one plus 1, never 0.
+    /// The present serial plus 1, never 0.
     Increment,
     /// The seconds since 1970, which are given.
     UnixTime(u32),
@@ -111,7 +111,7 @@ pub enum SerialPolicy {
 }
 
 impl SerialPolicy {
-    /// The serial behind another one.
+    /// Returns the serial that follows another.
     #[must_use]
     pub fn next(self, serial: u32) -> u32 {
         let wanted = match self {
@@ -162,7 +162,7 @@ pub struct ChangeError {
     pub owner: Name,
     /// The type of the record that is refused.
     pub rtype: Type,
-    /// The rule that it breaks.
+    /// The rule that the change breaks.
     pub rule: ChangeRule,
 }
 

@@ -15,12 +15,12 @@ pub const ITERATIONS_MAX: u16 = 150;
 
 /// How a zone proves absence.
 pub enum Denial {
-    /// By NSEC: the owners that have one, in canonical order.
+    /// Proofs by NSEC: the owners that have such a record, in canonical order.
     Nsec(Sorted),
-    /// By NSEC3: the chain of its records.
+    /// Proofs by NSEC3: the chain of its records.
     Nsec3(Nsec3),
-    /// By NSEC3 with more iterations than are computed: the hash of one of the records. It proves
-    /// nothing, but a validator sees the number in it, and takes the answer for one of a
+    /// Proofs by NSEC3 with more iterations than are computed: the hash of one of the records. It
+    /// proves nothing, but a validator sees the number in it, and takes the answer for one of a
     /// zone that is not signed (rfc9276#3.2) instead of a forged one.
     Uncomputed(NameHash),
 }

@@ -92,7 +92,7 @@ fn push(
 
 /// Writes a difference, owner by owner.
 pub(super) struct DiffWriter {
-    /// What was written so far.
+    /// The difference as far as it was written.
     diff: Diff,
 }
 
@@ -283,9 +283,9 @@ type SetKey = (Vec<u8>, u16, u16);
 /// The records of a set that a difference touches.
 #[derive(Default)]
 struct Touched<'d> {
-    /// The records that it removes.
+    /// The records that the difference removes.
     removed: Vec<Record<'d>>,
-    /// The records that it adds.
+    /// The records that the difference adds.
     added: Vec<Record<'d>>,
 }
 

@@ -70,7 +70,7 @@ impl NodeDraft<'_> {
         self.flags & (node_flag::CUT | node_flag::DNAME)
     }
 
-    /// The same in the present version.
+    /// Returns the flags about zone cuts of the node in the present version.
     fn old_cut_flags(&self) -> u8 {
         self.old.map_or(0, |node| node.flags() & (node_flag::CUT | node_flag::DNAME))
     }
@@ -264,7 +264,7 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// The same for one name and its ancestors: those that come to exist, or those that vanish.
+    /// Updates one name and its ancestors: the ancestors that come to exist, or those that vanish.
     fn update_from(&mut self, relative_owner: &[u8], exists: bool) {
         let mut relative = relative_owner;
         while let Some(parent) = parent(relative) {

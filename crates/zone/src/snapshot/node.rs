@@ -34,7 +34,7 @@ pub mod node_flag {
     pub const BELOW_DNAME: u8 = 8;
     /// The node `*` lies below it (rfc4592#2.1.1).
     pub const WILDCARD_CHILD: u8 = 16;
-    /// Other nodes lie below it, and their number behind its sets.
+    /// Other nodes lie below the node, and their number stands behind its sets.
     pub const HAS_CHILDREN: u8 = 32;
     /// Holds NSEC3 records and their signatures alone, and no name lies below it: a lookup does not
     /// find it, as such names do not exist for a question (rfc5155#7.2.8).
@@ -175,9 +175,9 @@ impl<'z> Iterator for Sets<'z> {
 /// An RRset.
 #[derive(Clone, Copy)]
 pub struct Set<'z> {
-    /// The type of its records.
+    /// The type of the set's records.
     pub rtype: Type,
-    /// How many records it has; at least one.
+    /// Number of records of the set; at least one.
     pub count: u16,
     /// Time to live of the records, seconds.
     pub ttl: u32,
@@ -205,7 +205,7 @@ impl<'z> Set<'z> {
         self.rdatas().next().unwrap_or_default()
     }
 
-    /// Whether it holds the signatures of a type's set.
+    /// Whether the set holds the signatures of a type's set.
     #[must_use]
     pub fn covers(&self, rtype: Type) -> bool {
         self.rtype == Type::RRSIG && self.first().starts_with(&rtype.0.to_be_bytes())

@@ -94,7 +94,7 @@ impl<'z> Shard<'z> {
     }
 }
 
-/// So many words of zeros.
+/// Returns `words` words of zeros.
 pub(super) fn zeros(words: usize) -> Arc<[Word]> {
     iter::repeat_n([0; 8], words).collect()
 }
