@@ -22,7 +22,7 @@ pub struct Deferral {
     pub is_alias: bool,
     /// When the answer cache was found to hold nothing for the question, if it was.
     pub missed_at: Option<Inserts>,
-    /// What is to be told again when it is answered.
+    /// Facts about the query that are needed again when it is resumed.
     pub history: History,
 }
 
@@ -38,7 +38,7 @@ impl Deferral {
 /// What a deferred query waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// Other servers: the number of a [`Forward`](crate::zones::Forward).
+    /// The upstreams of a forwarded zone: the number of a [`Forward`](crate::zones::Forward).
     Forward(u32),
     /// The user's code.
     Code(Elsewhere),
@@ -65,7 +65,7 @@ impl QueueId {
     pub const FORWARDERS: Self = Self(0);
 }
 
-/// What was fetched for a query.
+/// The upstreams' answer to a query.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamAnswer<'a> {
     /// The name that it was fetched for, in wire form and lower case; empty with a failure.
@@ -81,15 +81,16 @@ pub struct UpstreamAnswer<'a> {
     pub is_authentic: bool,
     /// Whether the body ends with an alias of a name that is in another zone of this server.
     pub goes_on: bool,
-    /// What became of the query.
+    /// The reason that counters and logs give for the answer.
     pub reason: Reason,
-    /// The same in words where there is no answer: UTF-8, for the extended error, at most
+    /// The reason in words where there is no answer: UTF-8, for the extended error, at most
     /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) octets of which are sent.
     pub text: &'a [u8],
 }
 
 impl UpstreamAnswer<'_> {
-    /// Whether it answers for a name, in wire form and lower case. A failure does for any.
+    /// Whether the answer is about a name, in wire form and lower case. A failure is about any
+    /// name.
     #[must_use]
     pub fn is_for(&self, name: &[u8]) -> bool {
         self.name.is_empty() || self.name == name
@@ -122,7 +123,7 @@ pub(crate) fn write_message(
     message.extend_from_slice(body);
 }
 
-/// What became of one message.
+/// The outcome of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A reply of so many octets lies in the buffer.

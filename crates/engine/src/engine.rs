@@ -37,7 +37,7 @@ type Plan = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> Verdict;
 pub struct Engine {
     /// The snapshot in force, which the publisher replaces.
     snapshot: Arc<ArcSwap<Snapshot>>,
-    /// What this engine alone counts.
+    /// The counters of this engine alone.
     counters: Arc<Counters>,
     /// What outlives a query: the hot table and buffers.
     worker: Worker,
@@ -196,7 +196,7 @@ impl Engine {
         }
     }
 
-    /// Which of the user's code it calls at the moment.
+    /// Returns the watch that shows which of the user's code the engine calls at the moment.
     #[must_use]
     pub fn watch(&self) -> &Arc<Watch> {
         &self.worker.watch
@@ -346,9 +346,9 @@ struct SentReply {
     rcode: Rcode,
     /// The flags of the header besides those that every reply has.
     flags: u16,
-    /// Whether it says that a forwarded name has nothing of the type.
+    /// Whether the reply says that a forwarded name has no record of the type.
     is_forwarded_nodata: bool,
-    /// Whether the worker may reuse it.
+    /// Whether the worker may reuse the reply.
     reuse: Reuse,
 }
 

@@ -55,14 +55,14 @@ struct Entry {
     meta: Meta,
 }
 
-/// What an answer is besides its octets.
+/// The facts about a hot answer besides its octets.
 #[derive(Clone, Copy)]
 pub struct Meta {
     /// The generation of the snapshot that the answer was made from.
     pub generation: u64,
     /// The version of the zone's entry in that snapshot.
     pub version: u64,
-    /// The zone that it is from.
+    /// The zone that the answer is from.
     pub zone: ZoneMatch,
     /// The label of the name at which the owner of what answered begins.
     pub answering_label: u8,
@@ -72,7 +72,7 @@ pub struct Meta {
     pub flags: u16,
     /// The response code.
     pub rcode: Rcode,
-    /// What became of the query.
+    /// The reason that counters and logs give for the answer.
     pub reason: Reason,
     /// How many records at its beginning rotate, as [`Reuse::Hot`](crate::Reuse::Hot) has it.
     pub rotating: u16,

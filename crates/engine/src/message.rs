@@ -31,7 +31,7 @@ impl Now {
 /// Nanoseconds of a second.
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// How a message travels.
+/// The transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// A datagram: its source may be forged, and its reply must be small.
@@ -44,7 +44,7 @@ impl Transport {
     /// All transports, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Udp, Self::Tcp];
 
-    /// Its name in metrics and logs.
+    /// Returns the transport's name in metrics and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Transport {
 pub struct Peer {
     /// The client's address and port.
     pub address: SocketAddr,
-    /// How the message came.
+    /// The transport by which the message came.
     pub transport: Transport,
     /// The listener it came to, by its place in the configuration.
     pub listener: u16,
@@ -77,10 +77,10 @@ pub struct Message<'a> {
 
 /// Messages that were received together.
 pub trait Batch {
-    /// How many there are.
+    /// Returns the number of messages.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no messages.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

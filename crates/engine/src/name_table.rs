@@ -49,7 +49,7 @@ pub struct NameTable<T> {
 }
 
 impl<T> Clone for NameTable<T> {
-    /// Another version, which shares everything until either is changed.
+    /// Makes another version, which shares all memory until either is changed.
     fn clone(&self) -> Self {
         let (directory, chunks) = (Arc::clone(&self.directory), Arc::clone(&self.chunks));
         Self { directory, chunks, ..*self }
@@ -310,7 +310,7 @@ pub struct NameTableOwner<T> {
     table: NameTable<T>,
     /// The indices of names that are gone.
     free: Vec<u32>,
-    /// What all changes have copied so far.
+    /// Number of octets that all changes have copied so far.
     copied: CopiedOctets,
 }
 
@@ -347,7 +347,7 @@ impl<T: NamedValue> NameTableOwner<T> {
         None
     }
 
-    /// Takes a name out; returns its value.
+    /// Removes a name and returns its value.
     pub fn remove(&mut self, name: &Name) -> Option<Arc<T>> {
         let name = LookupName::new(name.as_wire(), self.table.seed);
         let (hash, table) = (name.hash(0), &mut self.table);

@@ -21,7 +21,7 @@ impl<F: FnMut(&Event<'_>) + Send> Observer for F {
     }
 }
 
-/// What an [`Observer`] is told.
+/// A query and its outcome, as an [`Observer`] gets them.
 pub struct Event<'e> {
     /// The time of the reply.
     pub now: Now,
@@ -33,7 +33,7 @@ pub struct Event<'e> {
     pub name: &'e [u8],
     /// The response code; `None` for silence.
     pub rcode: Option<Rcode>,
-    /// What became of it.
+    /// The reason that counters and logs give for the reply.
     pub reason: Reason,
     /// Whether the worker may reuse the reply; `None` for silence.
     pub reuse: Option<Reuse>,
@@ -42,6 +42,6 @@ pub struct Event<'e> {
     /// How long the query has waited for upstreams and code; no clock is read for what is answered
     /// at once.
     pub waited: Duration,
-    /// What the user's code has noted about it.
+    /// Tags that the user's code has added to the query.
     pub tags: &'e Tags,
 }

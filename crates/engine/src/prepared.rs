@@ -16,7 +16,7 @@ pub struct Prepared {
     pub key: Option<Key>,
     pub hit: Option<Hit>,
     pub zone: Option<ZoneMatch>,
-    /// What was read there, only so that it is read.
+    /// A value read from the entry, so that the processor loads it into its cache.
     touched: u64,
 }
 

@@ -17,7 +17,7 @@ macro_rules! reasons {
             /// All reasons, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$reason,)*];
 
-            /// Its name in metrics and logs.
+            /// Returns the reason's name in metrics and logs.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$reason => $name,)* }
@@ -101,7 +101,7 @@ reasons! {
     NotAQuery = "not_a_query",
     /// The client's prefix had too many replies of this kind; dropped.
     RateDropped = "rate_dropped",
-    /// As before, but told to come back over TCP.
+    /// The client asks too often; it got a truncated reply, so that it can ask again over TCP.
     RateSlipped = "rate_slipped",
 }
 

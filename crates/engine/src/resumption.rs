@@ -34,7 +34,7 @@ pub enum Resumption<'a> {
     Below,
 }
 
-/// What became of a query that was deferred to the user's code.
+/// The outcome of a query that was deferred to the user's code.
 #[derive(Clone, Copy, Debug)]
 pub enum HandlerOutcome<'a> {
     /// The code has filled in a reply, or passed the query on.
@@ -48,17 +48,17 @@ pub enum HandlerOutcome<'a> {
 /// How far a query has come.
 #[derive(Clone, Copy)]
 pub struct Progress<'a> {
-    /// What it was deferred for before.
+    /// What the query was deferred for before.
     pub resumption: Resumption<'a>,
     /// The facts from before it was deferred; none if it is new.
     pub history: Option<&'a History>,
 }
 
 impl Progress<'_> {
-    /// That of a query which has just been received.
+    /// The progress of a query which has just been received.
     pub const NEW: Self = Self { resumption: Resumption::New, history: None };
 
-    /// Whether it is a client's query, and not one that code asks to see what becomes of it.
+    /// Whether the query is a client's, not one that code asks to get the answer below it.
     #[inline]
     pub fn is_counted(&self) -> bool {
         self.history.is_none_or(|history| !history.asked_by_code)
@@ -72,10 +72,10 @@ pub enum Entry<'a> {
     Middleware(usize),
     /// At its handler, if that runs in the worker.
     Handler,
-    /// Behind all code: it has passed the query on.
+    /// The query enters behind all code, which has passed it on.
     Zones,
-    /// Behind all code, which has left this answer unchanged; at its handler, if that runs in the
-    /// worker, where the answer has to be made again.
+    /// The query enters behind all code, which has left this answer unchanged; at its handler, if
+    /// that runs in the worker, where the answer has to be made again.
     Answered(&'a AnswerBelow),
     /// Nowhere: the code has filled in this reply.
     Filled(&'a HandlerReply),

@@ -10,7 +10,7 @@ use zonda_wire::Rcode;
 pub enum Verdict {
     /// The reply is sent with this response code, and may be reused or not.
     Reply(Rcode, Reason, Reuse),
-    /// Nothing is sent.
+    /// No reply is sent.
     Drop(Reason),
     /// What [`Worker::deferral`](crate::worker::Worker::deferral) says must be fetched. Nothing was
     /// written yet.

@@ -20,7 +20,7 @@ use zonda_zone::{HashSeed, LookupName, Zone};
 pub struct ZoneEntry {
     /// The apex in lower case.
     pub apex: Name,
-    /// Where its answers come from.
+    /// The source of the zone's answers.
     pub source: Source,
     /// The clients that may ask; all of them when there is no list.
     pub access: Option<Arc<AccessList>>,
@@ -65,17 +65,17 @@ impl ZoneEntry {
     }
 }
 
-/// Where a zone's answers come from.
+/// The source of a zone's answers.
 pub enum Source {
     /// Data of this server.
     Data(Arc<Zone>),
-    /// Other servers that are asked.
+    /// Upstreams, which are asked for the answers.
     Forward(Arc<Forward>),
-    /// This server, also where a zone around it is forwarded.
+    /// Data of this server, also where a zone around it is forwarded.
     Local(Arc<Local>),
     /// No source: the names are kept from being forwarded, and no other zone holds them.
     Excepted,
-    /// Nothing yet: the data could not be loaded, so that every answer is SERVFAIL.
+    /// No data yet: they could not be loaded, so that every answer is SERVFAIL.
     Unavailable,
 }
 
@@ -165,7 +165,7 @@ impl ZoneTableOwner {
         former.inspect(|it| self.discount(it))
     }
 
-    /// Takes a zone out; returns it.
+    /// Removes a zone and returns it.
     pub fn remove(&mut self, apex: &Name) -> Option<Arc<ZoneEntry>> {
         self.entries.remove(apex).inspect(|it| self.discount(it))
     }
@@ -210,7 +210,7 @@ impl ZoneTableOwner {
 pub struct ZoneMatch {
     /// The zone's index in its table.
     pub index: u32,
-    /// How many labels its apex has.
+    /// Number of labels of the zone's apex.
     pub labels: u8,
 }
 

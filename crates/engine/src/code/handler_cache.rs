@@ -110,8 +110,8 @@ pub fn variant_of(ask: &Ask<'_>, answer: &Answer<'_>, vary: Vary) -> Option<Clie
 
 /// What a reply of code depends on besides its question.
 pub struct ClientVariant {
-    /// How it varies, the client's network, and the network that the client tells; all zero for a
-    /// reply to all clients.
+    /// How the reply varies, the client's network, and the client subnet of its query; all zero for
+    /// a reply to all clients.
     octets: [u8; VALUE_BYTES],
     /// A hash of the octets; 0 for a reply to all clients.
     hash: u64,

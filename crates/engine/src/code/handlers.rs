@@ -53,13 +53,13 @@ impl Handlers {
         Self { routes, middleware, middleware_runtime, users_cache, cache, varies, panic_log }
     }
 
-    /// The same with panics of the code told.
+    /// Returns the handlers with a log for panics of the code.
     #[must_use]
     pub fn with_panic_log(self, panic_log: PanicLog) -> Self {
         Self { panic_log: Some(panic_log), ..self }
     }
 
-    /// The same with a cache of the user's in front of the routes' code.
+    /// Returns the handlers with a cache of the user's in front of the routes' code.
     #[must_use]
     pub fn with_cache(self, users_cache: Option<Arc<dyn Cache>>) -> Self {
         Self { users_cache, ..self }
@@ -104,7 +104,7 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
 /// Code that a worker calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee<'h> {
-    /// That of a route.
+    /// The handler of a route.
     Handler(&'h Pattern),
     /// What all queries pass.
     Middleware,

@@ -5,21 +5,22 @@ use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// What is known of a query from before it had to wait, or from the code that has asked it.
+/// Facts about a query from before it had to wait, or from the code that has asked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// When it was received; nanoseconds of the monotonic clock.
+    /// When the query was received; nanoseconds of the monotonic clock.
     pub received_nanos: u64,
-    /// What code has noted about it.
+    /// Tags that code has added to the query.
     pub tags: Tags,
     /// The code elsewhere that it was deferred to, if it was.
     pub code: Option<Elsewhere>,
-    /// Where it goes on if that leaves it as it is.
+    /// Where the query goes on if that code passes it on.
     pub then: Then,
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
-    /// What it has passed, if it was deferred to the upstreams of the zone that holds its name.
+    /// The gates and sources that the query has passed, if it was deferred to the upstreams of the
+    /// zone that holds its name.
     pub checkpoint: Option<Checkpoint>,
 }
 
@@ -31,7 +32,7 @@ pub enum Then {
     Handler,
     /// At the middleware of this number.
     Middleware(usize),
-    /// At the zones: its handler has seen it.
+    /// The query goes on at the zones: its handler has seen it.
     Zones,
 }
 

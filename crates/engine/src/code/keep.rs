@@ -12,7 +12,7 @@ pub struct Keep {
 /// What an answer depends on besides the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// Nothing: the answer is for every client.
+    /// The answer depends on nothing but the question: it is for every client.
     Nothing = 0,
     /// The client's address, and the network that it tells (rfc7871), if it tells one.
     Client = 1,

@@ -23,11 +23,11 @@ use zonda_zone::LookupName;
 /// A pattern of names and types.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// As it was written.
+    /// The pattern as it was written.
     text: Box<str>,
-    /// Whether it begins with `*`.
+    /// Whether the pattern begins with `*`.
     is_open: bool,
-    /// The labels behind that, the first one first.
+    /// The labels behind the `*`, the first one first.
     labels: Box<[Label]>,
     /// The types by their numbers, none twice; empty for all.
     types: Box<[Type]>,
@@ -46,7 +46,7 @@ impl Eq for Pattern {}
 /// A label of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Label {
-    /// This one, in lower case and without its length.
+    /// Exactly this label, in lower case and without its length.
     Literal(Box<[u8]>),
     /// Any, to be asked for under a name.
     Capture(Box<str>),
@@ -173,7 +173,7 @@ fn ends_in_escape(text: &str) -> bool {
     text.bytes().rev().take_while(|&octet| octet == b'\\').count() % 2 == 1
 }
 
-/// One label.
+/// Reads one label.
 fn label(text: &str) -> Result<Label, PatternError> {
     if let Some(word) = text.strip_prefix(':') {
         let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
@@ -209,7 +209,7 @@ impl Label {
 }
 
 impl Pattern {
-    /// As it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -228,14 +228,14 @@ impl Pattern {
         if types.is_empty() { names } else { format!("{names}/{}", types.join("|")) }
     }
 
-    /// Whether it takes a type.
+    /// Whether the pattern takes queries for a type.
     #[inline]
     #[must_use]
     pub fn takes(&self, qtype: Type) -> bool {
         self.types.is_empty() || self.types.contains(&qtype)
     }
 
-    /// Whether it matches a name.
+    /// Whether the pattern matches a name.
     #[must_use]
     pub fn matches(&self, name: &LookupName) -> bool {
         let (count, own) = (name.label_count(), self.labels.len());
@@ -243,7 +243,7 @@ impl Pattern {
         fits && self.ends_as(name, own)
     }
 
-    /// Whether it matches names below a name, and not this one.
+    /// Whether the pattern matches names below a name, and not that name.
     #[must_use]
     pub fn is_below(&self, name: &LookupName) -> bool {
         let (count, own) = (name.label_count(), self.labels.len());
@@ -309,13 +309,14 @@ impl Pattern {
         Name::from_wire(&wire).expect("a part of a name is a name")
     }
 
-    /// Whether it matches one name alone.
+    /// Whether the pattern matches one name alone.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.is_open && self.labels.iter().all(|label| matches!(label, Label::Literal(_)))
     }
 
-    /// By what the best of several that match is told: the greatest is.
+    /// Returns the rank of the pattern: of several that match a query, the one of the highest rank
+    /// is taken.
     pub(super) fn rank(&self) -> Rank {
         let labels = if self.is_open { self.labels.len() as u8 } else { u8::MAX };
         let from_the_right = self.labels.iter().rev().enumerate();
@@ -329,10 +330,10 @@ impl Pattern {
 /// How close a pattern describes the names that it matches; what stands first decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// How many labels it spells out or captures; without `*` all.
+    /// Number of labels that the pattern spells out or captures; without `*` all.
     labels: u8,
-    /// Which of them it spells out, the last one in the highest bit.
+    /// The labels that the pattern spells out, one bit each, the last one in the highest bit.
     literals: u128,
-    /// Whether it says which types it is for.
+    /// Whether the pattern says which types it is for.
     has_types: bool,
 }

@@ -13,9 +13,9 @@ use zonda_zone::LookupName;
 pub struct Query<'a> {
     /// The time. A query that was deferred was received before.
     pub now: Now,
-    /// When it was received; nanoseconds of the monotonic clock.
+    /// When the query was received; nanoseconds of the monotonic clock.
     pub(super) received_nanos: u64,
-    /// The client, and how it asks.
+    /// The client, and the way in which it asks.
     pub(super) peer: &'a Peer,
     /// The header and the EDNS record of the message, and the type and class asked for. Its former
     /// place for programs, which have methods instead.

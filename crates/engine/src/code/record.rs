@@ -9,13 +9,13 @@ use zonda_wire::{Name, Type};
     note = "implement `zonda::Record` for types of your own"
 )]
 pub trait Record {
-    /// Its type.
+    /// Returns the type of the record.
     fn rtype(&self) -> Type;
 
-    /// Its time to live, seconds.
+    /// Returns the time to live, seconds.
     fn ttl_secs(&self) -> u32;
 
-    /// Whose it is; nothing stands for the name asked for.
+    /// Returns the owner; none stands for the name asked for.
     fn owner(&self) -> Option<&Name>;
 
     /// Appends its data in uncompressed wire form, which must be as the type's are.

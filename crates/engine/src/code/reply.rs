@@ -23,13 +23,13 @@ const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 pub struct Reply {
     /// Owners and data, uncompressed.
     octets: Vec<u8>,
-    /// Where they lie, and the rest of each record.
+    /// Where owner and data of each record lie, and its other fields.
     records: Vec<RecordPlace>,
     /// Whether anything was changed since it was read from a reply.
     is_changed: bool,
     /// Whether more was added to it than any message holds, since it was cleared.
     is_overfull: bool,
-    /// What is to become of the query.
+    /// How the query is to end.
     #[doc(hidden)]
     pub ending: Ending,
     /// The response code.
@@ -40,23 +40,23 @@ pub struct Reply {
     read: (Rcode, u16),
     /// The extended error (rfc8914); its text is [`Reply::extended_error`]'s.
     ede: Option<Ede>,
-    /// Whether it may be given again to the same question.
+    /// Whether the reply may be given again to the same question, and to which clients.
     #[doc(hidden)]
     pub keep: Option<Keep>,
     /// Whether the code that made it has read what differs between clients; then it is not kept for
     /// all of them. Set by the caller of the code.
     #[doc(hidden)]
     pub saw_client: bool,
-    /// What goes with it.
+    /// Text of the extended error, or the reason for a failure.
     text: String,
-    /// What was noted for the log.
+    /// Tags of the query for the log.
     pub(crate) tags: Tags,
 }
 
 /// What code wants to become of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// What would become of it without the code.
+    /// The query goes on as it would without the code.
     #[default]
     PassOn,
     /// The draft is the reply.
@@ -73,7 +73,7 @@ struct RecordPlace {
     section: Section,
     rtype: Type,
     ttl: u32,
-    /// Where its owner begins; its data follow.
+    /// Where the record's owner begins; its data follow.
     start: u32,
     /// Octets of the owner; 0 for the name asked for.
     owner_bytes: u8,
@@ -94,7 +94,7 @@ impl Display for Overfull {
 impl std::error::Error for Overfull {}
 
 impl Default for Reply {
-    /// One that passes the query on; what is added to it is authoritative.
+    /// A reply that passes the query on; records that are added to it are authoritative.
     fn default() -> Self {
         Self {
             octets: Vec::new(),
@@ -115,7 +115,7 @@ impl Default for Reply {
 }
 
 impl Reply {
-    /// Makes it as new, but for its memory and for the tags, which are the query's.
+    /// Makes the reply as new, but for its memory and for the tags, which are the query's.
     pub fn clear(&mut self) {
         self.clear_records();
         self.ending = Ending::PassOn;
@@ -133,7 +133,7 @@ impl Reply {
         self.tags.set(key.into(), &value);
     }
 
-    /// What was noted about the query: keys and values, in the order in which they were noted.
+    /// Returns the tags of the query: keys and values, in the order in which they were added.
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tags.iter()
     }
@@ -175,7 +175,7 @@ impl Reply {
         self.is_changed = false;
     }
 
-    /// Whether it is no longer the reply that it was read from.
+    /// Whether code has changed the reply since it was read.
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed || self.read != (self.rcode, self.flags)
     }
@@ -196,7 +196,7 @@ impl Reply {
         self.push_with(section, owner, (rtype, ttl), |out| out.extend_from_slice(rdata))
     }
 
-    /// As [`push`](Self::push), with data that `write` appends.
+    /// Adds a record as [`push`](Self::push) does, with data that `write` appends.
     ///
     /// # Errors
     /// When there is no room for it in any message.
@@ -240,7 +240,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Says why there is no, or another, answer (rfc8914).
+    /// Sets the extended error, which says why there is no answer, or a different one (rfc8914).
     pub fn extended_error(&mut self, code: Ede, text: &str) {
         self.is_changed = true;
         self.ede = Some(code);
@@ -248,7 +248,7 @@ impl Reply {
         self.text.push_str(text);
     }
 
-    /// The extended error and its text.
+    /// Returns the extended error and its text.
     #[must_use]
     pub fn error(&self) -> Option<(Ede, &str)> {
         self.ede.map(|code| (code, &*self.text))
@@ -360,19 +360,19 @@ impl Reply {
         }
     }
 
-    /// Makes it a reply with a response code, and with the records that were added; SERVFAIL if
-    /// those were too many for any message.
+    /// Ends the query by a reply with a response code, and with the records that were added;
+    /// SERVFAIL if those were too many for any message.
     pub fn reply(&mut self, rcode: Rcode) {
         let rcode = if self.is_overfull() { Rcode::SERVFAIL } else { rcode };
         (self.rcode, self.ending) = (rcode, Ending::Reply);
     }
 
-    /// Says that the name exists, but has no records of the type.
+    /// Ends the query by a NODATA reply: the name exists, but has no records of the type.
     pub fn no_data(&mut self) {
         self.reply(Rcode::NOERROR);
     }
 
-    /// Says that there is no such name.
+    /// Ends the query by an NXDOMAIN reply: there is no such name.
     pub fn nxdomain(&mut self) {
         self.reply(Rcode::NXDOMAIN);
     }
@@ -383,7 +383,7 @@ impl Reply {
         self.reply(Rcode::REFUSED);
     }
 
-    /// Says that the answer cannot be had, and why; the client may ask another server.
+    /// Ends the query by a SERVFAIL reply and says why; the client may ask another server.
     pub fn servfail(&mut self, why: &str) {
         self.clear_records();
         self.flags &= !flag::AA;

@@ -89,13 +89,13 @@ impl<H> Routes<H> {
         Self { routes, slots, suffixes, depths, above }
     }
 
-    /// How many there are.
+    /// Returns the number of routes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.routes.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a worker is calling at the moment.
+/// The code that a worker is calling at the moment.
 ///
 /// Written by the worker alone, with two stores a call: the watching thread looks now and
 /// then, and a call that is still there was long.
@@ -16,10 +16,10 @@ pub struct Watch {
 /// Bits of the handler's place.
 const PLACE_BITS: u32 = 16;
 
-/// One call, as it is seen from outside.
+/// A call of the user's code, as another thread sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Tells it from all other calls of the worker.
+    /// Number that tells the call from all other calls of the worker.
     pub number: u64,
     /// The place of the route; places above 65,534 are not told apart.
     pub route: usize,
@@ -34,7 +34,7 @@ impl Watch {
         self.state.store(number << PLACE_BITS | place, Ordering::Relaxed);
     }
 
-    /// Notes that it has returned.
+    /// Records that the code has returned.
     #[inline]
     pub(crate) fn end(&self) {
         let state = self.state.load(Ordering::Relaxed);

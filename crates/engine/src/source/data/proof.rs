@@ -8,8 +8,8 @@ use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::snapshot::{Denial, NameHash, Nsec3, Sorted};
 use zonda_zone::{LookupName, Node, Zone};
 
-/// Nothing has the name: neither it nor a wildcard that would stand for it (rfc4035#3.1.3.2,
-/// rfc5155#7.2.2).
+/// Writes the proof that a name does not exist: neither itself nor a wildcard that would match it
+/// (rfc4035#3.1.3.2, rfc5155#7.2.2).
 pub fn name_error(
     writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,

@@ -51,7 +51,7 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
         write_set(&mut self.answer.reply, section, owner, set, signatures, 0)
     }
 
-    /// The same with the name of a hop, or one above it, as the owner.
+    /// Writes a set with the name of a hop, or one above it, as the owner.
     ///
     /// # Errors
     /// As [`set`](Self::set).
