@@ -189,8 +189,8 @@ pub enum SendCall {
     Single,
     /// One call for all datagrams.
     Batch,
-    /// One call for all, sorted by length: those of one length are one message until the last layer
-    /// (GSO). Cheaper for the sender than any real client is.
+    /// One call for all datagrams, sorted by length: those of one length are one message until the
+    /// last layer (GSO). Cheaper for the sender than any real client is.
     Segments,
 }
 
@@ -229,7 +229,7 @@ pub struct SendBatch {
     octets: Vec<u8>,
     /// Parts of `octets`, one for each datagram.
     parts: Vec<Part>,
-    /// The same as pointers; only valid within one send.
+    /// The buffers of the messages as pointers; only valid within one send.
     iovecs: Vec<iovec>,
     /// Lengths of segments; only used with [`SendCall::Segments`].
     controls: Vec<SegmentSize>,
@@ -353,7 +353,7 @@ impl SendBatch {
 }
 
 impl SegmentSize {
-    /// Says that segments have `octets`, which is at most [`PAYLOAD_MAX`].
+    /// A control message which says that segments have `octets`, which is at most [`PAYLOAD_MAX`].
     fn new(octets: usize) -> Self {
         // SAFETY: arithmetic on its argument.
         let len = unsafe { libc::CMSG_LEN(size_of::<u16>() as c_uint) };

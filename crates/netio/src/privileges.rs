@@ -117,7 +117,7 @@ const CAPABILITY_VERSION: u32 = 0x2008_0522;
 /// The capability to bind ports below 1024, as a bit of the lower half.
 const NET_BIND_SERVICE: u32 = 1 << 10;
 
-/// Whose capabilities are meant.
+/// The header of a call that sets capabilities: the version, and the thread.
 #[repr(C)]
 struct CapabilityHeader {
     /// Format of the call: [`CAPABILITY_VERSION`].
