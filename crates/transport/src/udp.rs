@@ -25,7 +25,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// knows. With the usual 3 ms, a query for a zone waits until code has used them up.
 const SLICE_BESIDE_CODE: Duration = Duration::from_micros(100);
 
-/// How one worker works.
+/// Settings of a UDP worker.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// The thread's name, of which the system shows 15 octets.
@@ -78,9 +78,9 @@ pub struct UdpCounters {
 
 /// A running worker. Dropping it leaves the thread running; see [`stop_workers`].
 pub struct UdpWorker {
-    /// Asks it to stop.
+    /// Handle that asks the worker to stop.
     stop: StopHandle,
-    /// Ends when it has stopped or failed.
+    /// Thread that ends when the worker has stopped or failed.
     thread: JoinHandle<()>,
     /// What the worker has done.
     counters: Arc<UdpCounters>,
@@ -119,7 +119,7 @@ impl UdpWorker {
         Ok(Self { stop, thread, counters })
     }
 
-    /// What it has done so far.
+    /// Returns the counters of the UDP worker.
     pub fn counters(&self) -> &Arc<UdpCounters> {
         &self.counters
     }
@@ -287,7 +287,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
     }
 }
 
-/// A received batch as the engine sees it.
+/// A received batch of datagrams as the engine sees it.
 struct Received {
     /// The datagrams that were received.
     datagrams: DatagramBatch,

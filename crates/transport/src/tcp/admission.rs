@@ -69,7 +69,7 @@ struct Table {
 enum Client {
     /// An IPv4 address, or an IPv6 /64, which a client has to itself.
     Host(IpAddr),
-    /// An IPv6 /48, which holds 65,536 of these.
+    /// An IPv6 /48, which holds 65,536 networks of /64.
     Site(Ipv6Addr),
 }
 
@@ -109,7 +109,7 @@ impl Activity {
         since << 2 | kind // nanoseconds of 146 years
     }
 
-    /// Of a word; none of a connection that has work or was told to go.
+    /// Reads the activity from a word; none if the connection has work or was told to close.
     fn of(word: u64) -> Option<Self> {
         let since = word >> 2;
         match word & 3 {
@@ -256,7 +256,7 @@ impl Table {
         is_told
     }
 
-    /// One connection fewer is counted for a client.
+    /// Counts one connection fewer for a client.
     fn forget(&mut self, client: Client) {
         if let Some(count) = self.clients.get_mut(&client) {
             *count -= 1;
@@ -280,13 +280,14 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Says what the connection waits for: it may be evicted. False if it was told to go before.
+    /// Records what the connection waits for, so that it may be evicted. False if it was told to
+    /// close before.
     #[must_use]
     pub fn set_waiting(&self, activity: Activity) -> bool {
         self.set(activity.word())
     }
 
-    /// Says that the connection has work; false if it was told to go before.
+    /// Records that the connection has work; false if it was told to close before.
     #[must_use]
     pub fn set_busy(&self) -> bool {
         self.set(BUSY)

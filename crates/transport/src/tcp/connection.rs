@@ -21,8 +21,8 @@ use super::{Stop, TcpServer};
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// How long a stopped connection goes on answering a client that goes on asking.
 const STOP_MAX: Duration = Duration::from_secs(1);
-/// The same after a hand-over, when no client waits: longer than a reply and the query behind it
-/// are on their way, and as long as a client may be idle, but no longer than this.
+/// How long a connection without a waiting client stays open after a hand-over, at most: longer
+/// than a reply and the query behind it are on their way, and no longer than a client may be idle.
 const HANDED_OVER_GRACE: Duration = Duration::from_secs(1);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(10);
 /// How long a connection is given to come to a point between two queries after that.
@@ -47,13 +47,13 @@ enum End {
     Stopped,
     /// The connection made room for another.
     Evicted,
-    /// Nothing came for too long.
+    /// No message came within the idle timeout.
     IdleTimeout,
     /// A message took too long to come.
     ReadTimeout,
     /// Replies took too long to go.
     WriteTimeout,
-    /// As many queries as one connection may ask.
+    /// The client has sent as many queries as one connection may carry.
     QueryLimit,
     /// Reset, or another error of the connection.
     Error,
@@ -95,7 +95,7 @@ pub(super) struct Connection<R> {
     queries: u64,
     /// The client will send no more.
     is_half_closed: bool,
-    /// How it ends, once the server stops.
+    /// How the connection ends, once the server stops.
     ending: Option<Ending>,
 }
 
@@ -320,8 +320,8 @@ impl<R: Responder> Connection<R> {
         waited
     }
 
-    /// What it waits for, if it may have to go meanwhile: not while it ends by itself, or a query
-    /// is to be answered.
+    /// Returns what the connection waits for, if it may be evicted meanwhile: not while it ends by
+    /// itself, or a query is to be answered.
     fn activity(&self) -> Option<Activity> {
         if self.ending.is_some() || self.waiting > 0 {
             return None;

@@ -81,7 +81,7 @@ pub(super) struct Executor<R> {
     clock: Clock,
     /// The panics of the last minute.
     faults: FaultBudget,
-    /// Where to say that there were too many.
+    /// Sender of the failure that there were too many panics.
     failures: FailureSender,
     /// Shared by all executors.
     counters: Arc<TcpCounters>,

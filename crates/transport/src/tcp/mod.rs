@@ -43,8 +43,8 @@ const LAST_ACCEPTS: Duration = Duration::from_millis(20);
 pub struct TcpConfig {
     /// Connections open at once, on all listeners together; at least 1.
     pub connections_max: usize,
-    /// Of these, from one client: an IPv4 address or an IPv6 /64; at least 1. An IPv6 /48 may have
-    /// ten times as many.
+    /// Most connections of one client, an IPv4 address or an IPv6 /64; at least 1. An IPv6 /48 may
+    /// have ten times as many.
     pub connections_per_client_max: usize,
     /// Queries answered on one connection before it is closed; 0 = no bound.
     pub queries_max: u64,
@@ -150,7 +150,7 @@ impl<R: Responder> TcpServer<R> {
         })
     }
 
-    /// What it has done so far.
+    /// Returns the counters of the TCP listener.
     pub fn counters(&self) -> &Arc<TcpCounters> {
         &self.counters
     }
