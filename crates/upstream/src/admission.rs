@@ -29,7 +29,7 @@ const NONE: u32 = u32::MAX;
 pub struct Ticket {
     /// Index of the place.
     place: u32,
-    /// How many questions held it before, modulo 2³².
+    /// Number of questions that held the place before, modulo 2³².
     turn: u32,
 }
 

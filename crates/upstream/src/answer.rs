@@ -55,7 +55,7 @@ pub struct Answer {
     /// The owners of the answer section, one after the other. They are compared with each link, and
     /// a hostile name can be in a hundred pieces.
     owners: Vec<u8>,
-    /// End of each of these owners.
+    /// End of each owner in the octets.
     owner_ends: Vec<usize>,
     /// An owner of another section while it is compared.
     owner: Vec<u8>,
@@ -127,7 +127,7 @@ pub enum Kind {
 pub enum AnswerError {
     /// A name or data that belongs to the question breaks its format.
     Malformed,
-    /// The chain returns to one of its names.
+    /// The chain of aliases returns to one of its names.
     Loop,
     /// The chain has more than [`LINKS_MAX`] links.
     LongChain,

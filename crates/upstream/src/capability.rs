@@ -14,7 +14,7 @@ use crate::SECOND_NANOS;
 
 /// Failures in a row after which something is left out: one can be a forged or garbled answer.
 const FAILURES_MAX: u8 = 2;
-/// For how long it is left out, nanoseconds.
+/// Nanoseconds for which a feature is left out of queries.
 const RELEARN_NANOS: u64 = 3600 * SECOND_NANOS;
 
 /// A feature that queries have by default and that an upstream may not understand.
@@ -27,7 +27,7 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// Whether queries shall have it.
+    /// Whether queries are to have the feature.
     #[must_use]
     pub fn is_enabled(&self, now: u64) -> bool {
         now >= self.off_until

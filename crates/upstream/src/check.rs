@@ -69,7 +69,7 @@ pub enum Mismatch {
     NotAResponse,
     /// The message has another id.
     Id,
-    /// The operation code is another one.
+    /// The operation code is not that of the query.
     Opcode,
     /// The question is another one, or missing where there must be one.
     Question,
@@ -273,7 +273,7 @@ fn cookie<'m>(response: &Response<'m>) -> Option<(&'m [u8; 8], &'m [u8])> {
     response.opt.and_then(|opt| opt.cookie()).and_then(<[u8]>::split_first_chunk)
 }
 
-/// Whether there is nothing but a referral to other servers (rfc2308#2.1).
+/// Whether the response is nothing but a referral to other servers (rfc2308#2.1).
 fn is_referral(response: &Response<'_>) -> bool {
     let (mut soa, mut ns) = (false, false);
     for record in response.records().filter(|record| record.class == Class::IN) {

@@ -141,7 +141,7 @@ pub struct Exchange {
     clearly_overdue_at: u64,
     /// Whether an overdue query was counted, though not repeated yet.
     counted: bool,
-    /// What the clients have got so far.
+    /// The reply that the clients have got so far.
     reply_state: ReplyState,
     /// The reason why there is no answer so far.
     reason: Reason,

@@ -278,7 +278,7 @@ impl Share {
         self.outcomes = (self.outcomes + 1).min(OUTCOMES_MIN);
     }
 
-    /// Whether it is known to be above a limit.
+    /// Whether the share of failures is known to be above a limit.
     fn exceeds(&self, limit: u32) -> bool {
         self.outcomes == OUTCOMES_MIN && self.part > limit
     }

@@ -50,7 +50,7 @@ impl Set {
         self.0 == 0
     }
 
-    /// Whether an upstream is in it.
+    /// Whether an upstream is in the set.
     #[must_use]
     pub fn contains(self, index: usize) -> bool {
         self.0 >> index & 1 == 1
@@ -108,7 +108,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of each of so many pools, at least one, that together ask the same upstreams.
+    /// Returns the bounds of each of `pools` pools, at least one, that together ask the same
+    /// upstreams.
     #[must_use]
     pub fn share(self, pools: u32) -> Self {
         Self { outstanding_max: self.outstanding_max.div_ceil(pools), ..self }
@@ -130,7 +131,7 @@ impl Default for Settings {
     }
 }
 
-/// What is known of an upstream.
+/// An upstream of a pool, with what was learnt of it.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Whether the upstream is queried over a stream in any case, where the network repeats what is
@@ -164,19 +165,20 @@ pub struct Counters {
     pub failed: u64,
     /// Answers that asked for another query: over TCP, without EDNS, with a cookie.
     pub redirected: u64,
-    /// Of those redirected: truncated answers, because of which TCP was used.
+    /// Queries redirected to TCP because the answer was truncated.
     pub truncated: u64,
-    /// Of those redirected: answers of an upstream that cannot handle EDNS.
+    /// Queries redirected to plain DNS because the upstream cannot handle EDNS.
     pub edns_failed: u64,
     /// Queries that were never answered.
     pub lost: u64,
     /// Queries whose question was dropped, or whose port was closed, before they ended.
     pub abandoned: u64,
-    /// Of those sent: copies sent because another upstream was slow, or to learn the time.
+    /// Queries sent that are copies, because another upstream was slow, or to learn the round-trip
+    /// time.
     pub hedges: u64,
     /// Hedges whose answer came first.
     pub hedges_won: u64,
-    /// Of those sent: repeats of a query that was overdue.
+    /// Queries sent that repeat an overdue query.
     pub repeats: u64,
 }
 

@@ -23,7 +23,7 @@ const SLOW_SAMPLES_MIN: u32 = 32;
 pub struct Rtt {
     /// Smoothed time, nanoseconds.
     smoothed: u64,
-    /// Smoothed deviation from it, nanoseconds.
+    /// Smoothed deviation from the mean, nanoseconds.
     variance: u64,
     /// When the last answer came; `None` before the first.
     sampled_at: Option<u64>,

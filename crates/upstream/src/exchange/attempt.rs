@@ -48,7 +48,7 @@ impl Attempt {
 pub(super) enum Kind {
     /// The question came, an upstream failed, or needed another form of the query.
     Needed,
-    /// Another upstream was slow, or the time of this one was to be learnt.
+    /// Another upstream was slow, or the round-trip time of this one was to be learnt.
     Hedge,
     /// The query before was overdue.
     Repeat,
