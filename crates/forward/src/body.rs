@@ -34,7 +34,7 @@ pub struct Body {
     pub octets: Vec<u8>,
     /// For how long it is kept, if it may be.
     pub term: Option<Term>,
-    /// Whether it was emptied because of a private address.
+    /// Whether the answer was emptied because of a private address.
     pub is_blocked: bool,
     /// Where the chain goes on, if it ends with an alias of a name in another zone of this server.
     pub onward: Option<Onward>,
@@ -51,7 +51,7 @@ fn onward_of(name: &[u8], wanted: &FetchKey, zones: &ZoneTable) -> Option<Onward
 
 /// Takes out of answers what belongs to their questions. Memory is kept from one to the next.
 pub struct BodyReader {
-    /// The records of the last one.
+    /// The records of the last message read.
     answer: Answer,
     /// Where bodies are written.
     buffer: Box<[u8]>,
@@ -65,7 +65,7 @@ pub struct BodyReader {
 const SPARE_BYTES_MAX: usize = 4096;
 
 impl BodyReader {
-    /// One that has read nothing yet.
+    /// A reader that has read no message yet.
     pub fn new() -> Self {
         let buffer = vec![0; BODY_BYTES_MAX].into();
         Self { answer: Answer::default(), buffer, places: Places::default(), spare: Vec::new() }

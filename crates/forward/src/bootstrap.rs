@@ -32,7 +32,7 @@ const MISSES_MAX: u32 = 32;
 const ERROR_PAUSE: Duration = Duration::from_millis(1);
 /// Addresses are not asked again sooner, whatever their TTL.
 const REFRESH_MIN: Duration = Duration::from_secs(1);
-/// They are asked again after this at the latest.
+/// Longest time after which the bootstrap servers are asked again.
 const REFRESH_MAX: Duration = Duration::from_secs(3600);
 /// The time to wait after no server told them; twice as long each time in a row.
 const RETRY_MIN: Duration = Duration::from_millis(500);
@@ -46,23 +46,23 @@ pub struct Bootstrap {
     pub name: Name,
     /// The port of the upstream.
     pub port: u16,
-    /// Servers that know its addresses; at least one.
+    /// Servers that are asked for the name's addresses; at least one.
     pub servers: Vec<SocketAddr>,
 }
 
-/// What is told of a name's addresses of one kind.
+/// The bootstrap servers' answer about a name's addresses of one family.
 #[derive(Clone, Debug, PartialEq)]
 enum KindAddresses {
-    /// These, for so long.
+    /// The addresses, and how long they hold.
     Found(Vec<IpAddr>, Duration),
-    /// That there are none.
+    /// The name has no address of the family.
     None,
-    /// Nothing, or nothing of use.
+    /// No answer came, or none of use.
     Failed,
 }
 
 impl KindAddresses {
-    /// This, or what was told `before`, if that says more.
+    /// Returns this answer, or the one `before` if that says more.
     fn after(self, before: Self) -> Self {
         match (&before, &self) {
             (Self::Failed, _) | (Self::None, Self::Found(..)) => self,
@@ -88,12 +88,12 @@ impl KindAddresses {
     }
 }
 
-/// What is told of a name's addresses; at least one is.
+/// The addresses of a name; the answer about one family at least is new.
 #[derive(Clone, Debug, PartialEq)]
 struct BootstrapResult {
-    /// What is known of IPv4 addresses.
+    /// The answer about IPv4 addresses.
     v4: KindAddresses,
-    /// What is known of IPv6 addresses.
+    /// The answer about IPv6 addresses.
     v6: KindAddresses,
     /// The addresses of IPv4 come first: a server that is asked over IPv4 has told some, so that
     /// they can be reached.
@@ -118,7 +118,7 @@ impl BootstrapResult {
         if self.is_whole() { ttl } else { ttl.min(retry) }
     }
 
-    /// Whether there is news of both kinds.
+    /// Whether there are answers about both families.
     fn is_whole(&self) -> bool {
         self.v4 != KindAddresses::Failed && self.v6 != KindAddresses::Failed
     }
@@ -405,7 +405,7 @@ mod tests {
     enum Does {
         /// The server tells the address.
         Tells,
-        /// The server says that there is none.
+        /// The server says that there is no such address.
         Denies,
         /// The server says nothing.
         Sleeps,

@@ -29,7 +29,7 @@ use crate::upstreams::Upstreams;
 enum Step {
     /// Other upstreams are asked for this name.
     Ask(Deferral, Box<[u8]>),
-    /// The client gets what there is.
+    /// The client gets the answer as far as it was fetched.
     End,
 }
 

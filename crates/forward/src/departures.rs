@@ -21,7 +21,7 @@ pub struct Origin {
 /// A query that the kernel has refused to send.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedQuery {
-    /// What it was to be sent from.
+    /// The port or connection from which the query was to be sent.
     pub from: Origin,
     /// The system had no memory for it, which says nothing of the upstream.
     pub is_exhaustion: bool,
@@ -31,9 +31,9 @@ pub struct RefusedQuery {
 struct Departure {
     /// The socket; none if the query is not to be sent any more.
     socket: Option<Arc<ClientSocket>>,
-    /// Where its octets end in [`Departures::octets`].
+    /// Where the query's octets end in [`Departures::octets`].
     end: usize,
-    /// What it is sent from.
+    /// The port or connection from which the query is sent.
     from: Origin,
 }
 
@@ -42,7 +42,7 @@ struct Departure {
 pub struct Departures {
     /// The octets of all queries, one after the other.
     octets: Vec<u8>,
-    /// Each of them.
+    /// The queries to be sent.
     queries: Vec<Departure>,
     /// Errors that the network (ICMP) told of earlier queries when these were sent.
     icmp_errors: u64,
@@ -64,7 +64,7 @@ impl Departures {
         }
     }
 
-    /// Sends all; returns those that the kernel refuses.
+    /// Sends all queries; returns those that the kernel refuses.
     #[must_use]
     pub fn send(&mut self) -> Vec<RefusedQuery> {
         let (mut start, mut refused) = (0, Vec::new());

@@ -10,8 +10,8 @@ use zonda_upstream::{Exchange, Pool};
 /// The port that goes without saying.
 const PORT: u16 = 53;
 
-/// What became of a question at each of the upstreams, which are at these addresses: those that
-/// were asked, and those that could not be as something is held against them.
+/// Returns in words how each upstream failed to answer a question: each with its address, those
+/// that were asked and those that could not be, with the reason.
 pub fn failure_text(
     addresses: impl Iterator<Item = Option<SocketAddr>>,
     pool: &Pool,

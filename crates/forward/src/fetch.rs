@@ -23,9 +23,9 @@ pub struct Fetch {
     pub name_hash: u64,
     /// The right of the fetch to have upstreams asked.
     pub ticket: Option<Ticket>,
-    /// When it began, among what the cache is told to forget.
+    /// The beginning of the fetch among the flushes of the cache.
     pub asked: Flushes,
-    /// The queries that wait for it.
+    /// The queries that wait for the fetch.
     pub waiters: Vec<Waiter>,
     /// The upstreams that it is asked of, and when again.
     pub exchange: Exchange,
@@ -42,13 +42,13 @@ pub struct Fetch {
 /// A query over UDP.
 #[derive(Clone, Copy, Debug)]
 pub struct SentQuery {
-    /// The port that it left from.
+    /// The port that the query left from.
     pub port: usize,
     /// The id of the query.
     pub id: u16,
     /// The upstream that it was sent to, by its place in the group.
     pub upstream: u8,
-    /// The address that it was sent to.
+    /// The address that the query was sent to.
     pub address: SocketAddr,
 }
 
@@ -73,7 +73,7 @@ pub struct Waiter {
 /// All fetches of a thread.
 #[derive(Default)]
 pub struct Fetches {
-    /// By place; those that are free are empty.
+    /// The fetches by place; free places are empty.
     fetches: Vec<Option<Fetch>>,
     /// Free places, of which the lowest is taken first, so that the last ones become free for good.
     free: BinaryHeap<Reverse<usize>>,
@@ -81,7 +81,7 @@ pub struct Fetches {
     /// has a secret in it. Of two that share a number, which is next to impossible, the later one
     /// is found.
     by_key: NumberMap<u64, usize>,
-    /// The number of the next one.
+    /// The number of the next fetch.
     next_number: u64,
     /// Empty lists of fetches that have ended, for the next ones.
     spare: Spare,
@@ -213,7 +213,7 @@ impl Fetches {
         keep_spare(&mut self.spare.sent, sent);
     }
 
-    /// Ends one.
+    /// Ends a fetch.
     pub fn end(&mut self, id: FetchId) -> Option<Fetch> {
         self.get(id)?;
         self.close(id);

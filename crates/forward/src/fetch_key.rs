@@ -31,7 +31,7 @@ impl FetchKey {
         }
     }
 
-    /// The same as upstreams are asked.
+    /// Returns the question in the form in which upstreams are asked.
     pub fn question(&self) -> Question<'_> {
         Question {
             name: &self.name,

@@ -20,15 +20,15 @@ pub struct Group {
     pub servers: Vec<Server>,
     /// The rules by which an upstream is chosen, and how long things may take.
     pub settings: Settings,
-    /// How they are asked over UDP.
+    /// How the upstreams are asked over UDP.
     pub manner: Manner,
     /// How long their answers are kept.
     pub policy: Policy,
     /// The cache that their answers go into.
     pub cache: Arc<Cache>,
-    /// Which of them lead back to this server.
+    /// Upstreams that lead back to this server.
     pub loops: Loops,
-    /// What the log has said of them.
+    /// The state of the upstreams that the log has reported last.
     pub state_log: Arc<StateLog>,
     /// If their answers must not hold private addresses: the names that may have some.
     pub private_names: Option<Vec<Name>>,
@@ -55,21 +55,21 @@ impl Group {
     }
 }
 
-/// A server, as all threads see it.
+/// An upstream, as all forwarder threads see it.
 #[derive(Clone)]
 pub struct Server {
-    /// As the configuration writes it.
+    /// The upstream as the configuration writes it.
     pub name: Arc<str>,
     /// The upstream is asked over UDP, and over connections only what was truncated.
     pub over_udp: bool,
     /// The upstream is believed when it says that it has validated an answer.
     pub is_trusted: bool,
-    /// Where it is, and the connections to it.
+    /// The upstream's addresses, and the connections to it.
     pub connections: Arc<Connections>,
 }
 
 impl Server {
-    /// Where it is; nothing while its name is not known to any address.
+    /// Returns the upstream's address; nothing while its name was resolved to none.
     pub fn address(&self) -> Option<SocketAddr> {
         self.connections.address()
     }
@@ -78,8 +78,8 @@ impl Server {
 /// All groups.
 #[derive(Default)]
 pub struct Groups {
-    /// By the number of their [`Forward`](zonda_engine::zones::Forward). Groups that have the same
-    /// number, one after the other, have the same upstreams.
+    /// The groups by the number of their [`Forward`](zonda_engine::zones::Forward). Groups that
+    /// have the same number, one after the other, have the same upstreams.
     pub by_number: HashMap<u32, Arc<Group>>,
     /// How much is taken on for all of them.
     pub bounds: Bounds,

@@ -37,14 +37,14 @@ const REPORT_MAX: Duration = Duration::from_secs(1);
 /// thread, so that they can wait together.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarders {
-    /// One for each thread.
+    /// The inboxes, one for each forwarder thread.
     inboxes: Arc<[Arc<Inbox>]>,
     /// The questions that show a loop, which may come back to any of the threads.
     loop_questions: Arc<LoopQuestions>,
 }
 
 impl Forwarders {
-    /// The threads that take from these.
+    /// The forwarder threads that take queries from `inboxes`.
     #[must_use]
     pub fn new(inboxes: Vec<Arc<Inbox>>) -> Self {
         Self { inboxes: inboxes.into(), loop_questions: Arc::default() }
@@ -55,7 +55,7 @@ impl Forwarders {
         &self.loop_questions
     }
 
-    /// How many threads there are, at least 1.
+    /// Returns the number of forwarder threads, at least 1.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.inboxes.len()).unwrap_or(u32::MAX).max(1)
     }
@@ -112,7 +112,7 @@ impl Queue for Forwarders {
     }
 }
 
-/// What was handed over.
+/// The queries and answers handed over to a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Deferred queries that were handed over.
@@ -153,7 +153,7 @@ impl Contents {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether nothing was handed over.
     fn is_empty(&self) -> bool {
         self.has_no_queries()
             && self.answers.is_empty()
@@ -176,11 +176,11 @@ pub(crate) trait AdmitNow: Send + Sync {
     fn admit_now(&self, queries: &mut Queries<'_>);
 }
 
-/// What one thread is to take.
+/// The inbox of one forwarder thread.
 pub struct Inbox {
-    /// The thread's work, while it lives.
+    /// The forwarder of the thread, while it lives.
     work: OnceLock<Weak<dyn AdmitNow>>,
-    /// What came since it was last emptied.
+    /// Everything handed over since the inbox was last emptied.
     contents: Mutex<Contents>,
     /// The thread has said that no query waits for it, and has taken none since. Changed and read
     /// with the contents locked, so that no query is ever between the two.
@@ -200,7 +200,7 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// An empty one.
+    /// An empty inbox.
     ///
     /// # Errors
     /// When the system has no descriptor left.

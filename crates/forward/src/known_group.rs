@@ -26,11 +26,11 @@ struct Proof {
     at: u64,
 }
 
-/// A group as one thread knows it.
+/// A group of upstreams with what one thread has learnt of it.
 pub struct KnownGroup {
-    /// As it is configured.
+    /// The group as it is configured.
     pub group: Arc<Group>,
-    /// What is known of each upstream.
+    /// The upstreams with what this thread has learnt of each.
     pub pool: Pool,
     /// How many of the answers of each upstream had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,
@@ -38,7 +38,7 @@ pub struct KnownGroup {
     pub(crate) views: Vec<SeenState>,
     /// What each upstream has answered.
     proofs: Vec<Option<Proof>>,
-    /// The clients that its upstreams are asked for.
+    /// The admission of questions: the clients that the upstreams are asked for.
     line: Admission,
     /// What each place in that line is or was for.
     in_line: Vec<FetchId>,
@@ -47,7 +47,7 @@ pub struct KnownGroup {
 }
 
 impl KnownGroup {
-    /// One of which nothing is known yet, for one of so many threads.
+    /// A group of which nothing was learnt yet, for one of `threads` threads.
     pub fn new(group: Arc<Group>, threads: u32) -> Self {
         let members = group.servers.iter().map(|server| {
             Member::new(!server.over_udp, random::secret()) // rfc7873#4.1
@@ -94,7 +94,7 @@ impl KnownGroup {
         ticket
     }
 
-    /// They are asked no more.
+    /// Frees the place of a question that is not asked any more.
     pub fn leave(&mut self, ticket: Ticket) {
         self.line.release(ticket);
     }
@@ -167,8 +167,8 @@ impl KnownGroup {
         SeenState { state: health.state(), is_untrusted }
     }
 
-    /// What is held against an upstream, in words. Of connections that cannot be made, more is
-    /// known than of what is sent over UDP.
+    /// Returns in words why an upstream is not asked. For connections that cannot be made there are
+    /// more details than for UDP.
     fn failure_text(&self, place: usize) -> String {
         let trouble = self.pool.members[place].health.trouble();
         let fault = match trouble {
@@ -189,7 +189,7 @@ pub struct Report {
     pub group: u32,
     /// When this was told; nanoseconds of the monotonic clock.
     pub at: u64,
-    /// What is known of each, in the order of the configuration.
+    /// The upstreams with what was learnt of each, in the order of the configuration.
     pub members: Vec<Member>,
     /// How many of the answers of each had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,

@@ -30,7 +30,8 @@ const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 const ROUNDS: std::ops::Range<u8> = 0..4;
 /// When the questions to each upstream of a group last came back; all threads share it.
 pub struct Loops {
-    /// By the place of the upstream; nanoseconds of the monotonic clock, 0 for never.
+    /// When a loop was last seen, by the place of the upstream; nanoseconds of the monotonic clock,
+    /// 0 for never.
     seen_at: Box<[AtomicU64]>,
     /// How long a loop is believed in, nanoseconds.
     held_nanos: u64,
@@ -51,7 +52,7 @@ impl Loops {
         seen_at > 0 && now.saturating_sub(seen_at) < self.held_nanos
     }
 
-    /// Whether this is so of any.
+    /// Whether a loop is held against any upstream.
     pub fn hold_any(&self, now: u64) -> bool {
         (0..self.seen_at.len()).any(|place| self.holds(place, now))
     }

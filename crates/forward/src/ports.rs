@@ -67,7 +67,7 @@ const BUFFER_BYTES: usize = QUERIES_MAX as usize * ANSWER_BYTES;
 /// A query that waits for its answer.
 #[derive(Debug)]
 pub struct WaitingQuery {
-    /// What it was sent for.
+    /// The cause for which the query was sent.
     pub cause: Cause,
     /// In which form.
     pub form: Form,
@@ -83,15 +83,15 @@ struct Port {
     upstream: Option<SocketAddr>,
     /// Number that tells this port from those that the socket had before.
     serial: u64,
-    /// The turn in which it was opened.
+    /// The turn in which the port was opened.
     turn: u64,
-    /// When it was opened; nanoseconds of the monotonic clock.
+    /// When the port was opened; nanoseconds of the monotonic clock.
     opened_at: u64,
-    /// Queries that it was chosen for.
+    /// Number of queries that the port was chosen for.
     chosen: u32,
     /// Messages that nothing waited for, or that were not believed.
     missed: u32,
-    /// What was asked over it and not answered, by id; few enough to be searched.
+    /// Queries sent from the port and not answered, by ID; few enough to be searched.
     waiting: Vec<(u16, WaitingQuery)>,
 }
 
@@ -113,9 +113,9 @@ struct Open {
 
 /// All sockets of a thread.
 pub struct Ports {
-    /// By number; those of closed sockets are empty.
+    /// The ports by number; those of closed sockets are empty.
     ports: Vec<Option<Port>>,
-    /// The numbers of those.
+    /// The numbers of closed ports.
     vacant: Vec<usize>,
     /// The numbers of idle sockets over IPv4 and over IPv6.
     idle: [Vec<usize>; 2],
@@ -127,7 +127,7 @@ pub struct Ports {
     turn: u64,
     /// The serial of the next port.
     next_serial: u64,
-    /// One of them was not asked before; perhaps in place of another.
+    /// One of the upstreams was not asked before; perhaps in place of another.
     has_new: bool,
     /// Ports that were closed while queries waited there, since there may be no more.
     closed_early: u64,
@@ -223,7 +223,7 @@ impl Ports {
         self.sockets() - self.idle.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// How many sockets there are.
+    /// Returns the number of open sockets.
     fn sockets(&self) -> usize {
         self.ports.len() - self.vacant.len()
     }
@@ -386,15 +386,15 @@ impl Ports {
         }
     }
 
-    /// What was asked over a port with an id.
+    /// Returns the query that was sent from a port with an ID.
     pub fn waiting(&self, number: usize, id: u16) -> Option<&WaitingQuery> {
         let port = self.ports.get(number)?.as_ref()?;
         Some(&port.waiting.get(port.place_of(id)?)?.1)
     }
 
-    /// What was asked over a port with an id, with its message, while it is seen whether a message
-    /// answers it; [`settle`](Self::settle) or [`wait_on`](Self::wait_on) must follow. It waits
-    /// meanwhile.
+    /// Takes the query that was sent from a port with an ID, with its message, while a received
+    /// message is checked against it; [`settle`](Self::settle) or [`wait_on`](Self::wait_on) must
+    /// follow. It waits meanwhile.
     pub fn lend(&mut self, number: usize, id: u16) -> Option<WaitingQuery> {
         let port = self.ports.get_mut(number)?.as_mut()?;
         let place = port.place_of(id)?;
@@ -451,7 +451,7 @@ impl Ports {
         causes
     }
 
-    /// The same for a port on which the system receives nothing; its socket is closed, too.
+    /// Closes a port on which the system receives nothing, and its socket as well.
     pub fn close_broken(&mut self, number: usize) {
         let Some(Some(port)) = self.ports.get_mut(number) else { return };
         let causes = port.waiting.drain(..).map(|(_, waiting)| waiting.cause);
@@ -592,7 +592,7 @@ mod tests {
             (number, id)
         }
 
-        /// Sends so many queries in one turn.
+        /// Sends `count` queries in one turn.
         fn ask_together(&mut self, count: usize, now: u64) -> Vec<SentFrom> {
             self.ports.begin_turn();
             (0..count).map(|_| self.ask(now)).collect()

@@ -18,7 +18,7 @@ pub fn secret() -> [u8; 16] {
     system_octets().expect("the system gives random octets")
 }
 
-/// The same, or that the system has none.
+/// Returns random octets of the system, or the error that it has none.
 fn system_octets() -> Result<[u8; 16], Unspecified> {
     let mut octets = [0; 16];
     SystemRandom::new().fill(&mut octets).map(|()| octets)
@@ -32,12 +32,12 @@ pub struct RandomSource {
     counter: u64,
     /// A number of which parts were not used yet, lowest bits first.
     rest: u64,
-    /// How many bits of it.
+    /// Number of unused bits of `rest`.
     rest_bits: u32,
 }
 
 impl RandomSource {
-    /// One with a key of the system.
+    /// A generator with a random key of the system.
     ///
     /// # Panics
     /// As [`secret`].
@@ -45,7 +45,7 @@ impl RandomSource {
         Self::with_key(&secret())
     }
 
-    /// One with a key.
+    /// A generator with a given key.
     fn with_key(key: &[u8; 16]) -> Self {
         Self { keyed: SipHasher24::new_with_key(key), counter: 0, rest: 0, rest_bits: 0 }
     }

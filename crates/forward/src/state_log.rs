@@ -15,16 +15,17 @@ const QUIET_NANOS: u64 = 60_000_000_000;
 
 /// What the log has said of the upstreams of a group; all threads share it.
 pub struct StateLog {
-    /// By the place of the upstream. Locked when a state changes and after probes, not for queries.
+    /// The state of each upstream, by its place. Locked when a state changes and after probes, not
+    /// for queries.
     upstreams: Box<[Mutex<Notice>]>,
 }
 
-/// What is known and was said of an upstream.
+/// The state of an upstream, and what the log has said of it.
 #[derive(Debug)]
 struct Notice {
-    /// Threads that see it suspect.
+    /// Number of threads for which the upstream is suspect.
     suspect: u32,
-    /// Threads that see it down.
+    /// Number of threads for which the upstream is down.
     down: u32,
     /// What the log said last.
     told: SeenState,
@@ -58,7 +59,7 @@ pub(crate) enum News {
 }
 
 impl StateLog {
-    /// Of so many upstreams, which are up.
+    /// A log for `upstreams` upstreams, which are up.
     #[must_use]
     pub fn new(upstreams: usize) -> Self {
         let (told_at, forgery_told_at) = (None, None);

@@ -31,7 +31,7 @@ pub struct ForwarderThread {
     stop: Arc<AtomicBool>,
     /// Wakes the thread.
     inbox: Arc<Inbox>,
-    /// Ends when it has stopped or failed.
+    /// Thread that ends when the forwarder has stopped or failed.
     thread: JoinHandle<()>,
     /// What the thread has done.
     counters: Arc<ForwarderCounters>,
@@ -71,7 +71,7 @@ impl ForwarderThread {
         Ok(Self { stop, inbox, thread, counters })
     }
 
-    /// What it has done so far.
+    /// Returns the counters of the forwarder thread.
     pub fn counters(&self) -> &Arc<ForwarderCounters> {
         &self.counters
     }

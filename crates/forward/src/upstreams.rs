@@ -14,7 +14,7 @@ pub struct Upstreams {
     configured: Arc<Groups>,
     /// What this thread knows of each group, by the group's number.
     known: NumberMap<u32, KnownGroup>,
-    /// This thread's share of what all of them take on.
+    /// This thread's share of the bounds of all forwarder threads.
     share: Bounds,
 }
 
@@ -42,12 +42,12 @@ impl Upstreams {
         true
     }
 
-    /// What is known of a group.
+    /// Returns a group as this thread knows it.
     pub fn get(&self, group: u32) -> Option<&KnownGroup> {
         self.known.get(&group)
     }
 
-    /// What is known of a group, to be changed.
+    /// Returns a group as this thread knows it, to be changed.
     pub fn get_mut(&mut self, group: u32) -> Option<&mut KnownGroup> {
         self.known.get_mut(&group)
     }
@@ -72,7 +72,7 @@ impl Upstreams {
         }
     }
 
-    /// What is known of all groups at a time; nanoseconds of the monotonic clock.
+    /// Returns a report on all groups at a time; nanoseconds of the monotonic clock.
     pub fn report(&self, at: u64) -> Vec<Report> {
         let report = |(number, known): (&u32, &KnownGroup)| Report {
             group: *number,

@@ -31,7 +31,7 @@ impl Waiters {
         Self { admission: Admission::new(places_max), places: Vec::new() }
     }
 
-    /// Changes how many places there are.
+    /// Changes the number of places.
     pub fn resize(&mut self, places_max: u32) {
         self.admission.resize(places_max);
     }

@@ -46,7 +46,7 @@ pub struct Outgoing<'q> {
     pub manner: Manner,
     /// The question to ask.
     pub question: Question<'q>,
-    /// The form in which it is asked.
+    /// The form in which the query is sent.
     pub form: Form,
     /// The cookies of the upstream.
     pub cookies: &'q mut Jar,
@@ -58,7 +58,7 @@ pub struct Outgoing<'q> {
     pub now: u64,
 }
 
-/// What became of a query for an upstream.
+/// The result of sending a query to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
     /// The query leaves over a connection.
@@ -78,7 +78,7 @@ impl Wires {
         Self { ports, poller, random, runtime, inbox }
     }
 
-    /// The ports, for what waits and arrives there.
+    /// Returns the ports, for queries that wait and messages that arrive there.
     pub fn ports(&mut self) -> &mut Ports {
         &mut self.ports
     }

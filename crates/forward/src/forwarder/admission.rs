@@ -56,7 +56,8 @@ impl<R: Responder> Forwarder<R> {
         }
     }
 
-    /// What is to be fetched for a query; nothing if that is not known any more.
+    /// Returns the key of what is to be fetched for a query; nothing if its group is not known any
+    /// more.
     fn fetch_key(&self, query: &PendingQuery) -> Option<FetchKey> {
         let Deferred { query: octets, deferral, .. } = &*query.query;
         let Deferral { to: To::Forward(group), query: asked, name_hash, is_alias, .. } = deferral

@@ -54,7 +54,7 @@ const PEAK_ENDS_NANOS: u64 = 2_000_000_000;
 pub struct ForwarderConfig {
     /// The thread's name, of which the system shows 15 octets.
     pub name: String,
-    /// The inbox that its work comes from.
+    /// The inbox that the thread's work comes from.
     pub inbox: Arc<Inbox>,
     /// All threads: a chain may lead to what another one fetches.
     pub forwarders: Forwarders,
@@ -78,7 +78,7 @@ pub struct Forwarder<R> {
     counters: Arc<ForwarderCounters>,
     /// The inbox, the ports and the alarm, to be waited for.
     poller: Poller,
-    /// What is to be done, and when.
+    /// Timers: what is to be done, and when.
     timers: Timers,
     /// The queries that wait, and what is fetched for them.
     queries: PendingQueries,
@@ -245,7 +245,7 @@ impl<R: Responder> Forwarder<R> {
         }
     }
 
-    /// The next timer, if it is due.
+    /// Returns the next timer, if it is due.
     fn next_timer(&mut self, now: Now) -> Option<(u64, Timer)> {
         self.first_timer().filter(|(at, _)| *at <= now.monotonic_nanos)
     }

@@ -13,7 +13,7 @@ use crate::wires::Wires;
 pub struct Outbound {
     /// The ways to the upstreams.
     pub wires: Wires,
-    /// What is known of the upstreams.
+    /// The groups of upstreams, with what this thread has learnt of them.
     pub upstreams: Upstreams,
     /// The source of chance for exchanges and evictions.
     pub random: RandomSource,

@@ -20,7 +20,7 @@ use crate::wires::{Departure, Outgoing};
 
 /// A probe that was not answered for so long is lost, nanoseconds.
 const PROBE_NANOS: u64 = 1_000_000_000;
-/// The same over a connection, which may have to be opened first.
+/// Time for a probe over a connection, which may have to be opened first.
 const PROBE_STREAM: Duration = Duration::from_secs(3);
 
 impl<R: Responder> Forwarder<R> {
