@@ -6,7 +6,8 @@ use zonda_wire::query::HEADER_BYTES;
 use crate::fault::Fault;
 use crate::session::replace_id;
 
-/// What is wrong with a server that says so little, so much, or something else.
+/// The fault of a server that breaks the rules of DNS over QUIC: it sends too little, too much, or
+/// something else.
 pub(crate) const RULES: Fault = Fault::Rules("DNS over QUIC");
 
 /// Returns a query as a stream carries it, and the id that it had.

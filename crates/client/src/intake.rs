@@ -30,7 +30,7 @@ const FRAMES_OCTETS: u64 = 4 * 1024;
 #[derive(Debug, Default)]
 pub struct Intake(Mutex<State>);
 
-/// What is known of a connection at a moment.
+/// The state of a connection at a moment.
 #[derive(Debug, Default)]
 struct State {
     /// Octets that no query has paid for.
@@ -117,7 +117,7 @@ impl Drop for AwaitedAnswer<'_> {
 }
 
 impl State {
-    /// Pays for an answer of so many octets.
+    /// Pays for an answer of `answer_octets`.
     fn pay(&mut self, answer_octets: u64) {
         self.debt = self.debt.saturating_sub(FRAMES_OCTETS + 2 * answer_octets);
     }

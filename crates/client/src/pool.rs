@@ -121,14 +121,14 @@ struct Tallies {
     flooded: AtomicU64,
 }
 
-/// What was done with the connections to a server.
+/// Counts of what was done with the connections to a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Connections that are open now.
     pub open: u64,
     /// Number of connections opened.
     pub opened: u64,
-    /// Of those, the ones for which TLS has resumed an earlier session.
+    /// Connections opened for which TLS has resumed an earlier session.
     pub resumed: u64,
     /// Connections that could not be opened.
     pub failed: u64,
@@ -426,7 +426,7 @@ impl State {
         sessions.min_by_key(|session| session.waiting()).map(Arc::clone)
     }
 
-    /// Removes all connections but these.
+    /// Removes all connections but those for which `is_kept` is true.
     fn keep(&mut self, is_kept: impl Fn(SocketAddr, &Session) -> bool) {
         self.sessions.retain(|(address, session)| {
             let is_kept = is_kept(*address, session);

@@ -72,7 +72,8 @@ impl Session {
         }
     }
 
-    /// Whether it takes queries: neither side has closed it, and it does not seem to be dead.
+    /// Whether the session takes queries: neither side has closed it, and the server does not seem
+    /// to be dead.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Stream(session) => session.is_open(),

@@ -52,8 +52,8 @@ impl Trust {
     }
 }
 
-/// What it takes to set up TLS with one server. Sessions to be resumed are kept in it, so that it
-/// is made once for each server.
+/// The settings of TLS with one server. They hold the sessions to be resumed, so that they are made
+/// once for each server.
 #[derive(Debug)]
 pub struct Tls {
     /// Name that the certificate must show, also sent as the server's name (SNI).
@@ -73,7 +73,7 @@ pub enum TlsError {
     Pem,
     /// The file holds no certificate.
     NoRoots,
-    /// One of its certificates cannot be read.
+    /// One of the file's certificates cannot be read.
     Root,
     /// The name cannot be that of a server.
     Name,

@@ -15,11 +15,12 @@ const WAITING_MAX: usize = 1 << 14;
 /// A server that has left queries without any answer for so long is asked over another connection,
 /// if it is there at all: a host that went away says nothing.
 const STALLED_AFTER: Duration = Duration::from_millis(1500);
-/// The same where many wait: that none of them gets an answer is no slow look-up.
+/// Silence after which a server seems dead to which many queries wait: that none of them gets an
+/// answer is no slow look-up.
 const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
-/// So many wait then.
+/// Fewest waiting queries for [`STALLED_SOON_AFTER`].
 const MANY: usize = 8;
-/// After so long, the connection is closed.
+/// Silence after which the connection is closed.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 /// Time between two looks at the clock; an error of that much does no harm.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +29,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Usage(Mutex<State>);
 
-/// What is known at a moment.
+/// The state of a session at a moment.
 #[derive(Debug)]
 struct State {
     /// Queries that wait.
@@ -37,7 +38,7 @@ struct State {
     silent_since: Option<Instant>,
     /// When anything was last asked or answered.
     used_at: Instant,
-    /// The server wants no more queries over it.
+    /// The server wants no more queries over the session.
     is_leaving: bool,
 }
 
@@ -68,13 +69,13 @@ impl Usage {
         self.lock().is_leaving = true;
     }
 
-    /// Whether it is good for another query.
+    /// Whether the session can take another query.
     pub fn is_open(&self) -> bool {
         let state = self.lock();
         !state.is_leaving && !state.is_stalled()
     }
 
-    /// Whether it would be good for another query, did it not seem to be dead.
+    /// Whether the session could take another query, did the server not seem to be dead.
     pub fn is_stalled(&self) -> bool {
         let state = self.lock();
         !state.is_leaving && state.is_stalled()
@@ -103,7 +104,7 @@ impl State {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Whether it seems to be dead.
+    /// Whether the server seems to be dead.
     fn is_stalled(&self) -> bool {
         let many_wait = self.waiting >= MANY;
         self.silent_for() >= if many_wait { STALLED_SOON_AFTER } else { STALLED_AFTER }
