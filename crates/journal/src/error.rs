@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// The path of the journal.
         path: PathBuf,
-        /// What was to be done, such as `opened`.
+        /// The action that failed, such as `opened`.
         action: &'static str,
         /// The error of the system.
         error: io::Error,
@@ -28,7 +28,7 @@ pub enum Error {
         path: PathBuf,
         /// The offset of the first record that is damaged.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong at the offset.
         what: &'static str,
     },
     /// The file has been removed or replaced while it is open: what is written to it is lost.

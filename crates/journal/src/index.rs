@@ -93,7 +93,7 @@ impl ZoneEntries {
 /// The places of all entries, by zone.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// By the zone's name in wire form, in lower case.
+    /// The entries of each zone, by its name in wire form, in lower case.
     zones: HashMap<Box<[u8]>, ZoneEntries>,
     /// Entries of all zones.
     entries: u64,
@@ -119,7 +119,7 @@ impl Index {
         self.zones.values().filter(|zone| !zone.places.is_empty()).count()
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub fn entries(&self) -> u64 {
         self.entries
     }

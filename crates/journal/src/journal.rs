@@ -37,7 +37,7 @@ pub struct Entry<'e> {
     pub payload: &'e [u8],
 }
 
-/// What was found in a journal that was opened.
+/// A journal that was opened, with what recovery found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The size of what was found.
@@ -79,7 +79,7 @@ pub struct Journal {
     _lock: File,
 }
 
-/// What was appended since the last commit.
+/// The records appended since the last commit.
 #[derive(Debug, Default)]
 struct Group {
     octets: Vec<u8>,
@@ -322,10 +322,10 @@ impl Journal {
         self.group.octets.len()
     }
 
-    /// Says that a zone's file holds all changes up to a serial: entries up to it are kept as
-    /// history within the bound only. Whether the serial is known; otherwise nothing is dropped.
-    /// The next commit writes this down: after a crash before that, the entries are taken for
-    /// changes that the file lacks.
+    /// Records that a zone's file holds all changes up to a serial: entries up to it are kept as
+    /// history within the bound only. Returns whether the serial is known; otherwise nothing is
+    /// dropped. The next commit writes this down: after a crash before that, the entries are taken
+    /// for changes that the file lacks.
     pub fn release(&mut self, zone: &Name, serial: u32) -> bool {
         let name = zone.to_lowercase();
         let is_known = self.index.release(name.as_wire(), serial, self.bound);

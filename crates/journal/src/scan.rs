@@ -91,7 +91,7 @@ pub enum Fault {
     Damaged {
         /// The offset of the first record that is not whole, or does not follow the one before it.
         offset: u64,
-        /// What is wrong there.
+        /// What is wrong at the offset.
         what: &'static str,
     },
 }
@@ -182,7 +182,7 @@ fn proof_of_commit<S: Source + ?Sized>(
     }
 }
 
-/// What is at the place of a record.
+/// The result of reading at the place of a record.
 enum Candidate {
     /// The end of the file.
     Nothing,
@@ -200,7 +200,7 @@ struct Reader<'s, S: ?Sized> {
     start: u64,
     /// How many octets the buffer holds.
     filled: usize,
-    /// How many of them were taken.
+    /// Number of the octets that were taken.
     taken: usize,
 }
 
