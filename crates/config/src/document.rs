@@ -36,7 +36,7 @@ impl Source {
         Self { path: path.into(), text, lines }
     }
 
-    /// Returns where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -46,7 +46,7 @@ impl Source {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Its TOML. What is not TOML is reported to `errors` and left out.
+    /// Reads the file's TOML. Lines that are not TOML are reported to `errors` and left out.
     pub fn parse(&self, errors: &mut Vec<ConfigError>) -> DeTable<'_> {
         let (table, faults) = DeTable::parse_recoverable(&self.text);
         errors.extend(faults.into_iter().map(|fault| ConfigError {
@@ -56,7 +56,7 @@ impl Source {
         table.into_inner()
     }
 
-    /// Whether it is a zone file that was taken for a configuration.
+    /// Whether the file seems to be a zone file, given in place of a configuration.
     pub fn looks_like_a_zone(&self) -> bool {
         looks_like_a_zone(&self.text)
     }

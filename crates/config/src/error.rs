@@ -28,12 +28,12 @@ pub enum Origin {
     },
     /// The environment variable of this name.
     Environment(String),
-    /// This flag of the command line.
+    /// A flag of the command line.
     Flag(&'static str),
 }
 
 impl Origin {
-    /// Whether it is a place in the file.
+    /// Whether the origin is a place in the file.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Self::File { .. })
     }
@@ -75,14 +75,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What is wrong.
+/// A problem of the configuration.
 #[derive(Debug)]
 pub enum Problem {
     /// A file that cannot be read.
     Unreadable(PathBuf, std::io::Error),
     /// The file is not TOML.
     Syntax(String),
-    /// So many more lines are not TOML.
+    /// As many more lines are not TOML.
     MoreSyntax(usize),
     /// The file is a zone file.
     ZoneFile(PathBuf),
@@ -161,7 +161,7 @@ pub enum Suggestion {
     Nearest(String),
     /// The section in which there is a key of this name; empty: the top of the file.
     Elsewhere(String),
-    /// All names known there.
+    /// All names known at that place.
     AnyOf(Vec<&'static str>),
     /// The form of variables' names.
     Variable,

@@ -114,7 +114,7 @@ impl Config {
     }
 }
 
-/// All that was given, before it is read.
+/// Everything given as configuration, before it is read.
 pub(crate) struct Layers<'a> {
     /// The file and its content.
     pub file: Option<(&'a Source, &'a DeTable<'a>)>,

@@ -8,12 +8,12 @@ use zonda_upstream::Upstream;
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
-/// What is wrong with the servers of a `[zone.forward]`.
+/// A mistake in the servers of a `[zone.forward]`.
 #[derive(Debug)]
 pub enum Mistake {
-    /// There is none.
+    /// No server is given.
     NoServers,
-    /// There are so many.
+    /// More servers are given than a zone may have.
     Many(usize),
     /// A server that is given twice.
     Twice(Upstream),
@@ -21,7 +21,7 @@ pub enum Mistake {
     NoBootstrap(Name),
     /// A bootstrap server without a name to look up.
     BootstrapForNothing,
-    /// This server itself, which cannot look up its own upstreams.
+    /// A bootstrap server is this server itself, which cannot look up its own upstreams.
     BootstrapIsSelf(SocketAddr),
     /// A server whose certificate could show no name.
     NoCertificateName(String),

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Session<'a> {
     /// The file, if there is one.
     pub source: Option<&'a Source>,
-    /// All mistakes found so far.
+    /// The errors found so far.
     pub errors: Vec<ConfigError>,
     /// All values read, if they are to be printed.
     pub effective: Option<Effective>,

@@ -70,7 +70,7 @@ pub struct Key {
     pub example: Option<&'static str>,
     /// Least and greatest value, in the text form.
     pub range: Option<(&'static str, &'static str)>,
-    /// Says how a value is written: "a duration such as …".
+    /// Returns how a value is written: "a duration such as …".
     pub form: fn() -> String,
     /// The TOML shape of a value, or of each element of a list.
     pub shape: Shape,
@@ -130,7 +130,7 @@ impl Section {
 }
 
 impl Key {
-    /// Says how a value, or each of a list, is written, its range included.
+    /// Returns how a value, or each of a list, is written, with its range.
     #[must_use]
     pub fn form(&self) -> String {
         let form = (self.form)();

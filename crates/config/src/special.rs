@@ -7,7 +7,7 @@
 
 use zonda_wire::Name;
 
-/// Those that are single.
+/// Special-use names given one by one, not as a family.
 const NAMES: [&str; 25] = [
     "alt",                          // rfc9476: names of other systems
     "home.arpa",                    // rfc8375: of a home network
@@ -42,7 +42,7 @@ const NETWORKS: [(u8, std::ops::RangeInclusive<u8>); 2] = [
     (100, 64..=127), // rfc7793: shared between carriers and customers
 ];
 
-/// Returns all of them, in lower case.
+/// Returns all special-use names, in lower case.
 pub(crate) fn all() -> impl Iterator<Item = Name> {
     let single = NAMES.iter().map(|name| (*name).to_owned());
     let reverse = NETWORKS.into_iter().flat_map(|(first, seconds)| {

@@ -12,9 +12,9 @@ use zonda_wire::rdata::base64_word;
 
 /// A value written as one piece of text, number or boolean.
 pub(crate) trait Value: Sized {
-    /// How it is written in TOML.
+    /// The TOML type in which the value is written.
     const SHAPE: Shape = Shape::Text;
-    /// Whether it must not be shown.
+    /// Whether the value is secret and must not be shown.
     const SECRET: bool = false;
 
     /// Completes the sentence "write …".
@@ -23,7 +23,7 @@ pub(crate) trait Value: Sized {
     /// Reads the text form; none if it is not one.
     fn from_text(text: &str) -> Option<Self>;
 
-    /// Its size in the unit in which a range compares; none if it has no size.
+    /// Returns the value's size in the unit of its range; none if it has no size.
     fn measure(&self) -> Option<u64> {
         None
     }
@@ -38,7 +38,7 @@ pub(crate) trait Value: Sized {
 pub(crate) trait Field: Sized {
     /// The value, or each of the list.
     type Item: Value;
-    /// Whether more than one may be given.
+    /// Whether a list of more than one value may be given.
     const MANY: bool = false;
 
     /// Takes what was given, which is nothing for a key without default; none if it is required.
@@ -411,7 +411,7 @@ words! {
 words! {
     /// How the serial of a zone rises when the zone is changed while it is served.
     pub enum SerialRule {
-        /// The present one plus 1.
+        /// The present serial plus 1.
         Increment = "increment",
         /// The seconds since 1970, at least the present one plus 1.
         UnixTime = "unixtime",

@@ -120,7 +120,7 @@ struct GivenValue<'a> {
     value: RawValue<'a>,
 }
 
-/// What was given of a section nested in a zone's.
+/// The keys given in a section nested in a zone's.
 struct NestedSection<'a> {
     /// The file's table of the section, if there is one.
     table: Option<&'a DeTable<'a>>,

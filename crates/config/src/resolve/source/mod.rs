@@ -19,11 +19,11 @@ pub const FILE_SOURCES: &[FileSource] =
 
 /// A source that is a file or a directory.
 pub struct FileSource {
-    /// The key of `[[zone]]` that gives its path.
+    /// The key of `[[zone]]` that gives the source's path.
     pub key: &'static str,
     /// The value of that key.
     pub path: fn(&ZoneKeys) -> Option<&PathBuf>,
-    /// Whether `name` goes with it.
+    /// Whether the key `name` goes with the source.
     pub name: NameRule,
     /// Whether the path may lead out of `root`: the file includes no other one.
     pub may_lie_anywhere: bool,
