@@ -10,7 +10,7 @@ use zonda_netio::clock::boot_nanos;
 /// Time goes on while the machine sleeps: what other servers said grows old meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// When it was made.
+    /// The moment at which the clock was made, nanoseconds of the monotonic clock.
     start_nanos: u64,
 }
 

@@ -13,7 +13,7 @@ impl SharedCounter {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Makes it another one.
+    /// Sets the counter to a value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }

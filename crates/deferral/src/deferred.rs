@@ -16,7 +16,7 @@ pub const CODE_BYTES_MAX: usize = 4096;
 /// A query that is answered later.
 #[derive(Debug)]
 pub struct Deferred {
-    /// What is [kept](keep_octets) of the query.
+    /// The part of the query that is [kept](keep_octets).
     pub query: Vec<u8>,
     /// The client that asks.
     pub peer: Peer,

@@ -20,7 +20,7 @@ pub struct Failure {
     pub fault: Fault,
 }
 
-/// One thing that went wrong.
+/// A failure to be reported in the log.
 #[derive(Debug)]
 pub enum Fault {
     /// The engine panicked.
@@ -43,7 +43,7 @@ pub fn survives(work: impl FnOnce()) -> bool {
 pub struct FaultBudget {
     /// When the minute began.
     since: Instant,
-    /// Faults in it.
+    /// Number of faults counted.
     count: u32,
 }
 

@@ -59,12 +59,12 @@ impl Responder for Engine {
 pub struct LazyResponder<R> {
     /// The function that makes the responder.
     make: Box<dyn FnMut() -> R + Send>,
-    /// The responder, once it was made.
+    /// The responder, from the first reply on.
     made: Option<R>,
 }
 
 impl<R> LazyResponder<R> {
-    /// One that `make` makes.
+    /// A responder that `make` makes when the first reply is to be written.
     pub fn new(make: impl FnMut() -> R + Send + 'static) -> Self {
         Self { make: Box::new(make), made: None }
     }

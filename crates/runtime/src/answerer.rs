@@ -24,7 +24,7 @@ pub struct Answerer<R> {
 }
 
 impl<R: Responder> Answerer<R> {
-    /// One that has `responder` write replies.
+    /// An answerer that has `responder` write replies.
     pub fn new(responder: R, clock: Clock, deferrals: Deferrals) -> Self {
         let (replies, passed_on) = (Replies::new(responder), Vec::new());
         Self { replies, clock, now: None, deferrals, passed_on, unsent: Vec::new() }

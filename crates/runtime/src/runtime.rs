@@ -18,20 +18,21 @@ pub struct RuntimeConfig {
     /// Most queries that wait for it; more are answered SERVFAIL. One of more than
     /// [`PLACE_BYTES`](super::PLACE_BYTES) octets counts for several, unless it is the only one.
     pub waiting_max: usize,
-    /// How long one may wait, nanoseconds.
+    /// How long a query may wait, nanoseconds.
     pub patience_nanos: u64,
-    /// Tells it that queries wait where there were none. Called by workers: must not block.
+    /// Tells the runtime that queries wait where there were none. Called by workers: must not
+    /// block.
     pub wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What became of the queries of a runtime.
+/// Counters of the queries of a runtime, by what became of them.
 #[derive(Debug, Default)]
 pub struct RuntimeCounters {
     /// Queries handed over.
     pub queries: SharedCounter,
     /// Queries for which there was no room.
     pub refused: SharedCounter,
-    /// Queries that it did not answer in time.
+    /// Queries that the runtime did not answer in time.
     pub late: SharedCounter,
     /// Answers to queries that waited no longer.
     pub in_vain: SharedCounter,
@@ -45,7 +46,7 @@ pub struct Runtime {
     clock: Clock,
     /// Answerers that have taken out queries whose replies have not left yet.
     unsent: AtomicUsize,
-    /// What became of the queries of this runtime.
+    /// Counters of the queries of this runtime.
     pub counters: RuntimeCounters,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// One for which nothing waits.
+    /// A runtime for which no query waits.
     #[must_use]
     pub fn new(config: RuntimeConfig, clock: Clock) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl Runtime {
         query
     }
 
-    /// How many queries wait for it.
+    /// Returns how many queries wait for the runtime.
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting().len()
     }

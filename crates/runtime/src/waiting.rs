@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX: usize = 1232;
 pub struct Ticket(pub u64);
 
 impl Ticket {
-    /// Of the slot that has been used so many times.
+    /// The ticket of a slot that has been used `uses` times.
     fn new(slot: u32, uses: u32) -> Self {
         Self(u64::from(uses) << 32 | u64::from(slot))
     }
@@ -56,12 +56,12 @@ struct Slot {
     query: Option<Deferred>,
     /// The answer to the query that its code was shown, if it has asked for that.
     below: Option<AnswerBelow>,
-    /// How many queries it has held.
+    /// Number of queries that the slot has held.
     uses: u32,
 }
 
 impl WaitingQueries {
-    /// How many there are.
+    /// Returns the number of waiting queries.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -71,7 +71,7 @@ impl WaitingQueries {
         self.places == 0 || self.places + places(query) <= places_max
     }
 
-    /// Whether there are some that no code has seen.
+    /// Whether queries wait that no code has seen.
     pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
@@ -102,7 +102,7 @@ impl WaitingQueries {
         None
     }
 
-    /// A query, if it still waits.
+    /// Returns a query, if it still waits.
     pub(crate) fn get(&self, ticket: Ticket) -> Option<&Deferred> {
         let (place, uses) = ticket.parts();
         self.slots.get(place).filter(|slot| slot.uses == uses)?.query.as_ref()
