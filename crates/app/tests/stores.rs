@@ -94,6 +94,28 @@ fn changes_of_a_memory_store_are_served() {
 }
 
 #[test]
+fn a_zone_that_configuration_and_program_have_follows_the_store_of_the_configuration() {
+    let folder = zonda_testkit::process::Folder::new("both");
+    let file = folder.path().join("zones.redb");
+    let configured = zonda::RedbStore::open(&file).unwrap();
+    configured.set(&www("192.0.2.1")).unwrap();
+    drop(configured); // a file has one user at a time
+    let text =
+        "version = 1\n[[zone]]\nname = \"example.org\"\n[zone.store]\nurl = \"redb:zones.redb\"\n";
+    let config = folder.write("zonda.toml", text);
+    let store = Arc::new(MemoryStore::new());
+    let mut app = App::new();
+    app.config(config).listen("127.0.0.1:0").workers(1).store("example.org", Arc::clone(&store));
+    let running = app.start().unwrap();
+    assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
+    store.set(&www("192.0.2.2")).unwrap();
+    running.reload().unwrap();
+    std::thread::sleep(Duration::from_millis(300)); // a change of a store is served after 20
+    assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_thousand_changes_at_a_time_are_a_few_zones() {
     let store = Arc::new(MemoryStore::new());
     let running = serve(Arc::clone(&store));
