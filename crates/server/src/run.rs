@@ -125,7 +125,8 @@ pub(crate) fn run(
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
     let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
-    let settling = (signals == Signals::Handled).then(StartPhase::default); // Zonda is the whole process
+    // A process whose signals are handled here is Zonda's own.
+    let settling = (signals == Signals::Handled).then(StartPhase::default);
     let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;

@@ -109,7 +109,8 @@ impl TcpClients {
 
     /// Gathers a query.
     pub fn push(&mut self, query: &[u8], id: u16) {
-        let len = query.len() as u16; // written by this program: a header, a question, perhaps an OPT record
+        // Written by this program: a header, a question, perhaps an OPT record.
+        let len = query.len() as u16;
         self.gathered.extend_from_slice(&len.to_be_bytes());
         self.gathered.extend_from_slice(&id.to_be_bytes());
         self.gathered.extend_from_slice(&query[2..]);

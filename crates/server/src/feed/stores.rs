@@ -62,7 +62,8 @@ impl StoreFeeds {
     }
 
     /// Follows the stores of a configuration from now on, and no others but those of the program;
-    /// none after [`stop`](Self::stop). Returns what is closed once the stores that are new have been loaded.
+    /// none after [`stop`](Self::stop). Returns a channel that is closed once the stores that are
+    /// new have been loaded.
     ///
     /// # Errors
     /// When a thread cannot be had.
