@@ -68,8 +68,8 @@ impl OwnedQuery {
         self.query.qtype
     }
 
-    /// Returns the client's address and port. A reply of code that reads this is cached only for
-    /// the same client or network.
+    /// Returns the client's address and port. A reply of code that reads this is cached only
+    /// if [`Reply::cache`](crate::Reply::cache) limits that to the client or to its network.
     #[must_use]
     pub fn client(&self) -> SocketAddr {
         self.note_client();

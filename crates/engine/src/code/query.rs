@@ -85,8 +85,8 @@ impl<'a> Query<'a> {
         Duration::from_nanos(self.now.monotonic_nanos.saturating_sub(self.received_nanos))
     }
 
-    /// Returns the client, and how it asks. An answer of code that reads this is kept only for the
-    /// same client or network.
+    /// Returns the client, and how it asks. A reply of code that reads this is cached only if
+    /// [`Reply::cache`](super::Reply::cache) limits that to the client or to its network.
     #[must_use]
     pub fn peer(&self) -> &'a Peer {
         self.saw_client.set(true);
