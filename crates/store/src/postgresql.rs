@@ -179,13 +179,13 @@ impl PostgresStore {
                 }
                 done => {
                     *slot = Some(known);
-                    return done.map_err(StoreError::from);
+                    return done.map_err(Failure::into_store_error);
                 }
             }
         }
         let (fresh, done) = self.work(self.connect()?, work)?;
         *slot = Some(fresh);
-        done.map_err(StoreError::from)
+        done.map_err(Failure::into_store_error)
     }
 
     /// Does something with a connection, which is lost where that takes too long.
@@ -240,11 +240,12 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Database(error) => Self::failed(error),
-            Failure::Limit(error) => error,
+impl Failure {
+    /// Returns what the store's users get. Not a `From`, which the page of `StoreError` would show.
+    fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Database(error) => StoreError::failed(error),
+            Self::Limit(error) => error,
         }
     }
 }
@@ -279,7 +280,7 @@ impl Calls {
             return Err(StoreError::failed(error));
         }
         match returned.recv_timeout(limit) {
-            Ok(Ok(done)) => done.map_err(StoreError::from),
+            Ok(Ok(done)) => done.map_err(Failure::into_store_error),
             Ok(Err(panic)) => resume_unwind(panic),
             Err(_) => {
                 let secs = limit.as_secs();

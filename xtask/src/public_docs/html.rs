@@ -157,7 +157,9 @@ fn is_link(element: &Element<'_>) -> bool {
     element.tag == "a" && !element.get("href").is_empty() && !element.has_class("anchor")
 }
 
-/// Whether an anchor is that of a part of the page's item: `method.answer`, `variant.Udp`.
+/// Whether an anchor is that of a part of the page's item: `method.answer`, `variant.Udp`, or
+/// `impl-From%3CNameError%3E-for-Error`.
 fn is_item(id: &str) -> bool {
-    id.split_once('.').is_some_and(|(kind, name)| !kind.contains('-') && !name.is_empty())
+    id.starts_with("impl-")
+        || id.split_once('.').is_some_and(|(kind, name)| !kind.contains('-') && !name.is_empty())
 }
