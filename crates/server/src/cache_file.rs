@@ -96,10 +96,10 @@ fn refuse(path: &Path, error: &dyn std::error::Error) {
 struct Progress {
     file: File,
     path: PathBuf,
-    /// All its octets, and those that were read.
+    /// Octets of the file, and how many of them were read.
     size: u64,
     done: u64,
-    /// When it was last told.
+    /// When the progress was last reported.
     told: Instant,
 }
 
@@ -121,22 +121,23 @@ pub struct CacheFile {
     path: PathBuf,
     cache: Arc<Cache>,
     clock: Clock,
-    /// What was in the cache when it was last written. Held while it is written: once at a time.
+    /// The contents of the cache when the file was last written. Locked while it is written, so
+    /// that this happens once at a time.
     written: Mutex<Option<Content>>,
     orders: Sender<Order>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// What happened so far.
+    /// Counters of the file.
     pub counters: Counters,
 }
 
 /// What can be told of the file.
 #[derive(Default)]
 pub struct Counters {
-    /// How often it was written.
+    /// How often the file was written.
     pub written: AtomicU64,
-    /// How often it could not be written.
+    /// How often the file could not be written.
     pub failed: AtomicU64,
-    /// When it was last written, seconds since 1970; 0: never.
+    /// When the file was last written, seconds since 1970; 0: never.
     pub written_at: AtomicU64,
 }
 
@@ -234,7 +235,7 @@ impl CacheFile {
 }
 
 impl Content {
-    /// What is in a cache now.
+    /// Returns the present contents of a cache.
     fn of(cache: &Cache) -> Self {
         Self(cache.stats().inserts, cache.flushes())
     }

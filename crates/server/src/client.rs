@@ -61,7 +61,7 @@ pub fn ask_with(
     exchange(socket, &format!("{method} {path}"), &rest, ANSWER_MAX)
 }
 
-/// The same with a limit on how long the server may be silent.
+/// Sends a request, with a limit on how long the server may be silent.
 ///
 /// # Errors
 /// As there, and when the time is over.

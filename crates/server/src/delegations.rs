@@ -22,7 +22,7 @@ pub struct Delegations {
 /// The delegations of a zone.
 struct ZoneDelegations {
     zone: Name,
-    /// The forwarded zone that it lies in.
+    /// The forwarded zone that the delegated name lies in.
     around: Name,
     /// The owners of the delegations, each once, and where the first record of each stands.
     cuts: Vec<(Name, Arc<Path>, u32)>,
@@ -34,7 +34,7 @@ impl Delegations {
         Self::inside(config.forwards().filter_map(|(zone, _)| zone.name.clone()).collect())
     }
 
-    /// None yet, with these zones forwarded.
+    /// An empty list of delegations, with these zones forwarded.
     fn inside(forwarded: Vec<Name>) -> Self {
         let mut new = Self { forwarded: Vec::new(), zones: HashSet::new(), found: Vec::new() };
         forwarded.iter().for_each(|name| new.add_zone(name));
@@ -70,8 +70,8 @@ impl Delegations {
         }
     }
 
-    /// What is to be said, a line for each zone that has delegations which are no zones here; it
-    /// begins with where the first stands.
+    /// Returns the warnings: a line for each zone with delegations that are no zones of this
+    /// server, which begins with the place of the first.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.found.iter().filter_map(|ZoneDelegations { zone, around, cuts }| {
             let apex = zone.as_wire();

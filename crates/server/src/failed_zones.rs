@@ -14,7 +14,7 @@ pub struct FailedZone {
     pub name: Option<Name>,
     /// Whether a former version is served.
     pub is_served: bool,
-    /// What is wrong, a line for each mistake, behind its place: `example.org.zone:3:5: error: …`.
+    /// The errors, a line for each, behind its place: `example.org.zone:3:5: error: …`.
     pub error: String,
 }
 

@@ -24,7 +24,7 @@ pub struct Forwards {
     known: Vec<Arc<KnownForward>>,
     /// How long answers are kept.
     policy: Policy,
-    /// Answers that were kept, of all of them.
+    /// The answer cache of all forwarded zones.
     cache: Arc<Cache>,
     /// Whether nothing is asked for below a name that is known not to exist.
     nxdomain_cut: bool,
@@ -37,7 +37,7 @@ pub struct Forwards {
 struct ForwardZone {
     /// The zone's apex, in lower case.
     name: Name,
-    /// How its queries are forwarded.
+    /// The configuration of how the zone's queries are forwarded.
     forward: Arc<zonda_config::Forward>,
     /// Clients that are answered; none: all that the listener admits.
     access: Option<Arc<zonda_config::Access>>,
@@ -49,14 +49,14 @@ pub struct KnownForward {
     config: ForwardZone,
     /// The zone as a snapshot holds it.
     pub entry: Arc<ZoneEntry>,
-    /// The number under which its queries are counted.
+    /// The number under which the zone's queries are counted.
     pub number: Number,
     /// The servers that are asked, and the number by which forwarders know them.
     group: (u32, Arc<Group>),
 }
 
 impl KnownForward {
-    /// Under which forwarder threads know its servers.
+    /// Returns the number under which forwarder threads know the zone's upstreams.
     pub fn group_number(&self) -> u32 {
         self.group.0
     }
@@ -66,7 +66,8 @@ impl KnownForward {
         &self.config.forward.keys.except
     }
 
-    /// Its servers, in the order of the configuration: as they are written, and as they are asked.
+    /// Returns the zone's upstreams, in the order of the configuration: as they are written, and as
+    /// they are asked.
     pub fn upstreams(&self) -> impl Iterator<Item = (&Upstream, &Server)> {
         self.config.forward.keys.to.iter().zip(&self.group.1.servers)
     }

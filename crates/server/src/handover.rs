@@ -24,20 +24,20 @@ use tokio::sync::mpsc::Sender;
 use zonda_config::Config;
 use zonda_netio::{descriptors, local};
 
-/// What the new process sends when it answers.
+/// The octet that the new process sends when it answers queries.
 const RELEASE: u8 = b'R';
-/// What goes with the last descriptors, and with those before.
+/// The texts sent with the last descriptors, and with those before.
 const LAST: &[u8] = b"last";
 const MORE: &[u8] = b"more";
 /// How long the former process is waited for. It writes its cache first.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// Why there is nothing to take over.
+/// Why no sockets can be taken over.
 #[derive(Debug)]
 pub enum HandOverError {
     /// The admin socket, beside which the other one lies, is off.
     NoSocket,
-    /// No server answers there.
+    /// No server answers on the socket.
     Io(PathBuf, io::Error),
 }
 
@@ -70,7 +70,7 @@ pub fn beside(admin: &Path) -> PathBuf {
 pub struct Former(UnixStream);
 
 impl Former {
-    /// Lets it stop.
+    /// Tells the former process that it may stop.
     pub fn release(mut self) {
         if let Err(error) = self.0.write_all(&[RELEASE]) {
             tracing::warn!(%error, "the former server could not be told to stop");

@@ -15,7 +15,7 @@ use zonda_netio::{UdpOptions, UdpSocket};
 
 /// The sockets of one configured listener.
 pub struct Sockets {
-    /// One for each worker; none without UDP.
+    /// UDP sockets, one for each worker; none without UDP.
     pub udp: Vec<Arc<UdpSocket>>,
     /// None without TCP.
     pub tcp: Option<TcpListener>,

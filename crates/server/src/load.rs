@@ -36,7 +36,7 @@ const WAITING_THREADS: usize = 4;
 /// Diagnostics of a zone that are logged.
 const LOGGED_MAX: usize = 20;
 
-/// What became of a unit.
+/// A unit that was loaded, or its errors.
 pub struct LoadedUnit {
     /// The states of the files that were read or wanted, as they were before.
     pub stamps: Stamps,
@@ -47,12 +47,12 @@ pub struct LoadedUnit {
 }
 
 impl LoadedUnit {
-    /// The names of its zones, in lower case.
+    /// Returns the names of the unit's zones, in lower case.
     pub fn names(&self) -> HashSet<Name> {
         self.zones.iter().map(|(name, _)| name.to_lowercase()).collect()
     }
 
-    /// The same with its zones packed.
+    /// Returns the unit with its zones packed.
     fn packed(mut self) -> Self {
         let zones = self.zones.into_iter().map(|(name, update)| match update {
             Update::Replace(loaded) => (name, Update::Replace(loaded.packed())),
@@ -71,7 +71,7 @@ pub struct LoadedZones {
 }
 
 impl LoadedZones {
-    /// All of them.
+    /// Returns all zones of the unit.
     pub fn iter(&self) -> impl Iterator<Item = &NamedZone> {
         self.first.iter().chain(&self.others)
     }
@@ -265,7 +265,7 @@ pub fn make(
     Ok(LoadedZone { zone, records: records.len(), digest: None })
 }
 
-/// Seconds since 1970: signatures are judged by it.
+/// Returns the seconds since 1970, by which the times of signatures are checked.
 pub fn unix_secs() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)

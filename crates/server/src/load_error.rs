@@ -13,7 +13,7 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    /// That a zone has no data yet.
+    /// The error of a zone that has no data yet.
     pub fn awaited() -> Self {
         Self { first: "its data are awaited".to_owned(), count: 0 }
     }

@@ -17,7 +17,7 @@ use zonda_zone::{HashSeed, Zone, build, file};
 /// The records of every special zone (rfc6303#3).
 const EMPTY_ZONE: &str = "$TTL 10800\n@ SOA @ nobody.invalid. 1 3600 1200 604800 10800\n@ NS @\n";
 
-/// What some special zones have beside them.
+/// Records that some special zones have beside SOA and NS.
 const MORE_RECORDS: [(&str, &str); 4] = [
     // rfc6761#6.3
     ("localhost.", "@ A 127.0.0.1\n@ AAAA ::1\n* A 127.0.0.1\n* AAAA ::1\n"),

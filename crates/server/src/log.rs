@@ -112,7 +112,7 @@ struct Queue {
     bytes: usize,
     /// Lines that were lost since the log last said so.
     left_out: u64,
-    /// Whether there is a thread that writes them.
+    /// Whether a thread writes the lines of the queue.
     has_writer: bool,
     /// Whether that thread has a line that it has not written yet.
     is_writing: bool,
@@ -247,9 +247,9 @@ impl Log {
 
 /// How the last line was written.
 struct LastLine {
-    /// Whether it was cut, so that the next one begins with a line break.
+    /// Whether the last line was cut, so that the next one begins with a line break.
     ends_in_half_a_line: bool,
-    /// Whether its reader did not read in time.
+    /// Whether the reader of the log did not read in time.
     is_stalled: bool,
 }
 

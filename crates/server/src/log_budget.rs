@@ -19,7 +19,7 @@ struct Budget {
 }
 
 impl LogBudget {
-    /// Nothing was written yet.
+    /// A budget of which no line was used yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Budget { second: 0, lines: 0, left_out: 0 }))

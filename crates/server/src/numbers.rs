@@ -12,7 +12,7 @@ use zonda_engine::counters::{Counter, Counters};
 pub struct Number {
     /// The zone's place in [`Counters`].
     pub place: u32,
-    /// What was counted there for the zones that had the number before.
+    /// Queries counted for the zones that had the number before.
     before: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct Numbers {
     gone: u64,
 }
 
-/// What was counted of zones, at any moment after a table of them was made.
+/// The counts of queries by zone, at any moment after a table of the zones was made.
 pub struct QueryCounts {
     engines: Arc<[Arc<Counters>]>,
     retiring: Vec<Number>,
@@ -37,7 +37,7 @@ pub struct QueryCounts {
 }
 
 impl Numbers {
-    /// No zone has a number yet.
+    /// A table of numbers in which no zone has one yet.
     pub fn new(engines: Vec<Arc<Counters>>) -> Self {
         let (free, retiring) = (Vec::new(), VecDeque::new());
         Self { engines: engines.into(), next: 0, free, retiring, gone: 0 }
@@ -75,7 +75,7 @@ impl Numbers {
         self.engines.iter().for_each(|counters| counters.reserve_zones(self.next as usize));
     }
 
-    /// What was counted so far, and will be until the next table is made.
+    /// Returns the counts so far, which go on until the next table is made.
     pub fn counts(&self) -> QueryCounts {
         let retiring = self.retiring.iter().copied().collect();
         QueryCounts { engines: Arc::clone(&self.engines), retiring, gone: self.gone }

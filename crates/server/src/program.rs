@@ -25,7 +25,7 @@ use crate::texts::Texts;
 /// The user's code that a server is started with, and zones of it; by default none.
 #[derive(Default)]
 pub struct Program {
-    /// What is called for which names.
+    /// The user's code, and the names for which it is called.
     pub code: Code,
     /// The runtimes of code that does not run in the workers, by their numbers.
     pub runtimes: Vec<RuntimeConfig>,
@@ -63,22 +63,22 @@ impl<F: Fn(&Event<'_>) + Send + Sync> Logger for F {
     }
 }
 
-/// What is called for which names.
+/// The user's code, and the names for which it is called.
 #[derive(Clone, Default)]
 pub struct Code {
     /// Handlers in the order in which they were added.
     pub routes: Vec<Route<Handler>>,
     /// What all queries pass.
     pub middleware: Vec<Arc<dyn Stage>>,
-    /// The runtime that has middleware of its own.
+    /// Number of the runtime that has middleware of its own.
     pub middleware_runtime: Option<u16>,
     /// Where the user keeps answers of handlers.
     pub cache: Option<Arc<dyn Cache>>,
 }
 
-/// What a runtime answers its queries with.
+/// The handle with which a runtime of the user's code answers its queries.
 pub struct RuntimeHandle {
-    /// What waits for it.
+    /// The queries that wait for the runtime.
     pub runtime: Arc<Runtime>,
     /// Writes and sends replies.
     pub answerer: Answerer<Engine>,
@@ -180,7 +180,7 @@ pub(crate) struct LongCallWatch {
 const LOOKS_MAX: u32 = 20;
 
 impl LongCallWatch {
-    /// Of engines that answer from `snapshot`.
+    /// A watch over engines that answer from `snapshot`.
     pub(crate) fn new(snapshot: Arc<ArcSwap<Snapshot>>) -> Self {
         Self { engines: Mutex::default(), snapshot, long_calls: AtomicU64::new(0) }
     }
@@ -192,7 +192,7 @@ impl LongCallWatch {
         engines.push(Arc::downgrade(engine.watch()));
     }
 
-    /// Says which code takes too long.
+    /// Reports code that takes too long.
     pub(crate) fn look(&self, seen: &mut LongCalls) {
         let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let calls = engines.iter().map(|watch| watch.upgrade()?.call());
@@ -231,7 +231,7 @@ pub enum OwnReply<T = Vec<u8>> {
 const MESSAGE_MAX: usize = u16::MAX as usize;
 
 impl OwnQueries {
-    /// Answers with an engine of its own.
+    /// A handle that answers with an engine of its own.
     pub(crate) fn new(engine: LazyResponder<Engine>, clock: Clock, deferrals: Deferrals) -> Self {
         Self { engine: Mutex::new((engine, Vec::new())), clock, deferrals }
     }

@@ -75,7 +75,7 @@ pub struct ServerState {
     pub zone_set: ZoneSetView,
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// Reloads so far.
+    /// The reloads so far.
     pub history: History,
     /// The seed that new zones must be built with.
     pub seed: HashSeed,
@@ -90,7 +90,7 @@ pub struct JournalState {
     pub failure: Option<String>,
     /// How much the journal holds, if it is open.
     pub sizes: Option<Sizes>,
-    /// What is counted of edits and of the journal.
+    /// Counters of edits and of the journal.
     pub counters: Arc<EditCounters>,
 }
 
@@ -106,16 +106,16 @@ impl ServerState {
     }
 }
 
-/// Reloads so far.
+/// Counts of the reloads so far.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Reloads that were asked for or that a changed file caused.
     pub reloads: u64,
     /// Reloads in which something could not be loaded.
     pub failed_reloads: u64,
-    /// When the last one ended.
+    /// When the last reload ended.
     pub last: Option<SystemTime>,
-    /// What is wrong with the configuration that was read last, so that it is not in force.
+    /// The error of the configuration that was read last, because of which it is not in force.
     pub config_error: Option<String>,
 }
 
@@ -160,7 +160,7 @@ struct FormerSnapshot {
     is_told: bool,
 }
 
-/// What is loaded when the server starts.
+/// The configuration and zones to be loaded when the server starts.
 pub struct FirstLoad {
     /// The publisher, not yet a thread.
     publisher: Publisher,

@@ -45,7 +45,7 @@ pub struct QueryLog {
 #[expect(clippy::large_enum_variant, reason = "almost all are lines, and a box is an allocation")]
 enum Entry {
     Line(Line),
-    /// Nothing to write; wakes the writer, which may have to open its file anew.
+    /// An empty message that wakes the writer, which may have to open its file anew.
     Wake,
     /// A thread that waits until all that was sent before is written.
     Written(SyncSender<()>),
@@ -92,7 +92,7 @@ impl QueryLog {
         Ok(Some(Self { entries, dropped, is_reopen_due, sample: config.sample }))
     }
 
-    /// What a worker tells of its queries.
+    /// Returns an observer that writes the queries of a worker to the log.
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Sampler { log: self.clone(), skipped: 0 })
     }
@@ -174,7 +174,8 @@ impl Target {
         Ok(Self(BufWriter::with_capacity(CHUNK_BYTES, file)))
     }
 
-    /// Whether it is a file that has no name any more, so that what is written is lost.
+    /// Whether the output is a file that has no name any more, so that lines written to it are
+    /// lost.
     fn is_deleted(&self) -> bool {
         self.0.get_ref().metadata().is_ok_and(|about| about.is_file() && about.nlink() == 0)
     }
@@ -233,7 +234,7 @@ struct Writer {
     format: LogFormat,
     dropped: Arc<AtomicU64>,
     is_reopen_due: Arc<AtomicBool>,
-    /// What is known of a file that could not be opened anew yet.
+    /// The last failure to open the file anew, if it was not opened since.
     failed_reopen: Option<FailedReopen>,
 }
 
@@ -358,7 +359,7 @@ impl Line {
         )
     }
 
-    /// The same as an object of JSON.
+    /// Returns the line as an object of JSON.
     fn to_json(&self) -> String {
         let mut object = serde_json::json!({
             "time": Rfc3339(self.unix_secs).to_string(),

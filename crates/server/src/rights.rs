@@ -59,7 +59,7 @@ const PORTS_MAX: u64 = 8192;
 /// The system allows fewer open descriptors than any server needs.
 #[derive(Debug)]
 pub struct TooFewDescriptors {
-    /// How many it allows.
+    /// Number of open descriptors that the system allows.
     granted: u64,
 }
 

@@ -54,7 +54,7 @@ use zonda_wire::Name;
 
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// The same after a hand-over, when TCP connections are served on for a while.
+/// Longest time for stopping after a hand-over, when TCP connections are served on for a while.
 const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
 /// How long forwarders have at least, also if code has taken all of that time.
 const FORWARDERS_MAX: Duration = Duration::from_secs(1);
@@ -226,11 +226,11 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
 /// How many engines there are of each kind, in the order in which they are numbered.
 #[derive(Clone, Copy)]
 struct Engines {
-    /// One for each UDP worker.
+    /// Number of engines of UDP workers, one each.
     workers: usize,
-    /// Shared by all TCP connections.
+    /// Number of engines shared by all TCP connections.
     executors: usize,
-    /// One for each forwarder thread.
+    /// Number of engines of forwarder threads, one each.
     forwarders: usize,
     /// [`HANDLER_ENGINES`], and one for each runtime of the user's code.
     handlers: usize,
@@ -243,7 +243,7 @@ struct Engines {
 const HANDLER_ENGINES: usize = 3;
 
 impl Engines {
-    /// All of them.
+    /// Returns the number of all engines.
     fn count(self) -> usize {
         self.workers + self.executors + self.forwarders + self.handlers
     }
@@ -257,7 +257,7 @@ impl Engines {
     }
 }
 
-/// What is started.
+/// The parts of a server that are started.
 struct Parts {
     sockets: Vec<Sockets>,
     first: FirstLoad,
@@ -510,17 +510,17 @@ fn tell_logger(logger: &dyn Logger, event: &Event<'_>) {
     }
 }
 
-/// What is needed for the user's code, and for queries of the process itself.
+/// The parts that the user's code needs, and queries of the process itself.
 struct Handlers {
     own_queries: OwnQueries,
-    /// One for each runtime.
+    /// The handles, one for each runtime.
     handles: Vec<RuntimeHandle>,
     /// The thread that looks after them, if there is code.
     deadlines: Option<Deadlines>,
 }
 
 impl Handlers {
-    /// Starts it, with engines that count in `counters`.
+    /// Starts the runtimes, with engines that count in `counters`.
     fn start(
         counters: &[Arc<Counters>],
         runtimes: &Arc<[Arc<CodeRuntime>]>,

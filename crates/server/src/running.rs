@@ -178,18 +178,18 @@ impl Server {
         self.control.stores.stop();
     }
 
-    /// Whether it has stopped, because it was asked to or had to.
+    /// Whether the server has stopped, because it was asked to or had to.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Asks it to stop, which [`wait`](Self::wait) waits for.
+    /// Asks the server to stop, which [`wait`](Self::wait) waits for.
     pub fn request_stop(&self) {
         self.control.stop();
     }
 
-    /// Waits until it has stopped.
+    /// Waits until the server has stopped.
     ///
     /// # Errors
     /// When it had to.

@@ -23,7 +23,7 @@ pub struct SignalStreams {
 }
 
 impl SignalStreams {
-    /// All of them, or none.
+    /// Catches all signals, or none.
     ///
     /// # Errors
     /// When the system refuses to deliver one.

@@ -19,7 +19,8 @@ pub struct Stamp(NonZero<u64>);
 impl Stamp {
     /// The state of a file that cannot be looked at.
     const MISSING: Self = Self(NonZero::<u64>::MIN);
-    /// That a file changed while it was read, or as good as that: it never has this state.
+    /// The stamp of a file that changed, or may have changed, while it was read: no file ever has
+    /// it.
     const UNCERTAIN: Self = Self(NonZero::<u64>::MAX);
 
     /// The present state of a file, to be compared with a former one.
@@ -36,7 +37,7 @@ impl Stamp {
         Self::of_read(fs::metadata(path).ok().as_ref(), started)
     }
 
-    /// The same of a file that is open.
+    /// Returns the stamp of a file that was read.
     pub fn of_read(metadata: Option<&Metadata>, started: SystemTime) -> Self {
         let Some(status) = metadata.map(FileStatus::of) else { return Self::MISSING };
         let changed = time(status.changed);

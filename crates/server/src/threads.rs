@@ -25,7 +25,7 @@ pub struct ThreadHandles {
     pub deferrals: Deferrals,
     /// Whether the user's code runs in threads of its own.
     pub is_beside_code: bool,
-    /// Where it is told that a thread has given up.
+    /// Channel on which a thread reports that it has given up.
     pub failed: mpsc::Sender<Failure>,
 }
 
@@ -116,7 +116,7 @@ pub fn queues(forwarders: &Forwarders, runtimes: &[Arc<CodeRuntime>]) -> Vec<Arc
     queues
 }
 
-/// Serves TCP on all listeners that have it.
+/// Serves TCP on all listeners that have TCP.
 pub fn serve_tcp(
     runtime: &Runtime,
     server: &Arc<TcpServer<LazyResponder<Engine>>>,

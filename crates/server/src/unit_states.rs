@@ -44,7 +44,7 @@ pub struct Listing {
     directories: Option<Vec<(PathBuf, Stamp)>>,
 }
 
-/// Units by their keys, which they hold themselves.
+/// A set of units, found by the keys that they hold themselves.
 #[derive(Default)]
 pub struct KnownUnits(HashSet<ByKey>);
 
@@ -115,18 +115,18 @@ pub struct KnownUnit {
     pub was_known: bool,
     /// Whether anything in it could not be loaded.
     pub failed: bool,
-    /// Whether it has the only zone that its content can have, and the rest says nothing of zones.
+    /// Whether the unit has the only zone that its content can have, so that `rest` lists no zones.
     has_only_zone: bool,
     /// What most units do not have.
     rest: Option<Box<UnitRest>>,
 }
 
-/// What is known of a unit besides, if it is not the file of one zone that includes no other.
+/// More facts about a unit that is not the file of one zone without included files.
 #[derive(Default)]
 struct UnitRest {
     /// The states of other files that were read or wanted.
     included: Vec<(PathBuf, Stamp)>,
-    /// The names of its zones, in lower case.
+    /// The names of the unit's zones, in lower case.
     zones: Vec<Name>,
     /// Why not even the names of all its zones are known; those it had before stay.
     failure: Option<LoadError>,
@@ -143,23 +143,23 @@ pub enum Scope<'n> {
     Zone(&'n Name),
 }
 
-/// What is to be done with a unit.
+/// The step to be done with a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The unit is as it was.
     Keep,
-    /// Nothing is new but which clients may ask, and whether its zones can be changed.
+    /// Only the access list of the unit's zones is new, or whether they are writable.
     Admit,
     /// The unit is loaded anew.
     Load,
 }
 
-/// What is to be done to bring the zones up to date with the configuration and the files.
+/// The steps that bring the zones up to date with the configuration and the files.
 pub struct Plan {
     /// Units of the configuration, and what is to be done with each. Those that are not here stay
     /// as they are, too.
     pub units: Vec<(Unit, Step)>,
-    /// Units that are not among them any more.
+    /// Units that are no longer in the configuration.
     pub gone: Vec<Arc<UnitKey>>,
     /// Directories that cannot be read.
     pub unreadable: Vec<(PathBuf, LoadError)>,
@@ -338,7 +338,7 @@ impl KnownUnit {
         Self { unit, stamp, was_known: false, failed: false, has_only_zone: false, rest }
     }
 
-    /// The names of its zones, in lower case.
+    /// Returns the names of the unit's zones, in lower case.
     pub fn zones(&self) -> Vec<Name> {
         match self.unit.key.content.only_zone().filter(|_| self.has_only_zone) {
             Some(name) => vec![name.to_lowercase()],

@@ -143,7 +143,7 @@ impl Content {
 /// A file with zone data.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// The file, and what it is read as.
+    /// The key: the file, and the format it is read as.
     pub key: Arc<UnitKey>,
     /// The terms under which it is read and served; all files of a directory share them.
     pub terms: Arc<UnitTerms>,
@@ -244,7 +244,7 @@ impl Survey {
     }
 }
 
-/// Says that a zone is served from another source.
+/// Returns the text that a zone is served from another source already.
 pub fn already_served(unit: &UnitKey, zone: &Name, other: &UnitKey) -> String {
     format!("{unit}: zone {zone} is already served from {other}; ignored")
 }

@@ -20,20 +20,20 @@ use zonda_deferral::faults::FaultBudget;
 /// does not keep a CPU busy.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known of all threads that are watched, by name.
+/// The states of all threads that are watched, by name.
 #[derive(Debug, Default)]
 pub struct Watchdog(Mutex<BTreeMap<String, ThreadState>>);
 
-/// What is known of a thread.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadState {
     /// Panics that ended its work; it was started again after each, unless it is down.
     pub panics: u64,
-    /// Whether its work is not done any more.
+    /// Whether the thread's work is not done any more.
     pub is_down: bool,
 }
 
-/// What became of a thread's work.
+/// How a thread's work ended.
 enum End {
     /// The work returned, and whether it was to.
     Returned(bool),
@@ -42,7 +42,7 @@ enum End {
 }
 
 impl End {
-    /// Whether all is as it should be.
+    /// Whether the work has ended as it should.
     fn is_due(&self) -> bool {
         matches!(self, Self::Returned(true))
     }
@@ -112,7 +112,7 @@ impl Watchdog {
         self.lock().iter().map(|(name, state)| (name.clone(), *state)).collect()
     }
 
-    /// The names of those that are down.
+    /// Returns the names of the threads that are down.
     pub fn down(&self) -> Vec<String> {
         let down = self.states().into_iter().filter(|(_, state)| state.is_down);
         down.map(|(name, _)| name).collect()
@@ -138,7 +138,7 @@ impl Watchdog {
         !is_down
     }
 
-    /// All states, with one for this name.
+    /// Returns all states, among them one for this name.
     fn state(&self, name: &str) -> MutexGuard<'_, BTreeMap<String, ThreadState>> {
         let mut states = self.lock();
         if !states.contains_key(name) {

@@ -42,7 +42,7 @@ use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone};
 pub struct ZoneSet {
     seed: HashSeed,
     zones: NameTableOwner<KnownZone>,
-    /// The zones as workers see them.
+    /// The table of zones that workers read.
     table: ZoneTableOwner,
     numbers: Numbers,
     /// Zones that upstreams answer for.

@@ -20,9 +20,9 @@ use zonda_zone::Zone;
 pub struct KnownZone {
     /// The entry that the snapshot holds.
     pub entry: Arc<ZoneEntry>,
-    /// The unit that it is from.
+    /// The unit that the zone is from.
     pub unit: Arc<UnitKey>,
-    /// The number under which its queries are counted.
+    /// The number under which the zone's queries are counted.
     pub number: Number,
     /// The number of records of the served version.
     pub records: u32,
@@ -66,7 +66,7 @@ impl KnownZone {
 
 /// A file or directory that could not be read.
 pub struct FileFailure {
-    /// Why it could not be read.
+    /// The error for which the zone could not be read.
     pub error: LoadError,
     /// Whether zones from there are served because they could be read before.
     pub is_served: bool,
@@ -78,7 +78,7 @@ pub struct ZoneSetView {
     pub zones: NameTable<KnownZone>,
     /// The zones that upstreams answer for.
     pub forwards: Arc<Forwards>,
-    /// What was counted of zones.
+    /// The counts of queries by zone.
     pub counts: QueryCounts,
     /// Files and directories that could not be read.
     pub failures: Arc<Vec<FileFailure>>,

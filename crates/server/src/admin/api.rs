@@ -61,7 +61,7 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
     }
 }
 
-/// What the server is and how it is.
+/// Returns the server's version, state and figures.
 pub fn status(control: &Control) -> Value {
     let state = control.state();
     let zone_set = state.zone_set();
@@ -155,7 +155,7 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
     })
 }
 
-/// Reloads all that changed, or one zone.
+/// Reloads everything that changed, or one zone.
 pub fn reload(query: &str, control: &Control) -> Reply {
     let Some(name) = parameter(query, "zone") else {
         return match control.reload() {

@@ -55,7 +55,7 @@ const TIMES: [(&str, u64); 6] = [
     ("QryRTT1600+", u64::MAX),
 ];
 
-/// What is answered before the question is looked at.
+/// Response codes of replies that are sent before the question is read.
 const EARLY: [Rcode; 3] = [Rcode::FORMERR, Rcode::NOTIMP, Rcode::BADVERS];
 
 /// Answers a request.
@@ -352,7 +352,7 @@ fn is_v6(upstream: &KnownUpstream) -> bool {
     upstream.addresses.first().is_some_and(SocketAddr::is_ipv6)
 }
 
-/// What was asked of other servers.
+/// Returns the figures of queries to upstreams.
 fn resolver(upstreams: &[KnownUpstream], figures: &Figures<'_>) -> Value {
     let all = |one: &dyn Fn(&KnownUpstream) -> u64| upstreams.iter().map(one).sum::<u64>();
     let answers = |upstream: &KnownUpstream| upstream.rcodes.values().sum::<u64>();

@@ -11,7 +11,7 @@ use zonda_wire::rdata::Presentation;
 use zonda_wire::{Class, Ede, Message, Name, Rcode, Type};
 use zonda_zone::LookupName;
 
-/// What is kept of a name, and of names above it that do not exist, so that it does not either.
+/// Returns the cached answers for a name, and those which say that a name above it does not exist.
 pub fn show(name: &Name, control: &Control) -> Value {
     let (name, now) = (name.to_lowercase(), control.clock.now());
     let state = control.state();

@@ -45,20 +45,20 @@ const REQUEST_MAX: Duration = Duration::from_secs(900);
 
 /// A socket that accepts connections of the interface.
 pub enum Listener {
-    /// For clients that reach its address.
+    /// A TCP listener, for clients that reach its address.
     Tcp(tokio::net::TcpListener),
-    /// For processes that may open its file.
+    /// A Unix socket, for processes that may open its file.
     Unix(tokio::net::UnixListener),
 }
 
-/// What is told on a socket, and to which clients.
+/// The interface that a socket serves, and to which clients.
 #[derive(Clone)]
 pub enum Interface {
-    /// What the rights of its clients allow.
+    /// The admin interface, as far as the rights of the socket's clients allow.
     Admin(Rights),
     /// BIND's statistics, to this machine and to some networks.
     BindStatistics {
-        /// The networks whose clients may read it.
+        /// The networks whose clients may read the page.
         clients: Arc<[Network]>,
         /// Whether only this machine reaches the address.
         is_loopback: bool,

@@ -321,7 +321,7 @@ fn handlers(page: &mut Page, control: &Control) {
     page.single(name, "counter", help, control.deferrals.unroutable());
 }
 
-/// What is known of each upstream.
+/// Writes the state and figures of each upstream.
 fn upstreams(page: &mut Page, all: &[KnownUpstream]) {
     let name = "zonda_upstream_queries_total";
     upstream_counter(page, all, (name, "Queries sent, by what for."), |one| {
@@ -362,7 +362,7 @@ fn upstreams(page: &mut Page, all: &[KnownUpstream]) {
     upstream_times(page, all);
 }
 
-/// What was done with connections to each upstream.
+/// Writes the counts of connections to each upstream.
 fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
     let name = "zonda_upstream_connections_total";
     upstream_counter(page, all, (name, "Connections dialed, by what came of it."), |one| {
@@ -464,7 +464,7 @@ fn upstream_times(page: &mut Page, all: &[KnownUpstream]) {
     }
 }
 
-/// What is in the cache and what happened to it.
+/// Writes the contents of the cache, and counts of what was done with it.
 fn cache(page: &mut Page, control: &Control) {
     let reason = |it: Reason| sum(&control.counters, |counters| &counters.reasons[it as usize]);
     let missed =
@@ -494,7 +494,7 @@ fn cache(page: &mut Page, control: &Control) {
     cache_file(page, control);
 }
 
-/// What became of the file of the cache, if there is one.
+/// Writes how often the file of the cache was written, if there is one.
 fn cache_file(page: &mut Page, control: &Control) {
     let Some(file) = &control.cache_file else { return };
     let counters = &file.counters;

@@ -10,7 +10,7 @@ use zonda_zone::json::JsonProblem;
 pub struct Problem {
     /// The status of the reply.
     pub status: StatusCode,
-    /// What is wrong, and what to do.
+    /// Text that says what is wrong, and what to do.
     pub detail: String,
     /// Further members of the reply.
     pub members: Vec<(&'static str, Value)>,

@@ -27,7 +27,7 @@ pub fn json_reply(value: &Value) -> Reply {
     reply
 }
 
-/// What is to be told of, or done with, a name.
+/// Answers a request about a name with the result of `work`.
 pub fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
     match given.parse::<Name>() {
         Ok(name) if !given.is_empty() => json_reply(&work(&name)),

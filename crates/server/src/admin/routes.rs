@@ -20,7 +20,7 @@ pub struct Route {
     pub has_body: bool,
     /// What the request does, for the documentation.
     doc: &'static str,
-    /// The commands that send it, for the documentation.
+    /// The commands that send the request, for the documentation.
     command: &'static str,
     /// Answers the request.
     pub answer: fn(&Call<'_>) -> Reply,

@@ -15,13 +15,13 @@ use zonda_wire::Rcode;
 pub const STATES: [(State, &str); 3] =
     [(State::Up, "up"), (State::Suspect, "suspect"), (State::Down, "down")];
 
-/// What is held against an upstream that leads back here.
+/// Why an upstream is not asked that leads back to this server.
 const LOOP: &str = "questions that it is asked come back to this server";
 
 /// All reasons why an upstream is not up, as metrics name them.
 pub const TROUBLES: [&str; 6] = ["silent", "unreachable", "lossy", "failing", "untrusted", "loop"];
 
-/// What is known of an upstream of a zone.
+/// An upstream of a zone, with its state and figures.
 #[derive(Default)]
 pub struct KnownUpstream {
     /// The name of the zone.
@@ -36,13 +36,13 @@ pub struct KnownUpstream {
     is_looping: bool,
     /// The least of the times that threads expect it to take, nanoseconds.
     rtt_nanos: Option<u64>,
-    /// Where it is, the one first that is asked first.
+    /// Addresses of the upstream, the one first that is asked first.
     pub addresses: Arc<Vec<SocketAddr>>,
-    /// What was done with connections to it.
+    /// Counts of the connections to the upstream.
     pub connections: Counts,
-    /// Queries that wait for it.
+    /// Queries that wait for the upstream.
     pub outstanding: u64,
-    /// What happened so far.
+    /// Counters of the queries to the upstream.
     pub counters: Counters,
     /// How many of its answers had which response code.
     pub rcodes: BTreeMap<u16, u64>,
@@ -151,7 +151,7 @@ impl KnownUpstream {
         self.times.values().sum()
     }
 
-    /// How long answers took, as metrics tell it.
+    /// Returns the times of answers, as metrics have them.
     fn describe_times(&self) -> Value {
         let answers = self.answers_timed();
         let last = json!({ "le_seconds": Value::Null, "count": answers });
@@ -165,7 +165,7 @@ impl KnownUpstream {
         })
     }
 
-    /// As `/v1/upstreams` shows it.
+    /// Returns the upstream as `/v1/upstreams` shows it.
     fn describe(&self) -> Value {
         let threads = STATES.iter().zip(self.threads);
         let threads = threads.map(|((_, name), count)| ((*name).to_owned(), Value::from(count)));

@@ -24,7 +24,7 @@ pub struct EditCounters {
     pub commit_nanos: AtomicU64,
     /// Times that the changes of a zone were written to its file.
     pub flushes: AtomicU64,
-    /// Times that they could not be written.
+    /// Number of times that a zone's file could not be written.
     pub failed_flushes: AtomicU64,
     /// Seconds since 1970 of the last time that changes were written to a file; 0 before that.
     pub flushed_at: AtomicU64,

@@ -77,9 +77,9 @@ type KnownVersion = (Weak<Zone>, Digest);
 /// changes, and not what the zone has.
 #[derive(Default)]
 pub struct Digests {
-    /// By the zones' names in lower case.
+    /// The versions by the zones' names in lower case.
     zones: HashMap<Name, KnownVersion>,
-    /// What was known of zones before edits that are not committed, in the order of the edits.
+    /// The versions of zones before edits that are not committed, in the order of the edits.
     former: Vec<(Name, Option<KnownVersion>)>,
 }
 

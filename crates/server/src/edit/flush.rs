@@ -72,7 +72,7 @@ impl Control {
         flushed
     }
 
-    /// Does the same without counting it.
+    /// Writes a zone's changes to its file without counting the attempt.
     fn try_flush(&self, name: &Name) -> Result<Option<u32>, FlushError> {
         let (mut units, mut reader) = (self.units(), DirectoryReader::default());
         for _ in 0..ATTEMPTS_MAX {

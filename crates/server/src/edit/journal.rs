@@ -24,7 +24,7 @@ const HISTORY_VERSIONS_MAX: usize = 100;
 /// Octets that the kept changes of a zone have at most in the journal's file: a zone whose changes
 /// are large costs the disk about as much as a zone of a million records.
 const HISTORY_OCTETS_MAX: u64 = 64 << 20;
-/// What is kept of each zone beside the changes that its file lacks.
+/// The history kept of each zone beside the changes that its file lacks.
 const HISTORY: HistoryLimit =
     HistoryLimit { versions: HISTORY_VERSIONS_MAX, octets: HISTORY_OCTETS_MAX };
 /// More than the octets of two records without their payloads.
@@ -42,7 +42,7 @@ enum State {
     Open(Box<Journal>),
     /// The journal takes no edits, and why.
     Failed(String),
-    /// A successor has it.
+    /// A successor of this process has the journal.
     HandedOver,
 }
 
@@ -60,7 +60,7 @@ pub struct EditJournal {
     touched: Vec<Name>,
     /// Why the last commit failed, if it did.
     commit_error: Option<String>,
-    /// What is counted of edits and of the journal.
+    /// Counters of edits and of the journal.
     counters: Arc<EditCounters>,
 }
 
@@ -72,7 +72,7 @@ pub struct InUse(pub String);
 pub struct MergedZone {
     /// The zone to serve.
     pub data: Arc<Zone>,
-    /// How many records it has.
+    /// Number of records of the zone.
     pub records: usize,
     /// Why the file and the changes could not be brought together.
     pub error: Option<LoadError>,
@@ -162,7 +162,7 @@ impl EditJournal {
         }
     }
 
-    /// What is counted of edits and of the journal.
+    /// Returns the counters of edits and of the journal.
     pub fn counters(&self) -> &Arc<EditCounters> {
         &self.counters
     }
@@ -453,15 +453,15 @@ impl EditJournal {
 struct FileVersion {
     /// The zone as the file has it.
     zone: Arc<Zone>,
-    /// How many records it has.
+    /// Number of records of the zone.
     records: usize,
-    /// The digest of its records.
+    /// The digest of the zone's records.
     digest: Digest,
 }
 
-/// What became of a file and the changes that it lacks.
+/// The result of merging a file and the changes that it lacks.
 enum Merged {
-    /// The file has all of them.
+    /// The file has all of the changes.
     Same,
     /// The version in force is what they come to, with so many records and this digest.
     Served(Arc<Zone>, usize, Digest),
@@ -486,7 +486,7 @@ fn holds_the_same(one: &Zone, other: &Zone) -> bool {
     })
 }
 
-/// Says in which sets a file and edits contradict each other.
+/// Returns a text that names the sets in which a file and edits contradict each other.
 fn conflict_text(conflicts: &[(Name, zonda_wire::Type)]) -> String {
     let listed = conflicts.iter().take(LISTED_MAX);
     let listed: Vec<_> = listed.map(|(name, rtype)| format!("{name} {rtype}")).collect();

@@ -36,7 +36,7 @@ impl std::fmt::Display for PublisherFailed {
 }
 
 impl PublisherHandle {
-    /// The server as it was published last.
+    /// Returns the server's state as it was published last.
     pub fn state(&self) -> Arc<ServerState> {
         self.state.load_full()
     }

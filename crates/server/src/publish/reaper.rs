@@ -18,11 +18,11 @@ const QUEUE_MAX: usize = 64;
 /// How often memory is given back to the system at most.
 const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
-/// What the thread is told.
+/// A message to the thread that gives memory back.
 enum Freed {
-    /// To free a snapshot that nothing reads.
+    /// A snapshot to be freed, which nothing reads.
     Snapshot(Arc<Snapshot>),
-    /// That much memory was freed by another thread.
+    /// Another thread has freed the memory.
     Elsewhere,
 }
 

@@ -11,7 +11,7 @@ pub struct Outcome {
     pub unchanged: Vec<Name>,
     /// Zones that are not served any more.
     pub removed: Vec<Name>,
-    /// What is wrong with zones and files that could not be loaded.
+    /// The errors of zones and files that could not be loaded.
     pub failed: Vec<String>,
     /// Whether anything in the snapshot differs.
     pub changed: bool,

@@ -27,7 +27,7 @@ pub fn write(page: &mut Page, state: &ServerState) {
     unflushed(page, state);
 }
 
-/// Edits by what became of them.
+/// Writes the number of edits by their results.
 fn edits(page: &mut Page, counters: &EditCounters) {
     let name = "zonda_edits_total";
     page.metric(name, "counter", "Requests to change a zone, by what became of them.");
