@@ -35,7 +35,7 @@ pub struct Run {
     pub servers: Vec<Server>,
     /// Servers that were left out, and why.
     pub skipped: Vec<SkippedServer>,
-    /// What was measured: one for each server and place in the matrix.
+    /// The results: one cell for each server and place in the matrix.
     pub cells: Vec<Cell>,
     /// What the original report printed, to stand beside the tables.
     pub published: Vec<Table>,
@@ -68,7 +68,7 @@ pub struct Environment {
     pub command: Vec<String>,
 }
 
-/// How it was measured.
+/// The method of measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Method {
     /// Length of one round.
@@ -96,7 +96,7 @@ pub struct Server {
     pub version: String,
     /// Whether this is the bare UDP reflector, the floor and not a rival.
     pub is_floor: bool,
-    /// Every different way in which it was started.
+    /// Every different way in which the server was started.
     pub setups: Vec<Setup>,
 }
 
@@ -349,7 +349,7 @@ pub struct Start {
 pub struct Table {
     /// Title of the table.
     pub title: String,
-    /// Where it was printed, and on what machine.
+    /// Where the table was printed, and on what machine its figures were measured.
     pub source: String,
     /// Heads of the columns.
     pub columns: Vec<String>,

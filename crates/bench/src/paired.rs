@@ -42,14 +42,14 @@ pub struct Series {
 /// How figures are held against each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// By the ratio, as for all figures that are never 0.
+    /// Compares by the ratio, as for all figures that are never 0.
     Ratio {
         /// The share of the base within which figures are level; above 0.
         level: f64,
         /// The smallest difference that counts, in the figure's unit.
         resolution: f64,
     },
-    /// By the difference, as for shares of lost queries, which may be 0.
+    /// Compares by the difference, as for shares of lost queries, which may be 0.
     Difference {
         /// The difference within which figures are level, and below which none counts.
         level: f64,
@@ -83,7 +83,7 @@ pub enum Relation {
 }
 
 impl Series {
-    /// Of numbered values; none without values, or when one of them is no number.
+    /// Makes a series of numbered values; none without values, or when one of them is no number.
     pub fn of(rounds: impl IntoIterator<Item = (usize, f64)>) -> Option<Self> {
         let rounds: Vec<(usize, f64)> = rounds.into_iter().collect();
         let is_sound = !rounds.is_empty() && rounds.iter().all(|(_, value)| value.is_finite());

@@ -223,7 +223,7 @@ fn field(text: &str, label: &str) -> u64 {
 
 /// User and system time in `/proc/PID/stat`.
 const OWN: usize = 14;
-/// The same of children that were waited for.
+/// Place of the CPU times of children that were waited for.
 const REAPED: usize = 16;
 /// When the process began, and the size of its memory.
 const BEGAN: usize = 22;

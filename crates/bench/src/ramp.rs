@@ -148,7 +148,7 @@ struct Search {
 }
 
 impl Search {
-    /// At its beginning.
+    /// A search at the beginning of a ramp.
     fn new(ramp: &Ramp) -> Self {
         let Ramp { from, to, precision, .. } = *ramp;
         Self { held: 0.0, failed: None, next: Some(from), to, precision }

@@ -9,19 +9,19 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Those of a seed.
+    /// The numbers of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Those of a seed and a place; the first ones of all places are different.
+    /// The numbers of a seed and a place; the first ones of all places are different.
     #[must_use]
     pub fn at(seed: u64, place: u32) -> Self {
         Self(mix(seed) ^ mix(u64::from(place)))
     }
 
-    /// Returns the next one.
+    /// Returns the next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)

@@ -32,7 +32,7 @@ impl Reflector {
         Ok(Self { sockets })
     }
 
-    /// Returns where it listens.
+    /// Returns the address of the reflector.
     pub fn address(&self) -> SocketAddr {
         self.sockets[0].address()
     }
@@ -48,7 +48,7 @@ impl Reflector {
     }
 }
 
-/// Does the work of one thread.
+/// Answers queries on one socket, the work of one thread.
 fn serve(socket: &UdpSocket) -> io::Result<()> {
     const WIDTH: usize = 64;
     const BUFFER_OCTETS: usize = 2048;

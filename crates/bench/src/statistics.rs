@@ -7,7 +7,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
 }
 
-/// What several rounds say about one figure.
+/// The spread of one figure over several rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Median; see [`median`].
@@ -16,12 +16,12 @@ pub struct Spread {
     pub low: f64,
     /// The largest value, or more.
     pub high: f64,
-    /// How many values there were; at least 1.
+    /// Number of values; at least 1.
     pub count: usize,
 }
 
 impl Spread {
-    /// Of some values; none without values, or when one of them is no number.
+    /// Makes the spread of values; none without values, or when one of them is no number.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {

@@ -82,7 +82,7 @@ impl Values {
     }
 }
 
-/// What is wrong with a template.
+/// A fault of a template.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TemplateError {
     /// A name or list that has no value here.

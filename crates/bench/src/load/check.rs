@@ -85,7 +85,7 @@ mod tests {
     /// A query for `a.` A, with an OPT record.
     const QUERY: &[u8] =
         b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\0";
-    /// Its reply: one A record and an OPT record.
+    /// The reply to [`QUERY`]: one A record and an OPT record.
     const REPLY: &[u8] = b"\x12\x34\x81\0\0\x01\0\x01\0\0\0\x01\x01a\0\0\x01\0\x01\
         \xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x7f\0\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\0";
 

@@ -17,7 +17,7 @@ pub enum Clients {
 }
 
 impl Clients {
-    /// Connects those with these numbers; see [`UdpClients::connect`].
+    /// Connects the clients with these numbers; see [`UdpClients::connect`].
     pub fn connect(plan: &Plan, numbers: Range<usize>, poller: &Poller) -> Result<Self, LoadError> {
         Ok(match plan.transport {
             Transport::Udp => Self::Udp(UdpClients::connect(plan, numbers, poller)?),

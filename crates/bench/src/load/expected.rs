@@ -24,7 +24,7 @@ use zonda_wire::{Class, Message, Name, Rcode, Section, Type, message, name};
 use super::check::Header;
 use super::queries::{QueriesError, input};
 
-/// What is expected, by question.
+/// The expected replies, by question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedReplies {
     /// Answers in the order of the file; never empty once it was read.
@@ -34,7 +34,7 @@ pub struct ExpectedReplies {
     places: HashMap<Vec<u8>, usize>,
 }
 
-/// What is expected of one question.
+/// The expected answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     /// The response code.

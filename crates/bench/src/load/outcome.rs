@@ -28,7 +28,7 @@ pub struct Outcome {
     pub completed_octets: u64,
     /// Time to reply.
     pub latency: data::Latency,
-    /// The same by RCODE.
+    /// Times to reply by RCODE.
     pub latency_by_rcode: BTreeMap<String, data::Latency>,
     /// Times to reply in nanoseconds.
     pub histogram: Histogram<u64>,
@@ -118,7 +118,7 @@ pub struct Progress {
     pub lost: u64,
     /// The second that is over.
     pub second: Second,
-    /// Times to reply in it, in nanoseconds.
+    /// Times to reply in the second, in nanoseconds.
     pub latencies: Histogram<u64>,
 }
 
@@ -135,7 +135,7 @@ pub struct Gatherer {
 }
 
 impl Gatherer {
-    /// Makes one without reports.
+    /// An outcome without reports.
     pub fn new(threads: usize) -> Self {
         let (open, closed) = (BTreeMap::new(), Vec::new());
         Self { reached: vec![0; threads], open, closed, total: Tally::default() }

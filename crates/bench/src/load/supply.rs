@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is left of a run.
+/// The queries that a run has yet to send.
 pub struct Supply {
     /// The number to hand out next.
     next: AtomicU64,

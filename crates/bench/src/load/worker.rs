@@ -16,7 +16,8 @@ use super::{LoadError, Mode, Plan};
 /// Queries sent by one call.
 const SEND_WIDTH: u64 = 64;
 
-/// The same where those of one length are one message, which more of them make longer.
+/// Queries sent by one call where those of one length are one message, which more of them make
+/// longer.
 const SEGMENTED_SEND_WIDTH: u64 = 512;
 
 /// Longest wait for a reply; what else is due is looked at in between.
@@ -187,8 +188,8 @@ impl<'a> Worker<'a> {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Whether there is anything to send yet: until the deadline, and what a schedule has before it
-    /// for a little longer.
+    /// Whether queries are left to send: until the deadline, and those that the schedule has before
+    /// it for a little longer.
     fn is_sending(&mut self, now: u64) -> bool {
         if self.plan.is_stopped() {
             self.deadline_nanos = self.deadline_nanos.min(now);

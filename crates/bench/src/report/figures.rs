@@ -22,7 +22,7 @@ pub enum Figure {
     Tail,
     /// Queries lost in a round, as a share of those sent; 0–1.
     Loss,
-    /// The same at the rate below saturation that is the same for all servers.
+    /// Share of lost queries at the rate below saturation that is the same for all servers.
     TailLoss,
     /// Memory after the round, in MiB.
     Memory,
@@ -56,7 +56,7 @@ const FLOOR_SPREAD_MAX: f64 = 1.5;
 const TICK_MICROS: f64 = 10_000.0;
 
 impl Figure {
-    /// Its name in a sentence.
+    /// Returns the figure's name in a sentence.
     pub fn name(self) -> String {
         match self {
             Self::CpuPerQuery => "CPU per query".to_owned(),
@@ -94,13 +94,13 @@ impl Figure {
         self == Self::Qps
     }
 
-    /// Whether it is a time from query to reply.
+    /// Whether the figure is a time from query to reply.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatencyMean | Self::Percentile(_) | Self::Tail)
     }
 
-    /// Whether it belongs into the few sentences that sum up a run. Latency under full load does
-    /// not: it is the length of the queue that the generator keeps.
+    /// Whether the figure belongs into the few sentences that sum up a run. Latency under full load
+    /// does not: it is the length of the queue that the generator keeps.
     pub fn is_headline(self) -> bool {
         self == Self::Tail || !self.is_latency()
     }

@@ -43,7 +43,7 @@ pub enum Home {
     Level,
     /// No server is known to be better, but some may be.
     Undecided,
-    /// There is nothing to compare the server with.
+    /// No other server was measured to compare this one with.
     Alone,
     /// Another server is better.
     Behind {
@@ -55,7 +55,7 @@ pub enum Home {
 }
 
 impl<'a> Ranking<'a> {
-    /// Of a figure that some server has.
+    /// Makes the verdict on a figure that some server has.
     pub fn of(group: &'a Group<'a>, figure: Figure) -> Option<Self> {
         let fit = |cell: &Cell| !figure.is_latency() || figure.loss(cell) <= LOSS_MAX;
         let ranked = group.ranked().filter(|cell| fit(cell));

@@ -194,7 +194,7 @@ impl Question {
     }
 }
 
-/// What is wrong with a question.
+/// A fault of a question.
 #[derive(Debug)]
 pub enum QuestionError {
     /// The question has not two words.
@@ -236,7 +236,7 @@ pub fn free_port() -> io::Result<u16> {
 /// Why a server does not run.
 #[derive(Debug)]
 pub enum StartError {
-    /// A template asks for what there is not.
+    /// A template names a value that does not exist.
     Template(TemplateError),
     /// A file or the process of the server failed.
     System(io::Error),

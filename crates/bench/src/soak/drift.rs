@@ -14,7 +14,7 @@ const MIB: f64 = 1_048_576.0;
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3600.0;
 
-/// What is looked at.
+/// A measure that is watched for drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Resident memory of the server, in MiB.
@@ -27,7 +27,7 @@ pub enum Measure {
     ContextSwitches,
     /// The median time to reply, in microseconds.
     P50,
-    /// The 99th percentile of it.
+    /// The 99th percentile of the time to reply.
     P99,
     /// Queries lost, in percent.
     Lost,
@@ -175,7 +175,7 @@ impl Limits {
         all.into_iter().filter_map(|(measure, limit)| Some((measure, limit?)))
     }
 
-    /// Those that were exceeded.
+    /// Returns the limits that were exceeded.
     #[must_use]
     pub fn exceeded_by(&self, drifts: &[Drift]) -> Vec<Excess> {
         let exceeded = |(measure, limit)| {

@@ -19,7 +19,7 @@ use crate::data::Latency;
 use crate::load::{self, LoadError, Outcome, Plan, Progress};
 use crate::procfs::{self, Usage};
 
-/// What is looked at, and when.
+/// The settings of a soak: the process that is watched, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Soak {
     /// Seconds between two samples, at least 1.
@@ -48,7 +48,7 @@ pub struct Sample {
 /// How a server was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ServerSample {
-    /// Resident set size of all its processes.
+    /// Resident set size of all processes of the server.
     pub resident_octets: u64,
     /// Number of open descriptors.
     pub descriptors: usize,
@@ -58,7 +58,7 @@ pub struct ServerSample {
     pub context_switches_per_sec: f64,
 }
 
-/// What a soak came to.
+/// The result of a soak.
 #[derive(Clone, Debug)]
 pub struct SoakResult {
     /// All queries and replies.
@@ -106,9 +106,9 @@ struct Sampler {
     since: Instant,
     /// Usage of the server at that moment.
     usage: Option<Usage>,
-    /// Queries sent, answered and given up in it.
+    /// Queries sent, answered and given up in the interval.
     counts: [u64; 3],
-    /// Times to reply in it.
+    /// Times to reply in the interval.
     latencies: Histogram<u64>,
 }
 

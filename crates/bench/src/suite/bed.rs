@@ -36,7 +36,7 @@ pub struct Stock {
     zones_folder: PathBuf,
     /// Queries of the workload.
     pub queries: Queries,
-    /// The same as a file, a line each.
+    /// The queries as a file, a line each.
     pub queries_file: PathBuf,
     /// Questions whose answers show that the server is up.
     ready: Vec<Question>,
@@ -99,7 +99,7 @@ pub struct Bed {
     servers: Vec<RunningServer>,
     /// Between server and upstream.
     _relay: Option<Relay>,
-    /// Behind a forwarder.
+    /// The upstream of a forwarder, which runs as long as the server.
     _upstream: Option<RunningServer>,
     /// Address of the first server.
     pub address: SocketAddr,
@@ -235,7 +235,7 @@ pub(super) fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::
     Ok(folder)
 }
 
-/// This port of 127.0.0.1.
+/// Returns the address of a port of 127.0.0.1.
 pub(super) fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }

@@ -128,7 +128,7 @@ pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool
     }
 }
 
-/// What the kernel's counters say at one moment.
+/// The kernel's counters at one moment.
 struct KernelCounters {
     /// Moment of the reading.
     at: Instant,

@@ -100,7 +100,7 @@ impl Place {
         workload.ready.iter().map(|text| self.values.fill(text)).collect()
     }
 
-    /// Its axes, as a line of text; empty without any.
+    /// Returns the axes of the place as a line of text; empty without any.
     pub fn text(&self) -> String {
         let axes: Vec<String> =
             self.axes.iter().map(|(axis, value)| format!("{axis} {value}")).collect();

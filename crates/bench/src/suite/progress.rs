@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is done yet.
+    /// The progress of a run that has not begun.
     pub fn new(expected_secs: f64) -> Self {
         Self { began: Instant::now(), expected_secs, done_secs: 0.0, discarded: 0 }
     }

@@ -204,7 +204,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says and notes that a server does not take part; once for each reason.
+    /// Reports and records that a server does not take part; once for each reason.
     fn skip(&mut self, server: &str, reason: String) {
         let skipped = SkippedServer { server: server.to_owned(), reason };
         if !self.run.skipped.contains(&skipped) {
@@ -277,7 +277,7 @@ impl Runner<'_> {
         Ok(contests)
     }
 
-    /// Those that can do with as many processes on one address as a place has.
+    /// Returns the contestants that can run as many processes on one address as a place has.
     fn able_to_share(&mut self, contestants: &[Contestant], place: &Place) -> Vec<Contestant> {
         let mut able = contestants.to_vec();
         if place.processes > 1 {
@@ -490,7 +490,7 @@ impl Runner<'_> {
         Ok(is_disturbed)
     }
 
-    /// Says that a round is measured again, as soon as the machine is quiet.
+    /// Reports that a round is measured again, as soon as the machine is quiet.
     fn say_waiting(&mut self, seat: Seat<'_>, attempt: usize) {
         let server = &seat.contestant.kind.name;
         let (attempt, attempts) = (attempt + 1, REPEATS_MAX + 1);

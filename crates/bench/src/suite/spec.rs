@@ -19,7 +19,7 @@ const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/suites/handlers.toml"),
 ];
 
-/// What is compared, and how.
+/// A suite: what is compared, and how.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
@@ -50,8 +50,8 @@ pub struct Suite {
     pub left_out: Vec<String>,
 }
 
-/// What is asked, of servers that know what. In a file, `like = "NAME"` takes what is not said from
-/// a workload above.
+/// A workload: the queries, and the zones or upstreams of the servers. In a file, `like = "NAME"`
+/// takes what is not said from a workload above.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {

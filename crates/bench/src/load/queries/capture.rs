@@ -124,7 +124,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// That of a capture with this beginning; nothing if it is none.
+    /// Returns the byte order of a capture that begins with `start`; nothing if that is no capture.
     fn of(start: &[u8]) -> Option<Self> {
         let orders = [Self::Big, Self::Little];
         let start = start.get(..MAGIC_OCTETS)?;

@@ -15,14 +15,14 @@ const UDP_BYTES: u16 = 4096;
 /// Header and OPT record, ready-made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The header, its ID 0.
+    /// The header of a query, its ID 0.
     header: Vec<u8>,
     /// The OPT record; empty without EDNS.
     opt: Vec<u8>,
 }
 
 impl Frame {
-    /// Those that all queries of a form have in common.
+    /// Makes the frame of all queries of a form.
     pub fn new(form: &Form) -> Self {
         let Form { edns, dnssec, options, recursion } = form;
         let message = Message {

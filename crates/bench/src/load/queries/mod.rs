@@ -178,7 +178,7 @@ impl Queries {
         Self(Source::Generated(GeneratedQueries::new(names, types, seed, form)))
     }
 
-    /// Returns how many there are, at least 1.
+    /// Returns the number of queries, at least 1.
     #[must_use]
     pub fn count(&self) -> u64 {
         match &self.0 {

@@ -35,7 +35,7 @@ pub struct Line<'a> {
 /// Style of a line: colour, shape of its points and dashes each distinguish it from other lines.
 #[derive(Clone, Copy)]
 pub struct Style {
-    /// The CSS variable of its colour.
+    /// The CSS variable of the line's colour.
     pub colour: &'static str,
     /// Shape of the points, relative to the middle of each.
     pub shape: &'static str,

@@ -56,8 +56,8 @@ impl Measure {
         })
     }
 
-    /// Its text for a cell in a row of this name; a rate or latency with what it differs from the
-    /// base's.
+    /// Returns the measure's text for a cell in a row of this name; a rate or latency with what it
+    /// differs from the base's.
     pub fn of(self, cell: &Cell, base: Option<&Cell>, row: &str) -> Option<String> {
         let total = |count: fn(&Traffic) -> u64| -> f64 {
             cell.rounds.iter().map(|round| count(&round.traffic)).sum::<u64>() as f64

@@ -89,7 +89,7 @@ fn told<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<ReportRow<'a>> 
     original.rows.iter().enumerate().map(row).collect()
 }
 
-/// What is put beside a report.
+/// Measured figures that are put beside a published report.
 struct MeasuredTable<'a> {
     /// Heads of the columns that follow each column of the report that is measured.
     heads: Vec<&'a str>,
@@ -111,7 +111,7 @@ struct Row<'a> {
 }
 
 impl MeasuredTable<'_> {
-    /// Whether there is anything.
+    /// Whether any figure was measured.
     fn is_measured(&self) -> bool {
         self.cells().next().is_some()
     }
