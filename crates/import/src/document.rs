@@ -101,14 +101,14 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// What it means that something was not carried over.
+/// The effect of a statement that was not carried over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Zonda does the same by default, or has nothing that the setting could apply to.
     Needless,
     /// Zonda differs in this.
     Differs,
-    /// Zonda does not do it.
+    /// Zonda does not have the feature.
     Lost,
 }
 

@@ -32,7 +32,7 @@ fn in_one_line(path: &Path) -> String {
 pub struct ImportError {
     /// Place of the fault; none for the first file itself.
     pub place: Option<Place>,
-    /// What is wrong.
+    /// The problem at that place.
     pub problem: Problem,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// What is wrong.
+/// A problem of the file to import.
 #[derive(Debug)]
 pub enum Problem {
     /// Something else should stand here.
     Expected {
-        /// What should stand there.
+        /// The element that should stand at the place.
         wanted: String,
-        /// What stands there instead.
+        /// The element that stands there instead.
         found: String,
     },
     /// A comment or a string begins here and never ends.

@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// The files that a configuration is made of.
 pub trait Files {
-    /// Reads one.
+    /// Reads a file.
     ///
     /// # Errors
     /// When it cannot be read.

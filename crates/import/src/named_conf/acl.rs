@@ -279,7 +279,7 @@ impl<'s> Acls<'s> {
 /// What becomes of the names of lists.
 #[derive(Clone, Copy)]
 enum Names {
-    /// The lists stay where rules can name them.
+    /// The lists are kept as named lists, which rules can name.
     Stay,
     /// Rules of the lists take their place: a list of `[access]` cannot name another.
     Expanded {

@@ -7,7 +7,7 @@ use crate::error::{ImportError, Problem};
 pub struct Clauses<'s>(Vec<(&'s Statement, bool)>);
 
 impl<'s> Clauses<'s> {
-    /// None of these was taken yet.
+    /// The statements, of which none was taken yet.
     pub fn new(statements: impl IntoIterator<Item = &'s Statement>) -> Self {
         Self(statements.into_iter().map(|statement| (statement, false)).collect())
     }
@@ -42,7 +42,7 @@ impl<'s> Clauses<'s> {
             .collect()
     }
 
-    /// Those that were not taken.
+    /// Returns the statements that were not taken.
     pub fn rest(self) -> impl Iterator<Item = &'s Statement> {
         self.0.into_iter().filter(|(_, taken)| !taken).map(|(statement, _)| statement)
     }

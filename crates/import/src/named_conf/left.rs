@@ -119,7 +119,7 @@ const GROUPS: &[Group] = &[
     ]),
 ];
 
-/// Says why a statement stays behind.
+/// Returns why a statement is not carried over.
 pub fn explain(statement: &Statement) -> Omission {
     let keyword = statement.keyword();
     let is_it = |known: &str| known.eq_ignore_ascii_case(keyword);

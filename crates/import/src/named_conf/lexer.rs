@@ -109,7 +109,7 @@ impl<'t> Lexer<'t> {
         word(text)
     }
 
-    /// Goes on by so many octets.
+    /// Advances by `octets`.
     fn advance(&mut self, octets: usize) {
         let (passed, rest) = self.rest.split_at(octets);
         self.rest = rest;

@@ -89,14 +89,14 @@ struct Setting {
 /// An address on which queries are answered.
 struct Listener {
     address: SocketAddr,
-    /// None: it is BIND's default.
+    /// Place of the statement; none if the value is BIND's default.
     origin: Option<Place>,
     /// Rules of the clients that are answered, and where they are written; none: all clients.
     access: Option<(Vec<String>, Place)>,
 }
 
 impl<'s> Importer<'s> {
-    /// Reads all of it.
+    /// Reads the whole configuration.
     fn configuration(&mut self, mut top: Clauses<'s>) -> Result<(), ImportError> {
         let views = top.take_all("view");
         let mut options = Vec::new();

@@ -23,7 +23,7 @@ const WAITING: RangeInclusive<u64> = 1..=1_000_000;
 const WAITING_PER_ANSWER_MAX: u64 = 100_000;
 /// Default number of queries that may wait.
 pub(super) const WAITING_DEFAULT: u64 = 16_384;
-/// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
+/// Greatest number of `resolver-query-timeout` that means seconds; greater ones are milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
 
 /// Options that are times on both sides, the key, and its range in seconds. A greatest time stands
@@ -45,7 +45,7 @@ const NUMBERS: [(&str, Key, RangeInclusive<u64>); 3] = [
     ("tcp-clients", ("tcp", "connections-max"), 1..=1_000_000),
 ];
 
-/// The same of `rate-limit`.
+/// The numbers of `rate-limit`, each with its key and range.
 const RATE_NUMBERS: [(&str, Key, RangeInclusive<u64>); 5] = [
     ("responses-per-second", ("rate-limit", "responses-per-second"), 1..=1_000_000),
     ("slip", ("rate-limit", "slip"), 0..=10),
@@ -55,7 +55,7 @@ const RATE_NUMBERS: [(&str, Key, RangeInclusive<u64>); 5] = [
 ];
 
 impl<'s> Importer<'s> {
-    /// Reads all of them.
+    /// Reads all options.
     pub(super) fn options(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         self.stale(options)?;
         self.waiting_times(options)?;

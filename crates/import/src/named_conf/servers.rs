@@ -14,7 +14,7 @@ use zonda_wire::Name;
 const SERVERS_MAX: usize = 64;
 /// What a `forwarders` statement without `tls` has in its place.
 const UDP: (&str, u16) = ("", 53);
-/// The same with `tls`.
+/// The scheme and port of servers with `tls`.
 const TLS: (&str, u16) = ("tls://", 853);
 
 /// Servers of a zone.

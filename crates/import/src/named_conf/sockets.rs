@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// All addresses of the machine.
 const ANY_V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-/// The same of the newer kind.
+/// The unspecified IPv6 address.
 const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 /// The port of DNS.
 const DNS_PORT: u16 = 53;

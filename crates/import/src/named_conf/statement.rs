@@ -40,12 +40,12 @@ pub enum Element {
 }
 
 impl Element {
-    /// Whether it is this very word.
+    /// Whether the element is this very word.
     pub fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Word(word) if word == wanted)
     }
 
-    /// Whether it is a word or a string.
+    /// Whether the element is a word or a string.
     pub fn is_word(&self) -> bool {
         matches!(self, Self::Word(_))
     }
@@ -60,12 +60,12 @@ impl Statement {
         }
     }
 
-    /// Returns where it begins.
+    /// Returns the place at which the statement begins.
     pub fn place(&self) -> &Place {
         &self.elements[0].1
     }
 
-    /// Its words up to the first block, for people; a statement of many is cut short.
+    /// Returns the words up to the first block, for messages; a statement of many is cut short.
     pub fn summary(&self) -> String {
         /// Words that are shown.
         const WORDS: usize = 4;
@@ -98,7 +98,7 @@ impl Statement {
         Cursor { statement: self, next: 1 }
     }
 
-    /// Returns all of it, to be read.
+    /// Returns a cursor over the whole statement.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { statement: self, next: 0 }
     }

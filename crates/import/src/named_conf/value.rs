@@ -32,9 +32,9 @@ pub fn seconds(word: &str) -> Option<u64> {
 type Units = &'static [(char, u64)];
 /// As in a zone file.
 const TTL_UNITS: Units = &[('w', 604_800), ('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
-/// Of a duration's first half; named has months of 31 and years of 365 days.
+/// Units of a duration's date part; named has months of 31 and years of 365 days.
 const DATE_UNITS: Units = &[('y', 31_536_000), ('m', 2_678_400), ('w', 604_800), ('d', 86_400)];
-/// Of its second half.
+/// Units of a duration's time part.
 const TIME_UNITS: Units = &[('h', 3600), ('m', 60), ('s', 1)];
 
 /// Adds up numbers with a unit behind each; a number alone is seconds.
@@ -59,7 +59,7 @@ fn units(text: &str, known: Units) -> Option<u64> {
 /// A size of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many octets.
+    /// A size in octets.
     Bytes(u64),
     /// Not said in octets: a percentage, `default`, `unlimited`.
     Relative,
@@ -93,7 +93,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether all addresses of another are its own.
+    /// Whether the network holds all addresses of another.
     pub fn holds(&self, other: &Self) -> bool {
         let (differing, bits) = match (self.address, other.address) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()), 32),
@@ -104,7 +104,7 @@ impl Network {
         different == 0 && self.prefix <= other.prefix
     }
 
-    /// Whether it has one address only.
+    /// Whether the network has one address only.
     pub fn is_single(&self) -> bool {
         self.prefix == if self.address.is_ipv4() { 32 } else { 128 }
     }

@@ -35,7 +35,7 @@ pub enum Source {
 pub struct Defaults<'s> {
     /// Whether questions of any client are forwarded.
     is_recursive: bool,
-    /// Place of the statement that says so.
+    /// The statement that allows or denies recursion.
     recursion: Option<Cursor<'s>>,
     /// Clients that may query the server's zones.
     query: Option<Access>,
@@ -49,7 +49,7 @@ pub struct Defaults<'s> {
     format: Option<&'s str>,
 }
 
-/// Rules, and where they stand.
+/// Access rules, and the place of their statement.
 type Access = (Vec<String>, Place);
 
 impl<'s> Importer<'s> {
