@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Tries over UDP, since a busy machine may lose a packet.
 const TRIES: usize = 3;
 
-/// What is asked, and how.
+/// A question, and the flags and options to ask it with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Name in presentation form; its case is sent as it is.
@@ -68,7 +68,7 @@ impl Question {
         Self { udp_size, dnssec_ok: true, ..self }
     }
 
-    /// With OPT and this option in it.
+    /// Returns the question with an OPT record that holds this option.
     #[must_use]
     pub fn option(mut self, code: u16, data: &[u8]) -> Self {
         self.udp_size = self.udp_size.or(Some(1232));
@@ -132,7 +132,7 @@ impl fmt::Display for Question {
     }
 }
 
-/// Asks a server and returns what it says.
+/// Asks a server and returns its reply.
 ///
 /// # Errors
 /// When it does not answer in time, or what it answers is no message.

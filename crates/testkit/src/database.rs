@@ -67,12 +67,12 @@ impl Database {
         false
     }
 
-    /// Returns what it has said last.
+    /// Returns the end of the database's log.
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Ends it with this signal.
+    /// Ends the database with this signal.
     fn stop(&mut self, signal: &str) {
         let Some(mut process) = self.process.take() else { return };
         process.signal(signal);
@@ -121,12 +121,12 @@ impl Redis {
         command
     }
 
-    /// Whether it answers on this port.
+    /// Whether the database answers on this port.
     fn is_up(port: u16) -> bool {
         cli(port, &["PING"]).is_ok_and(|said| said == "PONG")
     }
 
-    /// Returns where it is, with its password.
+    /// Returns the URL of the database, with its password.
     pub fn url(&self) -> String {
         format!("redis://:{}@127.0.0.1:{}", PASSWORD.replace('/', "%2F"), self.database.port)
     }
@@ -144,14 +144,14 @@ impl Redis {
         self.database.stop("TERM");
     }
 
-    /// Leaves it silent, with its connections open.
+    /// Freezes the database, with its connections open.
     pub fn freeze(&self) {
         if let Some(process) = &self.database.process {
             process.signal("STOP");
         }
     }
 
-    /// Starts it again with what it had.
+    /// Starts the database again with its data.
     ///
     /// # Panics
     /// When it does not come up.
@@ -176,7 +176,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one; nothing if tests may do without.
+    /// Starts a database; nothing if its programs are missing and tests may do without them.
     ///
     /// # Panics
     /// When it is not installed or does not come up.
@@ -198,7 +198,7 @@ impl Postgres {
         Some(Self { database, programs })
     }
 
-    /// Returns how it is run.
+    /// Returns the command that runs the database.
     fn command(programs: &Path, folder: &Folder, port: u16) -> Command {
         let mut command = unprivileged(&programs.join("postgres"));
         command.arg("-D").arg(folder.path().join("data")).args(["-p", &port.to_string()]);
@@ -207,7 +207,7 @@ impl Postgres {
         command
     }
 
-    /// Whether it answers on this port.
+    /// Whether the database answers on this port.
     fn is_up(port: u16) -> bool {
         psql(port, "SELECT 1").is_ok()
     }
@@ -232,12 +232,12 @@ impl Postgres {
         psql(self.database.port, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
     }
 
-    /// Ends it, connections and all.
+    /// Ends the database and its connections.
     pub fn stop(&mut self) {
         self.database.stop("INT");
     }
 
-    /// Starts it again with what it had.
+    /// Starts the database again with its data.
     ///
     /// # Panics
     /// When it does not come up.

@@ -258,7 +258,7 @@ fn ask_everybody(everybody: &[&Contestant], questions: &[Question]) -> Vec<Vec<M
     })
 }
 
-/// What the peers think of one reply.
+/// The votes of the peers on one reply.
 struct Votes {
     /// Parts about which a quorum agrees.
     decided: usize,

@@ -26,7 +26,7 @@ pub struct Forger {
     udp: Socket,
     /// The upstream that is asked.
     upstream: SocketAddrV4,
-    /// The address that the server asks it from.
+    /// The address from which the server asks this upstream.
     server: Ipv4Addr,
 }
 
@@ -49,8 +49,9 @@ impl Forger {
         })
     }
 
-    /// Says from elsewhere that a query which left from `port` has reached a port where nothing
-    /// listens (rfc792: Destination Unreachable, code 3). What the system does not send is lost.
+    /// Sends, from another address, the ICMP error that a query which left from `port` has reached
+    /// a port where nothing listens (rfc792: Destination Unreachable, code 3). What the system does
+    /// not send is lost.
     pub fn say_unreachable(&self, port: u16) {
         let quoted = UDP_HEADER_BYTES + IP_HEADER_BYTES;
         let mut message = vec![0; UDP_HEADER_BYTES];

@@ -23,7 +23,8 @@ struct RecordSet {
 /// A zone while it is made. Names are relative to the apex unless they end with a dot.
 pub struct Builder {
     apex: String,
-    /// By owner in full, lower case, with the case it was first written in kept beside.
+    /// The record sets by full owner name in lower case, with the case it was first written in kept
+    /// beside.
     sets: BTreeMap<String, BTreeMap<&'static str, RecordSet>>,
     written: BTreeMap<String, String>,
     /// Counts the labels that `fresh` gave.
