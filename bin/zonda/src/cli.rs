@@ -130,7 +130,7 @@ const DEFAULT_FILES: [&str; 2] = ["./zonda.toml", "/etc/zonda/zonda.toml"];
 pub struct LoadError {
     /// All that is wrong, a line each.
     pub text: String,
-    /// Whether it is the command line that is wrong, or names a file that cannot be read.
+    /// Whether the command line is wrong, or names a file that cannot be read.
     pub is_of_the_command_line: bool,
 }
 
@@ -176,7 +176,7 @@ impl Configuration {
         Ok(found.is_some())
     }
 
-    /// Reads it.
+    /// Reads the configuration.
     ///
     /// # Errors
     /// All that is wrong with it.

@@ -72,7 +72,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is to be typed instead of a command line whose words are divided by bars.
+    /// Returns the command to type instead of `line`, whose words are divided by bars.
     fn typed(line: &str) -> Option<String> {
         let arguments: Vec<String> = line.split('|').map(str::to_owned).collect();
         let text = replacement(&arguments)?;

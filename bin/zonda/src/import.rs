@@ -48,7 +48,7 @@ impl Import {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is wrong, or what the file is instead.
+    /// Returns what is wrong with the file, or which kind of file it is instead.
     fn explain(&self, error: &str) -> String {
         let file = self.file.display();
         match fs::read_to_string(&self.file) {

@@ -88,7 +88,7 @@ impl KindAddresses {
     }
 }
 
-/// The addresses of a name; the answer about one family at least is new.
+/// The answers about a name's addresses; for one family at least a server has answered.
 #[derive(Clone, Debug, PartialEq)]
 struct BootstrapResult {
     /// The answer about IPv4 addresses.

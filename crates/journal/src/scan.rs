@@ -200,7 +200,7 @@ struct Reader<'s, S: ?Sized> {
     start: u64,
     /// How many octets the buffer holds.
     filled: usize,
-    /// Number of the octets that were taken.
+    /// How many octets of the buffer were taken.
     taken: usize,
 }
 

@@ -36,7 +36,7 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Does it.
+    /// Compares the runs.
     pub fn run(self) -> ExitCode {
         super::exit_code(self.compare())
     }

@@ -98,7 +98,7 @@ impl Load {
         super::exit_code(self.try_run())
     }
 
-    /// Sends, and prints what came of it.
+    /// Sends the queries, and prints the results.
     fn try_run(self) -> Result<ExitCode, String> {
         let mut plan = self.plan()?;
         let interrupt = Interrupt::watch()?;
@@ -116,7 +116,7 @@ impl Load {
         Ok(self.broken_limits(&outcome).map_or(interrupt.exit_code(), |said| super::broken(&said)))
     }
 
-    /// Follows the plan and shows how it goes.
+    /// Sends the queries of the plan and shows the progress.
     fn send(&self, plan: &Plan, interrupt: &Interrupt) -> Result<Outcome, String> {
         let bar = Bar::new(plan, interrupt);
         let mut intervals = self.interval.map(Intervals::new);
@@ -169,7 +169,7 @@ impl Load {
     }
 }
 
-/// What was typed, the program by its name.
+/// Returns the command line, the program by its name.
 fn command_line() -> Vec<String> {
     let mut words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -187,7 +187,7 @@ mod tests {
     /// The flags alone.
     #[derive(Parser)]
     struct Command {
-        /// All of them.
+        /// The arguments of the load.
         #[command(flatten)]
         load: Load,
     }

@@ -23,7 +23,7 @@ pub struct Bench {
     what: What,
 }
 
-/// What is done.
+/// The action of `zonda bench`.
 #[derive(Subcommand)]
 enum What {
     Compare(compare::Compare),
@@ -46,7 +46,7 @@ fn broken(said: &str) -> ExitCode {
 }
 
 impl Bench {
-    /// Does it.
+    /// Runs the action.
     pub fn run(self) -> ExitCode {
         match self.what {
             What::Compare(command) => command.run(),

@@ -18,19 +18,19 @@ const STEPS: u64 = 1000;
 pub struct Bar {
     /// The bar on the terminal.
     bar: ProgressBar,
-    /// When the run ends by its time.
+    /// Time after which the run ends.
     after: Option<Duration>,
-    /// When it ends by its number of queries.
+    /// Number of queries after which the run ends.
     count: u64,
     /// Queries per second that are asked for, if it has a schedule.
     rate: Option<f64>,
-    /// When it began.
+    /// Moment at which the run began.
     began: Instant,
     /// The number of the signal that has ended the sending; 0 before one has come.
     signal: Arc<AtomicUsize>,
     /// How long replies are waited for then.
     timeout: Duration,
-    /// Whether it was said that they are.
+    /// Whether a line has said that replies are waited for.
     has_said_waiting: Cell<bool>,
 }
 
@@ -110,11 +110,11 @@ fn words(progress: &Progress, rate: Option<f64>) -> String {
 
 /// Counts answers of several seconds, for a line at the end of each such interval.
 pub struct Intervals {
-    /// Seconds of one.
+    /// Length of an interval, seconds.
     seconds: u64,
     /// When the first began.
     began: Instant,
-    /// Answers in the present one.
+    /// Answers in the present interval.
     completed: u64,
 }
 

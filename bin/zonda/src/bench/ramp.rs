@@ -122,7 +122,7 @@ impl Ramp {
 }
 
 impl Ramp {
-    /// Writes what was found, if it is wanted.
+    /// Writes the steps to a file, if one is given.
     fn keep(&self, steps: &[Step], is_interrupted: bool) -> Result<(), String> {
         let Some(path) = &self.json else { return Ok(()) };
         let step = |step: &Step| {
@@ -169,7 +169,7 @@ fn print_step(step: &Step, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  {}", word(step))
 }
 
-/// What became of a step.
+/// Returns the result of a step in a word.
 fn word(step: &Step) -> &'static str {
     match (step.is_held(), step.outcome.is_generator_late()) {
         (true, false) => "held",

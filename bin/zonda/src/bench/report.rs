@@ -30,7 +30,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Does it.
+    /// Writes the report.
     pub fn run(self) -> ExitCode {
         super::exit_code(self.report())
     }

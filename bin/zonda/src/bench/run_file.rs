@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use zonda_bench::{data::Run, report::json};
 
-/// Reads one.
+/// Reads the file of a run.
 ///
 /// # Errors
 /// A line with the file's name.

@@ -80,7 +80,7 @@ impl Soak {
         super::exit_code(self.try_run())
     }
 
-    /// Soaks, and prints what came of it.
+    /// Runs the soak test, and prints its results.
     fn try_run(self) -> Result<ExitCode, String> {
         let mode = match self.rate {
             Some(rate) => Mode::Open { rate },
@@ -122,7 +122,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Soaks, and writes samples as they come.
+    /// Runs the soak test, and writes samples as they come.
     fn soak(
         &self,
         plan: &Plan,

@@ -126,7 +126,7 @@ impl Suite {
         }
     }
 
-    /// Writes the raw data, if they are wanted.
+    /// Writes the raw data, if a file is given for them.
     fn keep(&self, run: &Run) -> Result<(), String> {
         self.json.as_ref().map_or(Ok(()), |path| write_whole(path, |out| json::write(run, out)))
     }
@@ -174,7 +174,7 @@ fn write_whole(path: &Path, write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> R
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Prints what there is.
+/// Prints the suites and servers that can be measured.
 fn list() -> Result<ExitCode, String> {
     output::print(|out| {
         for suite in suite::Suite::shipped() {

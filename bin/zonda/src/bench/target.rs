@@ -265,7 +265,7 @@ fn record_type(text: &str) -> Result<Type, String> {
     text.parse().map_err(|_| "not a record type".to_owned())
 }
 
-/// Refuses transports that there are not.
+/// Refuses unknown transports.
 fn transport(text: &str) -> Result<Transport, String> {
     match text {
         "udp" => Ok(Transport::Udp),

@@ -52,7 +52,7 @@ impl Target {
         self.path()
     }
 
-    /// The same, for further requests.
+    /// Returns the path of the socket, for further requests.
     fn path(&self) -> Result<PathBuf, String> {
         self.socket.clone().or_else(named_socket).map_or_else(only_socket, Ok)
     }
@@ -202,7 +202,7 @@ pub struct Upstream {
     command: UpstreamCommand,
 }
 
-/// What is done with the upstreams.
+/// Commands about upstreams.
 #[derive(Subcommand)]
 enum UpstreamCommand {
     /// List the servers that names are forwarded to, and how they answer
@@ -231,7 +231,7 @@ pub struct Cache {
     command: CacheCommand,
 }
 
-/// What is done with the cache.
+/// Commands about the answer cache.
 #[derive(Subcommand)]
 enum CacheCommand {
     /// Show the answers that are kept for a name
@@ -276,7 +276,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Stops it.
+    /// Stops the server.
     pub fn run(self) -> ExitCode {
         self.asked.ask("POST", "/v1/stop", show::stopping)
     }

@@ -13,7 +13,7 @@ pub type Show = fn(&Value, &mut dyn Write) -> io::Result<()>;
 /// Records of a kept answer that are shown.
 const RECORDS_MAX: usize = 20;
 
-/// What a server is and how it is.
+/// Prints the server's version, state and figures.
 pub fn status(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     let zones = aside(
         number(answer, "zones"),
@@ -108,7 +108,7 @@ pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// One zone.
+/// Prints one zone.
 pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     let mut fields = vec![
         ("zone", text(answer, "name")),
@@ -131,7 +131,7 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     table::write_fields(&mut out, &fields)
 }
 
-/// In one word, whether a zone is served.
+/// Returns in one word whether a zone is served.
 fn state(zone: &Value) -> &'static str {
     match (zone["served"] == true, zone["error"].is_string()) {
         (true, false) => "served",
@@ -247,7 +247,7 @@ pub fn forgotten(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "answers forgotten: {}", number(answer, "removed"))
 }
 
-/// That the server stops.
+/// Prints that the server stops.
 pub fn stopping(_: &Value, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "stopping")
 }

@@ -15,7 +15,7 @@ pub struct Zone {
     command: ZoneCommand,
 }
 
-/// What is done with the zones.
+/// Commands about zones.
 #[derive(Subcommand)]
 enum ZoneCommand {
     /// List the zones, with serial, records and what is wrong with them

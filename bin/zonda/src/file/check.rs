@@ -72,7 +72,7 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Seconds since 1970, as signatures count them.
+/// Returns the seconds since 1970, as signatures count them.
 fn unix_secs() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() as u32 // signatures count modulo 2³² (rfc4034#3.1.5)

@@ -21,7 +21,7 @@ pub struct File {
     command: Command,
 }
 
-/// What is done with the file.
+/// Commands about zone files.
 #[derive(Subcommand)]
 enum Command {
     #[command(alias = "lint", alias = "verify")]

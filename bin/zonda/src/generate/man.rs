@@ -121,7 +121,7 @@ fn see_also(command: &Command) -> String {
 struct Help {
     exit_status: String,
     examples: String,
-    /// What is none of them, for the description.
+    /// The rest of the text, for the description.
     rest: String,
 }
 

@@ -23,7 +23,7 @@ pub struct Generate {
     what: What,
 }
 
-/// What is written.
+/// The files that can be generated.
 #[derive(Subcommand)]
 enum What {
     /// Write a man page for each command, and zonda.toml(5), into man1 and man5 of a directory

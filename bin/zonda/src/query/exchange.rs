@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use zonda_wire::Message;
 use zonda_wire::query::flag;
 
-/// A reply and how it came.
+/// A reply and the way in which it came.
 pub struct Exchange {
     /// The reply of the server.
     pub reply: Message,
-    /// How many octets it has.
+    /// Number of octets of the reply.
     pub octets: usize,
-    /// Where it came from.
+    /// The server that sent the reply.
     pub server: SocketAddr,
     /// `UDP` or `TCP`.
     pub transport: &'static str,

@@ -112,9 +112,9 @@ pub struct QueryOption {
     pub name: &'static str,
     /// `=` and what stands for the value; empty for an option that is on or off.
     pub value: &'static str,
-    /// What it does, in a line.
+    /// One line that says what the option does.
     pub help: &'static str,
-    /// What it changes.
+    /// The part of the request that the option changes.
     set: Set,
 }
 

@@ -27,7 +27,7 @@ pub enum CheckProblem {
     Hidden {
         /// NS or DNAME.
         rtype: Type,
-        /// The name that is above the record.
+        /// The name above the record that has the delegation or DNAME.
         by: Name,
     },
     /// Beside the NS records of a delegation.
