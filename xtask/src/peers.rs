@@ -16,7 +16,7 @@ const WORKLOADS: [(&str, &str); 4] = [
     ("erl-all", "two zones, eight names and types"),
     ("big", "names at random out of a million records"),
 ];
-/// Its servers, with their names there.
+/// The servers of the workload, with their names in it.
 const SERVERS: [(&str, &str); 3] = [("zonda", "Zonda"), ("knot", "Knot DNS"), ("nsd", "NSD")];
 /// How the table begins; an empty line ends it.
 const BEGIN: &str = "| workload | Zonda |";

@@ -20,7 +20,7 @@ const QUERIES: usize = 200;
 /// A query as the server saw it.
 #[derive(Clone)]
 struct ReceivedQuery {
-    /// When it came.
+    /// Moment at which the query came.
     at: Instant,
     /// The client that sent it.
     peer: SocketAddr,

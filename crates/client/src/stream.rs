@@ -39,11 +39,12 @@ const WAITING_MAX: usize = 1 << 14;
 /// A server that has left queries without any answer for so long is asked over another connection,
 /// if it is there at all: a host that went away says nothing.
 const STALLED_AFTER: Duration = Duration::from_millis(1500);
-/// The same where many wait: that none of them gets an answer is no slow look-up.
+/// Silence after which a server seems dead for which many queries wait: that none of them gets an
+/// answer is no slow look-up.
 const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
-/// So many wait then.
+/// Fewest waiting queries for [`STALLED_SOON_AFTER`].
 const MANY: usize = 8;
-/// After so long, the connection is closed.
+/// Silence after which the connection is closed.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 /// How long a connection stays open unused when the server does not say how long it may: seconds,
 /// not minutes (rfc7766#6.2.3).

@@ -15,7 +15,7 @@ const WAITING_MAX: usize = 1 << 14;
 /// A server that has left queries without any answer for so long is asked over another connection,
 /// if it is there at all: a host that went away says nothing.
 const STALLED_AFTER: Duration = Duration::from_millis(1500);
-/// Silence after which a server seems dead to which many queries wait: that none of them gets an
+/// Silence after which a server seems dead for which many queries wait: that none of them gets an
 /// answer is no slow look-up.
 const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
 /// Fewest waiting queries for [`STALLED_SOON_AFTER`].

@@ -392,9 +392,9 @@ section! {
     buffer_size: u16 = "1232", from "512" to "4096";
     /// Answer DNS cookies with cookies (rfc7873, rfc9018).
     cookies: bool = "true";
-    /// Secrets shared by the servers of an anycast set. The first makes cookies, the others are
-    /// still accepted: to roll over, add the new one last everywhere, then move it first, then drop
-    /// the old. Unset: made at random at each start.
+    /// Secrets shared by the servers of an anycast set. The first makes cookies, the rest are still
+    /// accepted: to roll over, add the new one last everywhere, then move it first, then drop the
+    /// old. Unset: made at random at each start.
     cookie_secrets: Vec<CookieSecret>;
     /// Name server identifier, sent to clients with the NSID option (rfc5001). Unset: none is sent.
     nsid: Option<Nsid>, like "ns1.example.com";
@@ -416,8 +416,8 @@ section! {
 
     /// Responses of one kind to one client network in a second. Unset: no limit.
     responses_per_second: Option<u32>, like "20", from "1" to "1000000";
-    /// Of the responses above the limit, one in so many is sent truncated, so that a real client
-    /// can repeat the query over TCP; 0: none, 1: all.
+    /// One in so many of the responses above the limit is sent truncated, so that a real client can
+    /// repeat the query over TCP; 0: none, 1: all.
     slip: u8 = "2", from "0" to "10";
     /// Seconds of responses that a network may get at once after a silence.
     window: Duration = "15s", from "1s" to "1h";
@@ -467,7 +467,7 @@ section! {
     /// Metrics for Prometheus, at `/metrics` of the administrative interface.
     pub struct Metrics: Table "metrics", Reload;
 
-    /// Zones that are counted one by one. Unset: the `busiest`. All others count as `other`.
+    /// Zones that are counted one by one. Unset: the `busiest`. Any other zone counts as `other`.
     zones: Vec<Name>, like "example.com, example.org";
     /// How many of the busiest zones are counted one by one, when none are listed.
     busiest: u32 = "1000", from "0" to "100000";

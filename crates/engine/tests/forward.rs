@@ -27,12 +27,12 @@ fn engine() -> Engine {
     engine_with(Arc::new(Cache::new(1 << 20)))
 }
 
-/// The same with cached answers of upstreams.
+/// Makes an engine with cached answers of upstreams.
 fn engine_with(cache: Arc<Cache>) -> Engine {
     engine_set(cache, Settings::default())
 }
 
-/// The same with settings.
+/// Makes an engine with settings.
 fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
     let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() });
     let apex: Name = "example".parse().unwrap();

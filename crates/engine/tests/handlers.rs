@@ -36,7 +36,7 @@ fn engine(
     engine_with(Handlers::new(routes, middleware, runtime, SEED))
 }
 
-/// The same with all of this.
+/// Makes an engine with these handlers.
 fn engine_with(handlers: Handlers) -> Engine {
     let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nb A 192.0.2.2\n";
     engine_over(vec![("example", data("example", text))], handlers)
@@ -54,7 +54,7 @@ fn engine_over(zones: Vec<(&str, Source)>, handlers: Handlers) -> Engine {
     engine_set(zones, handlers, Settings::default())
 }
 
-/// The same with settings.
+/// Makes an engine with settings.
 fn engine_set(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) -> Engine {
     let snapshot = snapshot(zones, handlers, settings);
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())

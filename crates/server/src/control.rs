@@ -98,7 +98,8 @@ pub struct Control {
     publisher: PublisherHandle,
     /// The states of files; held during a reload, so that there is one at a time.
     units: Mutex<UnitStates>,
-    /// Held while a text of the program is built and published, so that no older one comes last.
+    /// Lock held while a text of the program is built and published, so that no older one comes
+    /// last.
     updating: Mutex<()>,
     /// Told after each reload of the configuration: what is watched may be other than before.
     pub reloaded: Notify,
@@ -140,7 +141,7 @@ pub struct Control {
     pub admin: AdminCounters,
     /// When the server started.
     pub started: Instant,
-    /// The same by the clock on the wall.
+    /// When the server started, by the system clock.
     pub started_at: SystemTime,
 }
 

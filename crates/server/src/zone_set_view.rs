@@ -30,7 +30,7 @@ pub struct KnownZone {
     pub loaded: Option<SystemTime>,
     /// Why the last attempt to load failed.
     pub error: Option<Box<LoadError>>,
-    /// How its serial rises, if it can be changed while it is served.
+    /// How the zone's serial rises, if it can be changed while it is served.
     pub writable: Option<SerialRule>,
 }
 

@@ -30,7 +30,7 @@ pub struct QueryResult {
 }
 
 impl QueryResult {
-    /// Whether it had an answer, and that was NOERROR.
+    /// Whether the query had an answer, with NOERROR.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         matches!(self.answer, Some((_, 0)))
@@ -53,7 +53,7 @@ impl fmt::Display for QueryResult {
 pub struct QueryResults(pub Vec<QueryResult>);
 
 impl QueryResults {
-    /// Those that were sent within a span of time.
+    /// Returns the queries that were sent within a span of time.
     #[must_use]
     pub fn between(&self, from: Duration, to: Duration) -> Self {
         Self(self.0.iter().filter(|asked| (from..to).contains(&asked.at)).cloned().collect())

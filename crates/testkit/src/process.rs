@@ -95,7 +95,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Whether it ended by itself.
+    /// Whether the process has ended by itself.
     pub fn ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

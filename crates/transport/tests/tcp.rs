@@ -34,7 +34,7 @@ impl Running {
         Self::start_with(config, Deferrals::default())
     }
 
-    /// The same with queues to defer queries to.
+    /// Starts the server with queues to defer queries to.
     fn start_with(config: TcpConfig, deferrals: Deferrals) -> Self {
         let (sender, failures) = failures();
         let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, deferrals, sender);

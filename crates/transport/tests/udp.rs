@@ -25,7 +25,7 @@ fn spawn(socket: &Arc<UdpSocket>, failures: FailureSender) -> UdpWorker {
     spawn_with(socket, Deferrals::default(), failures)
 }
 
-/// The same with queues to defer queries to.
+/// Starts the worker with queues to defer queries to.
 fn spawn_with(socket: &Arc<UdpSocket>, deferrals: Deferrals, failures: FailureSender) -> UdpWorker {
     let (socket, config, clock) = (Arc::clone(socket), UdpConfig::default(), Clock::start());
     UdpWorker::spawn(socket, config, clock, Toy::default, deferrals, failures).unwrap()

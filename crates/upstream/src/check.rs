@@ -86,8 +86,8 @@ pub enum Doubt {
     NoQuestion(Rcode),
     /// The cookie is missing that was to be expected (rfc7873#5.3).
     NoCookie,
-    /// So many unexpected messages came to the port of a query that a forger may know it; answers
-    /// to that port are ignored from then on. Never a verdict of [`check`].
+    /// Too many unexpected messages came to the port of a query: a forger may know it, so that
+    /// answers to that port are ignored from then on. Never a verdict of [`check`].
     Forged,
 }
 

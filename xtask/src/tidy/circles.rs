@@ -159,7 +159,7 @@ fn without_comments_and_tests(text: &str) -> String {
 
 /// A `use`.
 struct Use {
-    /// Whether it hands its names on.
+    /// Whether the module hands its names on.
     is_export: bool,
     /// The names, each with the path that it stands for.
     names: Vec<(String, Module)>,

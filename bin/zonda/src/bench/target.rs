@@ -200,7 +200,7 @@ impl Target {
         Ok(queries)
     }
 
-    /// Whether there is always one more query.
+    /// Whether the queries never end.
     pub fn is_endless(&self) -> bool {
         self.names.is_some()
     }

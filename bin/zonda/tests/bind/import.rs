@@ -94,7 +94,7 @@ impl Gist {
         Self { rcode: message.rcode_text(), flags, answer, proof }
     }
 
-    /// Whether it is as good as that of named, whose answer may have got less old.
+    /// Whether the answer is as good as that of named, whose answer may have got less old.
     fn agrees_with(mut self, named: &Self) -> bool {
         for ((_, ttl), (_, known)) in self.answer.iter_mut().zip(&named.answer) {
             *ttl = if ttl.abs_diff(*known) <= AGE_MAX { *known } else { *ttl };

@@ -40,7 +40,7 @@ pub fn start_imported(named_conf: &Path, zones: &[&str], statistics: &str) -> Se
     start_edited(named_conf, zones, statistics, |toml| toml)
 }
 
-/// The same, of what a user made of the imported configuration.
+/// Starts Zonda with the imported configuration as a user has edited it.
 pub fn start_edited(
     named_conf: &Path,
     zones: &[&str],

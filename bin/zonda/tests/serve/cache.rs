@@ -39,7 +39,7 @@ impl Upstream {
         Self { address, queries, is_on }
     }
 
-    /// One that answers every question with an A record.
+    /// An upstream that answers every question with an A record.
     fn usual() -> Self {
         Self::start(|query| answer(query, 0x8180, &[A]))
     }
@@ -82,7 +82,7 @@ fn denial(query: &[u8]) -> Vec<u8> {
     answer(query, 0x8183, &[SOA])
 }
 
-/// The same response with the client's cookie, and one of the server.
+/// Returns the response with the client's cookie, and one of the server.
 fn with_cookie(query: &[u8], mut response: Vec<u8>) -> Vec<u8> {
     let mut options = query.windows(4).zip(query.windows(12));
     let (_, option) = options.find(|(head, _)| head[..3] == [0, 10, 0]).expect("a cookie is sent");

@@ -17,7 +17,7 @@ fn start(all: &Upstream, corp: &Upstream, keys: &str) -> Server {
     start_with(all, corp, "", keys)
 }
 
-/// The same with keys of the former.
+/// Starts the server, with further keys of the zone of all names.
 fn start_with(all: &Upstream, corp: &Upstream, keys_of_all: &str, keys: &str) -> Server {
     let config = format!(
         "[[zone]]\nname = \".\"\nforward.to = \"{}\"\n{keys_of_all}\n\

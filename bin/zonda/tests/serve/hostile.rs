@@ -21,7 +21,7 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// One with these upstreams, asked in order, and further keys of `[zone.forward]`.
+    /// Starts a server with these upstreams, asked in order, and further keys of `[zone.forward]`.
     pub fn start(upstreams: &[&Upstream], keys: &str) -> Self {
         let to: Vec<String> = upstreams.iter().map(|it| format!("\"{}\"", it.address)).collect();
         let to = to.join(", ");

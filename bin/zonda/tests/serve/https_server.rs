@@ -21,7 +21,7 @@ pub const ELSEWHERE: &str = "/elsewhere";
 
 /// A running server, which answers each question with 192.0.2.7 where the status is 200.
 pub struct HttpsServer {
-    /// Where it listens.
+    /// Address on which the server listens.
     pub address: SocketAddr,
     state: Arc<State>,
     _runtime: Runtime,
@@ -29,7 +29,7 @@ pub struct HttpsServer {
 
 /// What all connections see.
 struct State {
-    /// How it responds.
+    /// The head of the server's responses.
     head: Mutex<Head>,
     /// Requests that were read.
     requests: AtomicUsize,

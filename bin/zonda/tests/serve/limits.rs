@@ -23,13 +23,14 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// One with these upstreams and further lines, the first of which are keys of `[zone.forward]`.
+    /// Starts a server with these upstreams and further lines, the first of which are keys of
+    /// `[zone.forward]`.
     fn start(upstreams: &[SocketAddr], lines: &str) -> Self {
         let to: Vec<String> = upstreams.iter().map(|address| format!("\"{address}\"")).collect();
         Self::start_to(&to.join(", "), lines)
     }
 
-    /// One with upstreams as the configuration writes them.
+    /// Starts a server with upstreams as the configuration writes them.
     fn start_to(to: &str, lines: &str) -> Self {
         Self { server: Server::start(&[], &config(to, lines)), to: to.to_owned() }
     }

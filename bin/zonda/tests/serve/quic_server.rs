@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 
 /// A running server, which answers each question with 192.0.2.7.
 pub struct QuicServer {
-    /// Where it listens.
+    /// Address on which the server listens.
     pub address: SocketAddr,
     _runtime: Runtime,
 }

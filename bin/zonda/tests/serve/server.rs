@@ -29,7 +29,7 @@ pub fn zone(version: u32) -> String {
 pub struct Server {
     pub zonda: Zonda,
     pub admin: SocketAddr,
-    /// Where it tells what BIND tells.
+    /// Address of the page with BIND's statistics.
     pub statistics: SocketAddr,
     /// Holds the configuration file, which is read again at a reload, and the admin socket.
     pub folder: Folder,
@@ -40,12 +40,12 @@ impl Server {
         Self::start_with(more, keys, &[])
     }
 
-    /// The same with more arguments.
+    /// Starts the server with more arguments.
     pub fn start_with(more: &[(&str, &str)], keys: &str, arguments: &[&str]) -> Self {
         Self::start_program(BINARY, more, keys, arguments)
     }
 
-    /// The same, of a program that becomes the server.
+    /// Starts a program that becomes the server.
     pub fn start_program(
         program: &str,
         more: &[(&str, &str)],
@@ -164,7 +164,7 @@ pub fn http(address: SocketAddr, head: &str) -> (u16, String) {
     http_to("localhost", address, head)
 }
 
-/// The same to a host of another name.
+/// Sends a request with a `Host` of another name.
 pub fn http_to(host: &str, address: SocketAddr, head: &str) -> (u16, String) {
     exchange(TcpStream::connect(address).unwrap(), &format!("{head}host: {host}\r\n"))
 }

@@ -148,7 +148,7 @@ impl Bed {
         usage(&self.servers)
     }
 
-    /// Their memory now.
+    /// Returns the memory of the server's processes now.
     pub fn memory_octets(&self) -> u64 {
         memory_octets(&self.servers)
     }

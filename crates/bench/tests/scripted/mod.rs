@@ -43,7 +43,7 @@ struct DelayedReply(Instant, Vec<u8>, SocketAddr);
 
 /// The server; ends when it is dropped.
 pub struct ScriptedServer {
-    /// Where it listens.
+    /// Address on which the server listens.
     address: SocketAddr,
     /// Flag that stops the server.
     stop: Arc<AtomicBool>,

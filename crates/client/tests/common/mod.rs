@@ -15,7 +15,7 @@ use zonda_testkit::{Message, Question};
 pub const SERVER: &str = "dns.example";
 /// The name that they answer for.
 pub const NAME: &str = "www.example.";
-/// Its address.
+/// The address in the answer.
 pub const ANSWER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// A server's certificate from a CA of its own.

@@ -22,13 +22,13 @@ pub struct Model {
     pub long_tail: bool,
     /// Share of the queries that get no answer.
     pub loss: f64,
-    /// When it is silent altogether.
+    /// When the upstream is silent altogether.
     pub dead: Range<u64>,
-    /// When it answers everything with SERVFAIL.
+    /// When the upstream answers everything with SERVFAIL.
     pub failing: Range<u64>,
     /// Share of the answers that come twice.
     pub duplicated: f64,
-    /// When its answers take 100 ms more.
+    /// When the upstream's answers take 100 ms more.
     pub slow: Range<u64>,
 }
 

@@ -283,7 +283,7 @@ impl Zone {
         self.node_below(name, label)
     }
 
-    /// The same for a suffix that is longer than the apex.
+    /// Finds the node of a suffix that is longer than the apex.
     #[inline]
     fn node_below(&self, name: &LookupName, label: usize) -> Option<Node<'_>> {
         let suffix = name.suffix(label);
@@ -297,7 +297,7 @@ impl Zone {
         self.search_in(self.shard_for(hash), hash, matches)
     }
 
-    /// The same in the shard of the hash.
+    /// Searches the shard of the hash for the node of a suffix.
     #[inline]
     fn search_in<'z>(
         &self,
@@ -327,8 +327,8 @@ impl Zone {
         self.find_from(&Start::NONE, name, at_parent)
     }
 
-    /// The same, where the [start](Self::start) of the lookup may be known. That of another lookup
-    /// is told from it, and does no harm.
+    /// Finds a name as [`find`](Self::find) does, where the [start](Self::start) of the lookup may
+    /// be known. The start of another lookup is recognized, and does no harm.
     #[inline]
     #[must_use]
     pub fn find_from<'z>(
