@@ -16,7 +16,7 @@ const WORKLOADS: [(&str, &str); 4] = [
     ("erl-all", "two zones, eight names and types"),
     ("big", "names at random out of a million records"),
 ];
-/// The servers of the workload, with their names in it.
+/// Servers of the measurement, with their names in the table.
 const SERVERS: [(&str, &str); 3] = [("zonda", "Zonda"), ("knot", "Knot DNS"), ("nsd", "NSD")];
 /// How the table begins; an empty line ends it.
 const BEGIN: &str = "| workload | Zonda |";

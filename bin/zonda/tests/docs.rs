@@ -8,7 +8,7 @@
 //! | `zone example.com.zone`, `toml zonda.toml` … | is written to that file |
 //! | `toml` | is read as configuration, as are those that are written to a file |
 //! | `sh serve` | is started in place of the one before; what follows waits until it serves |
-//! | `sh beside` | the same, beside all others, with an admin socket of its own |
+//! | `sh beside` | is started beside those that run, with an admin socket of its own |
 //! | `sh test`, `sh fails` | is run, and must succeed or fail |
 //! | `text output` | is what the block before printed; `…` is any text, alone any lines |
 //!

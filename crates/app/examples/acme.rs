@@ -17,7 +17,7 @@ use std::time::Duration;
 use std::{env, fs, thread};
 use zonda::{App, Query, Reply, Txt};
 
-/// Domains and tokens that prove that they are ours.
+/// Domains, and tokens that prove control of them.
 type Tokens = Mutex<BTreeSet<(String, String)>>;
 
 #[tokio::main]

@@ -80,7 +80,7 @@ impl WaitingQueries {
     pub(crate) fn add(&mut self, query: Deferred, deadline: u64) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32 // bounded by the limit of who calls
+            (self.slots.len() - 1) as u32 // bounded by the limit of the caller
         });
         self.places += places(&query);
         let Slot { query: place, uses, .. } = &mut self.slots[slot as usize];

@@ -184,7 +184,7 @@ impl Table<'_> {
         if around.apex != Name::root() {
             return;
         }
-        let is_localhost = name.as_wire() == b"\x09localhost\0"; // is what it is, whoever says else
+        let is_localhost = name.as_wire() == b"\x09localhost\0"; // no overlay may change it
         let overlays = if is_localhost { Vec::new() } else { forward.overlays.clone() };
         let source = Source::Local(Arc::new(Local { zone: Arc::clone(zone), overlays }));
         let (access, number) = (around.access.clone(), around.number);

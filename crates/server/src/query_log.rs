@@ -326,7 +326,7 @@ impl Writer {
             Entry::Wake => {}
             Entry::Written(waiting) => {
                 self.flush();
-                let _ = waiting.send(()); // who waited may have given up
+                let _ = waiting.send(()); // the waiting thread may be gone
             }
         }
     }

@@ -214,7 +214,7 @@ fn an_upstream_that_never_stops_talking_costs_other_zones_nothing() {
         let mut query = [0; 512];
         let (len, client) = babbler.recv_from(&mut query).unwrap();
         while !stopped.load(Ordering::Relaxed) {
-            query[0] ^= 1; // the id of nobody, or of the query itself
+            query[0] ^= 1; // the ID of no query, or of this one
             let _ = babbler.send_to(&query[..len], client);
         }
     });

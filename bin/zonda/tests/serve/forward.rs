@@ -482,5 +482,5 @@ fn what_waits_and_what_fails_is_counted() {
     assert_eq!(counts(), [0.0, 0.0, 0.0, 1.0]);
     let lost = ask_once(server.zonda.address, &recursive("lost.example.net", "A"));
     wait_until("it is given up", || counts()[2] == 1.0);
-    drop(lost); // whoever asks may not be as patient
+    drop(lost); // the client may not be as patient
 }

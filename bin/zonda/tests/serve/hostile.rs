@@ -717,7 +717,7 @@ fn upstreams_that_were_all_gone_are_asked_again_when_they_are_back() {
     let told = forwarder.ask("www.example.net", "A");
     assert_eq!(told.answered(AT_ONCE), ["192.0.2.7"]);
     let addresses = [upstreams[0].address, upstreams[1].address];
-    drop(upstreams); // from now on the network says that nobody listens
+    drop(upstreams); // from now on the network says that no program listens
     let start = Instant::now();
     for number in 0.. {
         let told = forwarder.ask(&format!("gone{number}.example.net"), "A");

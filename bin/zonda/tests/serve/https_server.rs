@@ -104,7 +104,7 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, state: Arc<State>) -
                 headers.iter().fold(response, |it, (name, value)| it.header(*name, *value));
             let message = if status == 200 { answer(&query) } else { b"no".to_vec() };
             if let Ok(mut sending) = respond.send_response(response.body(()).unwrap(), false) {
-                let _ = sending.send_data(message.into(), true); // whoever asked may have gone
+                let _ = sending.send_data(message.into(), true); // the client may have gone
             }
         });
     }

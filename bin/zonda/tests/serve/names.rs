@@ -106,7 +106,7 @@ fn a_server_that_falls_silent_at_one_address_is_asked_at_the_next() {
         numbers.clone().for_each(|number| assert_eq!(data(&server, number), address));
         assert!(start.elapsed() < Duration::from_millis(within_millis), "{:?}", start.elapsed());
     };
-    expect(0..1, "192.0.2.3", 2000); // nobody listens at the first
+    expect(0..1, "192.0.2.3", 2000); // no server at the first address
     expect(1..50, "192.0.2.3", 1000);
     let first = answering(([127, 0, 0, 2], port).into(), 60, &[[192, 0, 2, 2]]);
     expect(50..60, "192.0.2.3", 500);

@@ -78,7 +78,7 @@ pub(super) struct Connection<R> {
     peer: Peer,
     /// The place that admission gave.
     ticket: Ticket,
-    /// When the client gave that message, nanoseconds of the server's clock.
+    /// When admission gave the place, nanoseconds of the server's clock.
     opened_at: u64,
     /// Received and not answered yet: part of a message, or more than one write of replies takes.
     /// At most a message and one read.

@@ -297,7 +297,7 @@ impl Zone {
         self.search_in(self.shard_for(hash), hash, matches)
     }
 
-    /// Searches the shard of the hash for the node of a suffix.
+    /// Searches the shard of a hash for the node whose owner above the apex matches.
     #[inline]
     fn search_in<'z>(
         &self,
