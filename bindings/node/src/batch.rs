@@ -149,7 +149,7 @@ enum Answer {
 
 /// Reads a reply from behind its ticket.
 fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, String> {
-    let cut = || "the reply ends early".to_owned(); // our own half of JavaScript has a mistake
+    let cut = || "the reply ends early".to_owned(); // a fault of the JavaScript half
     let kind = reply.word().ok_or_else(cut)?;
     let kept_secs = reply.word().ok_or_else(cut)?;
     let flags = reply.word().ok_or_else(cut)?;

@@ -1,6 +1,6 @@
 //! Batches of queries and of replies, between the core and Python.
 //!
-//! What Python sees are objects of ours, made of a query's octets and written into a draft: no
+//! Python sees objects of this module, made of a query's octets and written into a draft: no
 //! encoding lies between. Only this file knows how the core hands out queries.
 
 use std::sync::{Arc, Mutex, PoisonError};

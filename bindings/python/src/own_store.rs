@@ -7,7 +7,7 @@
 //!        └───────────── changed ◄───────────┘
 //! ```
 //! The thread waits for the octet with a call to the system of Python's own, so that no frame of
-//! ours lies below the interpreter when it ends and halts its threads where they are.
+//! this module lies below the interpreter when it ends and halts its threads where they are.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};

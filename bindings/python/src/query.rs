@@ -29,7 +29,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Of a query that waits. One that could not be read would not have come here.
+    /// Makes the object of a waiting query. A query that cannot be read never waits.
     pub fn new(taken: WaitingQuery, pattern: Option<Arc<Pattern>>) -> Self {
         let WaitingQuery { message, peer, .. } = taken;
         let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
@@ -104,7 +104,7 @@ impl Query {
         self.peer.address.port()
     }
 
-    /// How it came: `"udp"` or `"tcp"`.
+    /// The transport of the query: `"udp"` or `"tcp"`.
     #[getter]
     fn transport<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         self.see_client();
@@ -166,7 +166,8 @@ impl Query {
         self.parsed.client_subnet(&self.message).map(|subnet| subnet.to_string())
     }
 
-    /// The DNS cookie: 8 octets of the client's, and as many of ours as it sent back.
+    /// The DNS cookie: 8 octets of the client's, and as many octets of the server's as it sent
+    /// back.
     #[getter]
     fn cookie<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.see_client();

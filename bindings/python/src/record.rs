@@ -72,7 +72,7 @@ impl Record {
             .collect()
     }
 
-    /// Its data in presentation format.
+    /// The data in presentation format.
     fn presentation(&self) -> Presentation<'_> {
         Presentation { rtype: self.rtype, rdata: &self.rdata }
     }
@@ -107,13 +107,13 @@ impl Record {
         Self::of(rtype, rdata, ttl, owner)
     }
 
-    /// Its type, such as `"AAAA"` or `"TYPE65280"`.
+    /// The type, such as `"AAAA"` or `"TYPE65280"`.
     #[getter]
     fn rtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         type_text(py, self.rtype)
     }
 
-    /// Its time to live, seconds.
+    /// The time to live, seconds.
     #[getter]
     fn ttl(&self) -> u32 {
         self.ttl
@@ -125,19 +125,19 @@ impl Record {
         self.owner.as_ref().map(ToString::to_string)
     }
 
-    /// Its data in uncompressed wire form.
+    /// The data in uncompressed wire form.
     #[getter]
     fn rdata<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.rdata)
     }
 
-    /// Its data in presentation format.
+    /// The data in presentation format.
     #[getter]
     fn text(&self) -> String {
         self.presentation().to_string()
     }
 
-    /// The same with another time to live or owner.
+    /// Returns the record with another time to live or owner.
     #[pyo3(signature = (*, ttl=None, owner=None))]
     fn replace<'py>(
         &self,

@@ -369,7 +369,7 @@ impl Reply {
     }
 }
 
-/// Adds a record of ours, one of dnspython, or a list of them.
+/// Adds a `Record`, a record of dnspython, or a list of them.
 fn add(
     draft: &mut HandlerReply,
     section: Section,

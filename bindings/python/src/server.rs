@@ -368,7 +368,7 @@ impl Core {
             wake: Box::new(move || wake.wake()),
         };
         let (give, given) = mpsc::channel();
-        let start = Box::new(move |handles| _ = give.send(handles)); // we wait for it
+        let start = Box::new(move |handles| _ = give.send(handles)); // the caller waits for it
         let program = Program {
             code,
             runtimes: vec![runtime],

@@ -142,7 +142,8 @@ impl PostgresStore {
     }
 }
 
-/// The stores that zones are to follow, by the names of these: ours, and those of Python.
+/// The stores that zones are to follow, by the names of the zones: Zonda's own stores, and those
+/// written in Python.
 pub fn open(
     py: Python<'_>,
     stores: Vec<(String, Py<PyAny>)>,

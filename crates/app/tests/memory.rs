@@ -10,7 +10,7 @@ use zonda::{A, App, OwnedQuery, Query, Rcode, Reply, Type};
 
 /// Queries in all.
 const QUERIES: usize = 1_000_000;
-/// Those by which all buffers have grown, and caches and the allocator's arenas are full.
+/// Queries after which all buffers have grown, and caches and the allocator's arenas are full.
 const WARM_UP: usize = 200_000;
 /// By how much resident memory may grow behind them: five octets a query, less than any object
 /// that could be forgotten.

@@ -89,8 +89,8 @@ fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Packs the crate and those of ours that it needs, and unpacks them into a folder; returns the
-/// name of each.
+/// Packs the crate and the crates of this workspace that it needs, and unpacks them into a folder;
+/// returns the name of each.
 fn unpack_packages(folder: &Path) -> Vec<String> {
     let cargo = env!("CARGO");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

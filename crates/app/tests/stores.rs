@@ -602,7 +602,7 @@ mod postgresql {
         running.stop().unwrap();
     }
 
-    /// Such a store whose content is compared often.
+    /// A PostgreSQL store whose content is compared often.
     fn compared_often(postgres: &Postgres) -> Arc<PostgresStore> {
         let store = PostgresStore::new(&postgres.parameters()).unwrap();
         Arc::new(store.compare_every(Duration::from_millis(300)))

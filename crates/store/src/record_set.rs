@@ -82,8 +82,8 @@ impl RecordSet {
         Self { unreadable: Some(why.to_string()), ..Self::new(owner, rtype, 0, none) }
     }
 
-    /// The same with the owner in the one form that stores write: in lower case and without its
-    /// final dot, and the type in capitals.
+    /// Returns the set with the owner in the one form that stores write: in lower case and without
+    /// its final dot, and the type in capitals.
     ///
     /// # Errors
     /// The first record that could not be served; at least one is needed.

@@ -4,7 +4,7 @@ use crate::{Changes, StoreError, Watch};
 use std::time::{Duration, Instant};
 use zonda_wire::Name;
 
-/// How long one watch is waited for while there are others.
+/// How long one watch is waited for while there are more watches.
 const TURN: Duration = Duration::from_millis(50);
 
 /// Watches of several names, asked in turn.

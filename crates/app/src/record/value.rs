@@ -252,7 +252,7 @@ impl Services {
         out.extend_from_slice(&bits_of(&self.ports));
     }
 
-    /// Those of a field.
+    /// Reads the values of a field.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let (&protocol, bits) = octets.split_first()?;
         let is_set = |port: &u16| bits[usize::from(port / 8)] & (0x80 >> (port % 8)) != 0;

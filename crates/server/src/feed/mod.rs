@@ -20,7 +20,7 @@ use zonda_zone::{ChangeSet, Digest, Zone};
 
 /// What a feed has for a zone.
 pub enum Update {
-    /// The zone has these records from now on, and no others.
+    /// The zone has these records from now on, and no other records.
     Replace(LoadedZone),
     /// These changes of the version that is served.
     Change(ChangeSet),

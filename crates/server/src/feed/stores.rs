@@ -61,9 +61,9 @@ impl StoreFeeds {
         Ok(feeds)
     }
 
-    /// Follows the stores of a configuration from now on, and no others but those of the program;
-    /// none after [`stop`](Self::stop). Returns a channel that is closed once the stores that are
-    /// new have been loaded.
+    /// Follows the stores of a configuration from now on, those of the program as well, and stops
+    /// following all other stores; follows none after [`stop`](Self::stop). Returns a channel that
+    /// is closed once the stores that are new have been loaded.
     ///
     /// # Errors
     /// When a thread cannot be had.

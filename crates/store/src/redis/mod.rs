@@ -130,7 +130,7 @@ impl RedisStore {
         StoreError::failed(format!("Redis at {}: {error}", self.address))
     }
 
-    /// The records that keys hold; a key that is no hash has none.
+    /// The records that keys hold; keys that are no hashes are passed over.
     fn read(&self, connection: &mut Connection, keys: &[String]) -> io::Result<Vec<RecordSet>> {
         for key in keys {
             connection.send(&["HGETALL", key])?;
@@ -287,7 +287,7 @@ fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
 /// Watches for changes of the keys.
 struct RedisWatch {
     connection: Connection,
-    /// What the channels of keys begin with, with the prefix of this store's keys.
+    /// Beginning of the names of the channels of keys, with the prefix of the store's keys.
     keyspace: String,
     compare_every: Duration,
     /// When the server said something last.

@@ -1,6 +1,6 @@
-//! Values of hash fields: our own, and those of DinoDNS.
+//! Values of hash fields: Zonda's own form, and that of DinoDNS.
 //!
-//! Ours is an object with the time to live and data in presentation format. DinoDNS's is a list
+//! Zonda's is an object with the time to live and data in presentation format. DinoDNS's is a list
 //! without times to live, of texts or, for types with several fields, of objects as the npm package
 //! `dns-packet` has them.
 
@@ -96,7 +96,7 @@ pub(super) fn records(owner: &str, field: &str, value: &str) -> RecordSet {
     }
 }
 
-/// The time to live and the data of our own form.
+/// Reads the time to live and the data of Zonda's own form.
 fn read_own(object: &Map<String, Value>) -> Result<(u32, Vec<String>), String> {
     let ttl_secs = object.get("ttl").map_or(Some(TTL_SECS.into()), Value::as_u64);
     let ttl_secs = ttl_secs.and_then(|secs| u32::try_from(secs).ok()).ok_or("a wrong `ttl`")?;
