@@ -144,7 +144,7 @@ impl Crate {
 
     /// The module that declares a name which a module hands on.
     fn exported(&self, module: &Module, name: &str, depth: usize) -> Option<&Module> {
-        const DEPTH_MAX: usize = 8; // modules that hand on what others hand on
+        const DEPTH_MAX: usize = 8; // modules that hand on names handed on to them
         let exports = &self.files.get(module)?.exports;
         let (_, path) = exports.iter().find(|(known, _)| known == name)?;
         if depth == DEPTH_MAX { None } else { self.resolve(module, path, depth + 1) }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Finding, Tree};
 
-/// Each crate and the crates of ours that it may use. A new edge is a decision: write it down here.
+/// Each crate and the crates of this workspace that it may use. A new edge is a decision: write it
+/// down here.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-wire", &[]),
     ("zonda-zone", &["zonda-wire"]),

@@ -2,16 +2,38 @@
 //!
 //! Held here: the doc of a field or variant makes sense without its neighbours (three words at
 //! least, none of them a pronoun at the beginning); comments and pages name an actor (the client,
-//! the upstream, the worker) where a pronoun would stand for one; a type is not named by a
-//! participle that a reader would have to translate. Not held: whether a text is right.
+//! the upstream, the worker) where a pronoun would stand for one, and the thing where `we` or `our`
+//! would; no doc begins by pointing to the one above it ("its …", "the same with …"); a type is not
+//! named by a participle that a reader would have to translate. Not held: whether a text is right,
+//! and comments in JavaScript and Python.
 
 use super::{Finding, Tree};
 
 /// The fewest words that say what a field or variant is.
 const DOC_WORDS_MIN: usize = 3;
 
-/// Beginnings that point to the doc of a neighbour.
+/// First words that point to the doc of a neighbour.
 const PRONOUNS: &[&str] = &["he", "it", "its", "such", "their", "them", "they", "those"];
+
+/// Beginnings of several words that point to the doc of a neighbour. "The same zone" does not.
+const BACK_REFERENCES: &[&str] = &[
+    "as above",
+    "as before",
+    "how many there are",
+    "like above",
+    "the same as",
+    "the same by",
+    "the same for",
+    "the same in",
+    "the same of",
+    "the same over",
+    "the same to",
+    "the same where",
+    "the same while",
+    "the same with",
+    "the same without",
+    "the same, ",
+];
 
 /// A word that is kept out of texts.
 struct Ban {
@@ -36,6 +58,12 @@ const BANS: &[Ban] = &[
     Ban { word: "him", pages_may: false, instead: ACTOR },
     Ban { word: "his", pages_may: false, instead: ACTOR },
     Ban { word: "she", pages_may: false, instead: ACTOR },
+    Ban { word: "we", pages_may: false, instead: THING },
+    Ban { word: "our", pages_may: false, instead: THING },
+    Ban { word: "ours", pages_may: false, instead: THING },
+    Ban { word: "ourselves", pages_may: false, instead: THING },
+    Ban { word: "us", pages_may: false, instead: THING },
+    Ban { word: "others", pages_may: true, instead: "name them: other zones, other threads" },
     Ban { word: "acquaintance", pages_may: false, instead: "say what is added to what" },
     Ban { word: "farewell", pages_may: false, instead: "say what is sent before the end" },
     Ban { word: "heed", pages_may: false, instead: "say what is done with it" },
@@ -46,6 +74,9 @@ const BANS: &[Ban] = &[
 
 /// What to write for a pronoun that stands for an actor.
 const ACTOR: &str = "name the actor: the client, the upstream, the worker, the administrator";
+
+/// What to write for a pronoun of the authors.
+const THING: &str = "name what is meant: the server, this crate, the test";
 
 /// Participles and other words that are no nouns of the field, as names of types.
 const BAD_TYPES: &[&str] = &[
@@ -147,11 +178,21 @@ fn is_page(path: &str) -> bool {
 /// Finds banned words in the comments of a Rust file.
 fn check_comments(path: &str, text: &str, findings: &mut Vec<Finding>) {
     for (index, line) in text.lines().enumerate() {
-        let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+        let Some(comment) = comment_of(line) else { continue };
         for ban in banned(comment) {
             findings.push(Finding::new(path, index + 1, complaint(ban)));
         }
     }
+}
+
+/// Returns the comment of a line, whether it stands alone or behind code.
+fn comment_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("//").or_else(|| {
+        // Slashes in a string of the code are no comment: the quotes before it are not in pairs.
+        let (code, comment) = line.rsplit_once(" // ")?;
+        code.matches('"').count().is_multiple_of(2).then_some(comment)
+    })
 }
 
 /// Finds banned words in a page, not those in its blocks of code.
@@ -185,7 +226,7 @@ fn banned(line: &str) -> impl Iterator<Item = &'static Ban> {
     BANS.iter().filter(move |ban| prose.iter().any(|word| word == ban.word))
 }
 
-/// Finds docs of fields and variants that say too little.
+/// Finds docs that point to a neighbour, and those of fields and variants that say too little.
 fn check_docs(path: &str, text: &str, findings: &mut Vec<Finding>) {
     let mut doc = String::new();
     let mut begin = 0;
@@ -201,17 +242,28 @@ fn check_docs(path: &str, text: &str, findings: &mut Vec<Finding>) {
             continue;
         }
         let words: Vec<&str> = doc.split_whitespace().collect();
-        if !words.is_empty() && is_field_or_variant(line) {
-            let first = words[0].to_lowercase();
-            if words.len() < DOC_WORDS_MIN {
-                let what = format!("a doc of {} words: say what it is alone", words.len());
-                findings.push(Finding::new(path, begin, what));
-            } else if PRONOUNS.contains(&first.as_str()) {
-                let what = format!("a doc that begins with \"{first}\": name what is meant");
-                findings.push(Finding::new(path, begin, what));
-            }
+        if !words.is_empty() && words.len() < DOC_WORDS_MIN && is_field_or_variant(line) {
+            let what = format!("a doc of {} words: say what it is alone", words.len());
+            findings.push(Finding::new(path, begin, what));
+        } else if let Some(first) = back_reference(&words) {
+            let what = format!("a doc that begins with \"{first}\": name what is meant");
+            findings.push(Finding::new(path, begin, what));
         }
         doc.clear();
+    }
+}
+
+/// Returns the beginning of a doc that points to a neighbour.
+fn back_reference(words: &[&str]) -> Option<String> {
+    let doc = words.join(" ").to_lowercase();
+    let first = words.first()?.to_lowercase();
+    let phrase = BACK_REFERENCES.iter().find(|phrase| {
+        let rest = doc.strip_prefix(**phrase);
+        rest.is_some_and(|rest| phrase.ends_with(' ') || !rest.starts_with(char::is_alphanumeric))
+    });
+    match phrase {
+        Some(phrase) => Some(phrase.trim_end_matches([',', ' ']).to_owned()),
+        None => PRONOUNS.contains(&first.as_str()).then_some(first),
     }
 }
 
@@ -281,7 +333,8 @@ mod tests {
     #[test]
     fn a_pronoun_for_an_actor_is_found_in_comments_but_not_in_code() {
         let bad = "// Nobody asks.\nfn a() {} // who\n/// The client `who` asks, he waits.\n\
-                   const WHO: &str = \"nobody\";\n//! The rim's thread.\n//! The rim\n";
+                   const WHO: &str = \"nobody\";\n//! The rim's thread.\n//! The rim\n\
+                   const URL: &str = \"https:// who\";\n";
         assert_eq!(
             complaints("crates/wire/src/a.rs", bad)
                 .iter()
@@ -289,11 +342,33 @@ mod tests {
                 .collect::<Vec<_>>(),
             [
                 "crates/wire/src/a.rs:1: \"nobody\"",
+                "crates/wire/src/a.rs:2: \"who\"",
                 "crates/wire/src/a.rs:3: \"he\"",
                 "crates/wire/src/a.rs:5: \"rim\": the I/O runtime",
                 "crates/wire/src/a.rs:6: \"rim\": the I/O runtime",
             ]
         );
+    }
+
+    #[test]
+    fn we_and_others_are_found_where_a_thing_has_a_name() {
+        let bad = "//! Our cookie, which we send.\n/// The others.\nfn a() {} // 10 `us` for us\n";
+        let found = complaints("crates/wire/src/a.rs", bad);
+        let words: Vec<&str> = found.iter().filter_map(|line| line.split('"').nth(1)).collect();
+        assert_eq!(words, ["we", "our", "others", "us"]);
+        assert_eq!(complaints("docs/a.md", "The others wait.\n"), [""; 0]);
+        assert_eq!(complaints("docs/a.md", "Our server.\n").len(), 1);
+    }
+
+    #[test]
+    fn a_doc_that_points_to_the_one_above_it_is_found_on_any_item() {
+        let bad = "/// Its name.\nfn a() {}\n/// The same with settings.\nfn b() {}\n/// The same, \
+                   for\n/// two.\nstruct C;\n/// As before, but late.\nfn d() {}\n";
+        let found = complaints("crates/wire/src/a.rs", bad);
+        let words: Vec<&str> = found.iter().filter_map(|line| line.split('"').nth(1)).collect();
+        assert_eq!(words, ["its", "the same with", "the same", "as before"]);
+        let good = "/// The same zone in less memory.\nfn a() {}\n/// The same form.\nfn b() {}\n";
+        assert_eq!(complaints("crates/wire/src/a.rs", good), [""; 0]);
     }
 
     #[test]
