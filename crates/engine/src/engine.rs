@@ -11,7 +11,7 @@ use crate::deferral::{Deferral, Outcome, To};
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
 use crate::observer::{Event, Observer};
-use crate::prepared::Prepared;
+use crate::prepared::PreparedQuery;
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
@@ -44,7 +44,7 @@ pub struct Engine {
     /// The places of names in the reply under way.
     places: Places,
     /// Messages that are looked up together: as many as there ever were, with room for [`STRIDE`].
-    prepared: Vec<Prepared>,
+    prepared: Vec<PreparedQuery>,
     /// The observers that are told of every query.
     observers: Vec<Box<dyn Observer>>,
     /// The facts about the last reply, if that was one that code has asked to see.
@@ -123,7 +123,7 @@ impl Engine {
     #[inline]
     fn make_room(&mut self, count: usize) {
         if self.prepared.len() < count {
-            self.prepared.resize_with(count, Prepared::default); // within the capacity
+            self.prepared.resize_with(count, PreparedQuery::default); // within the capacity
         }
     }
 
@@ -375,7 +375,7 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
 
 /// What a deferred query waits for, and the facts about it that are needed when it is resumed.
 #[cold]
-fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &Prepared) -> Deferral {
+fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &PreparedQuery) -> Deferral {
     let tags = std::mem::take(&mut worker.handler_reply.tags);
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
@@ -389,7 +389,7 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &Prepared) -> Deferral
 }
 
 /// What a query has passed that is deferred to the upstreams of the zone that holds its name.
-fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &Prepared) -> Option<Checkpoint> {
+fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> Option<Checkpoint> {
     match deferral.to {
         To::Forward(_) if !deferral.is_alias => {}
         _ => return None,
@@ -404,7 +404,7 @@ fn insert_hot(
     ask: &Ask<'_>,
     answer: &Answer<'_>,
     worker: &mut Worker,
-    prepared: &Prepared,
+    prepared: &PreparedQuery,
     (rcode, reason, rotating): (Rcode, Reason, u16),
 ) {
     let found = (prepared.key, prepared.zone, ask.zone);

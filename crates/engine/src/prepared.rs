@@ -8,7 +8,7 @@ use zonda_wire::{Class, Fault, Query};
 use zonda_zone::{LookupName, Start};
 
 /// A message between being read and being answered.
-pub struct Prepared {
+pub struct PreparedQuery {
     pub query: Query,
     pub fault: Option<Fault>,
     pub name: LookupName,
@@ -20,7 +20,7 @@ pub struct Prepared {
     touched: u64,
 }
 
-impl Default for Prepared {
+impl Default for PreparedQuery {
     fn default() -> Self {
         let query = Query::default();
         Self {
@@ -35,7 +35,7 @@ impl Default for Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedQuery {
     /// Reads the message of `len` octets and hashes its name.
     #[inline]
     pub fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotTable) {

@@ -1,7 +1,7 @@
 //! Queries that come to the engine once more, and what has become known of them meanwhile.
 
 use crate::answer_facts::AnswerBelow;
-use crate::code::{Ending, HandlerReply, History, Then};
+use crate::code::{Ending, HandlerReply, History, ResumePoint};
 use crate::deferral::UpstreamAnswer;
 use crate::message::Peer;
 use crate::reason::Reason;
@@ -91,10 +91,10 @@ impl<'a> Progress<'a> {
             Resumption::Upstream(_) => Entry::Zones,
             Resumption::Below => Entry::Handler,
             Resumption::Code(HandlerOutcome::Reply(reply)) if reply.ending == Ending::PassOn => {
-                match self.history.map_or(Then::Handler, |history| history.then) {
-                    Then::Handler => Entry::Handler,
-                    Then::Middleware(number) => Entry::Middleware(number),
-                    Then::Zones => Entry::Zones,
+                match self.history.map_or(ResumePoint::Handler, |history| history.then) {
+                    ResumePoint::Handler => Entry::Handler,
+                    ResumePoint::Middleware(number) => Entry::Middleware(number),
+                    ResumePoint::Zones => Entry::Zones,
                 }
             }
             Resumption::Code(HandlerOutcome::Reply(reply)) => Entry::Filled(reply),

@@ -37,9 +37,9 @@ pub struct Entry<'e> {
     pub payload: &'e [u8],
 }
 
-/// A journal that was opened, with what recovery found in it.
+/// Contents found in a journal when it was opened, and the end that was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct Recovery {
     /// The size of what was found.
     pub sizes: Sizes,
     /// The end of the file that was cut off: a commit that had not been acknowledged.
@@ -83,14 +83,14 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Group {
     octets: Vec<u8>,
-    records: Vec<Pending>,
+    records: Vec<PendingRecord>,
     /// The last serial of each zone with records in the group; `None` if its entries are void.
     last: HashMap<Box<[u8]>, Option<u32>>,
 }
 
 /// A record that waits for its commit.
 #[derive(Debug)]
-struct Pending {
+struct PendingRecord {
     /// The name of the zone in wire form, in lower case.
     zone: Box<[u8]>,
     /// What the record says.
@@ -101,8 +101,8 @@ struct Pending {
     to: u32,
 }
 
-/// A file that takes the place of another one.
-struct Compacted {
+/// A smaller file that takes the place of the journal's.
+struct CompactedFile {
     file: File,
     /// The id in the file's head.
     id: u64,
@@ -119,7 +119,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be used; it is unchanged then.
-    pub fn open(path: &Path, bound: HistoryLimit) -> Result<(Self, Opened), Error> {
+    pub fn open(path: &Path, bound: HistoryLimit) -> Result<(Self, Recovery), Error> {
         let lock = lock(path)?;
         let beside = beside(path, ".new");
         match fs::remove_file(&beside) {
@@ -170,7 +170,7 @@ impl Journal {
         if !extent.is_ended && journal.index.entries() > 0 {
             journal.end_group();
         }
-        let opened = Opened { sizes: journal.sizes(), torn: extent.torn };
+        let opened = Recovery { sizes: journal.sizes(), torn: extent.torn };
         Ok((journal, opened))
     }
 
@@ -238,7 +238,7 @@ impl Journal {
             group.last.insert(name.into(), is_entry.then_some(to));
         }
         let place = is_entry.then_some(place);
-        group.records.push(Pending { zone: name.into(), kind, place, to });
+        group.records.push(PendingRecord { zone: name.into(), kind, place, to });
         Ok(())
     }
 
@@ -419,7 +419,7 @@ impl Journal {
     }
 
     /// Writes all entries to a new file.
-    fn write_beside(&self, beside: &Path) -> Result<Compacted, Error> {
+    fn write_beside(&self, beside: &Path) -> Result<CompactedFile, Error> {
         let failed = |error| Error::io(beside, "written", error);
         let entries = self.index.zones().flat_map(|(_, zone)| zone.places());
         let mut places: Vec<Place> = entries.copied().collect();
@@ -459,7 +459,7 @@ impl Journal {
         out.write_all(&new).map_err(failed)?;
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
-        Ok(Compacted { file, id, octets: offset + new.len() as u64, moved })
+        Ok(CompactedFile { file, id, octets: offset + new.len() as u64, moved })
     }
 }
 

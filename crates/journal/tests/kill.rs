@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_journal::{Error, HistoryLimit, Journal, Opened};
+use zonda_journal::{Error, HistoryLimit, Journal, Recovery};
 
 /// Names the journal of a writer: this program, started anew.
 const JOURNAL: &str = "ZONDA_TEST_JOURNAL";
@@ -32,7 +32,7 @@ fn bound() -> HistoryLimit {
 
 /// Opens a journal that no process writes. Another lane may be starting its writer, which has this
 /// program's descriptors, and so its locks, until it runs its own.
-fn open_unlocked(path: &Path) -> Result<(Journal, Opened), Error> {
+fn open_unlocked(path: &Path) -> Result<(Journal, Recovery), Error> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
         match Journal::open(path, bound()) {

@@ -144,7 +144,7 @@ struct Worker<R, F> {
     /// Where queries come from and replies go.
     socket: Arc<UdpSocket>,
     /// The datagrams at hand.
-    batch: Received,
+    batch: ReceivedBatch,
     /// The responder that makes replies.
     responder: R,
     /// The function that makes responders.
@@ -181,7 +181,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         {
             tracing::debug!(worker = config.name, %error, "code may delay the worker");
         }
-        let batch = Received {
+        let batch = ReceivedBatch {
             datagrams: DatagramBatch::new(config.batch_width, config.buffer_bytes),
             listener: config.listener,
             deferred: Vec::new(),
@@ -288,7 +288,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
 }
 
 /// A received batch of datagrams as the engine sees it.
-struct Received {
+struct ReceivedBatch {
     /// The datagrams that were received.
     datagrams: DatagramBatch,
     /// On which listener.
@@ -297,7 +297,7 @@ struct Received {
     deferred: Vec<(usize, Deferral)>,
 }
 
-impl Received {
+impl ReceivedBatch {
     /// After a panic: SERVFAIL for each query that has no reply yet, silence for what was none.
     ///
     /// A reply of the query's own length cannot be told from a response that a stranger sent; both
@@ -313,7 +313,7 @@ impl Received {
     }
 }
 
-impl Batch for Received {
+impl Batch for ReceivedBatch {
     #[inline]
     fn len(&self) -> usize {
         self.datagrams.len()

@@ -1,7 +1,7 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
-use super::source::{FILE_SOURCES, FileSource, Written, forward, hosts, store};
+use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem};
 use crate::keys::{ForwardKeys, StoreKeys, ZoneKeys};
@@ -207,10 +207,10 @@ impl Zones<'_> {
             let outside = Contradiction::OutsideRoot(path.clone(), root.to_path_buf());
             reader.contradict(Some(source.key), outside);
         }
-        let can_be_written = match source.written {
-            Written::Always => true,
-            Written::WithName => keys.name.is_some(),
-            Written::Never => false,
+        let can_be_written = match source.writable {
+            Writability::Always => true,
+            Writability::WithName => keys.name.is_some(),
+            Writability::Never => false,
         };
         if keys.writable && !can_be_written {
             reader.contradict(Some("writable"), Contradiction::NotWritable(source.key));

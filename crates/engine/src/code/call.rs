@@ -4,7 +4,7 @@ use super::HandlerQuery;
 use super::elsewhere::Elsewhere;
 use super::handler_cache;
 use super::handlers::Handlers;
-use super::history::Then;
+use super::history::ResumePoint;
 use super::keep::Vary;
 use super::pattern::Pattern;
 use super::watch::Watch;
@@ -53,7 +53,7 @@ pub struct Callable<'h> {
     /// Whether the code's reply may be kept.
     pub may_keep: bool,
     /// Where the query goes on when code elsewhere, to which this code defers it, passes it on.
-    pub then: Then,
+    pub then: ResumePoint,
 }
 
 /// Calls code in the worker, and answers with the reply that it fills in.

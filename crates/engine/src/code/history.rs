@@ -15,7 +15,7 @@ pub struct History {
     /// The code elsewhere that it was deferred to, if it was.
     pub code: Option<Elsewhere>,
     /// Where the query goes on if that code passes it on.
-    pub then: Then,
+    pub then: ResumePoint,
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
@@ -24,19 +24,19 @@ pub struct History {
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// Where a query goes on that code elsewhere has left as it is.
+/// The point at which a query goes on that code elsewhere has passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Then {
-    /// At its handler, if that is one in the worker: all middleware has seen it.
+pub enum ResumePoint {
+    /// The query goes on at its handler, if that runs in the worker: all middleware has seen it.
     #[default]
     Handler,
-    /// At the middleware of this number.
+    /// The query goes on at the middleware of this number.
     Middleware(usize),
     /// The query goes on at the zones: its handler has seen it.
     Zones,
 }
 
-/// What code notes about a query for the query log and observers: keys and values in the order in
+/// Tags that code adds to a query for the query log and observers: keys and values in the order in
 /// which they were noted. Costs nothing while there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Vec<(Cow<'static, str>, String)>);

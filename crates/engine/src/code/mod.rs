@@ -35,7 +35,7 @@ pub use cache::Cache;
 pub use elsewhere::{Elsewhere, NO_HANDLER};
 pub use handler::{Handler, Source};
 pub use handlers::{Callee, Handlers, PanicLog, panic_message};
-pub use history::{History, Tags, Then};
+pub use history::{History, ResumePoint, Tags};
 pub use keep::{Keep, Vary};
 pub use middleware::Stage;
 pub use pattern::{Pattern, PatternError};

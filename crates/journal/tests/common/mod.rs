@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use zonda_journal::{Change, Entry, Error, HistoryLimit, Journal, Opened};
+use zonda_journal::{Change, Entry, Error, HistoryLimit, Journal, Recovery};
 use zonda_wire::Name;
 
 /// A bound that drops nothing in these tests.
@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-pub fn open(path: &Path) -> Result<(Journal, Opened), Error> {
+pub fn open(path: &Path) -> Result<(Journal, Recovery), Error> {
     Journal::open(path, WIDE)
 }
 

@@ -1,6 +1,6 @@
 //! The zones whose files lie in a directory, each by the name of its file.
 
-use super::{FileSource, NameRule, Written};
+use super::{FileSource, NameRule, Writability};
 use crate::Source;
 use crate::error::Contradiction;
 
@@ -10,6 +10,6 @@ pub const SOURCE: FileSource = FileSource {
     path: |keys| keys.directory.as_ref(),
     name: NameRule::Refused(|| Contradiction::DirectoryWithName),
     may_lie_anywhere: false,
-    written: Written::Always,
+    writable: Writability::Always,
     make: Source::Directory,
 };

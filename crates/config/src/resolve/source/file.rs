@@ -1,6 +1,6 @@
 //! One zone in a master file (rfc1035#5).
 
-use super::{FileSource, NameRule, Written};
+use super::{FileSource, NameRule, Writability};
 use crate::Source;
 use crate::error::Contradiction;
 
@@ -10,6 +10,6 @@ pub const SOURCE: FileSource = FileSource {
     path: |keys| keys.file.as_ref(),
     name: NameRule::Required(|| Contradiction::ZoneWithoutName),
     may_lie_anywhere: false,
-    written: Written::Always,
+    writable: Writability::Always,
     make: Source::File,
 };

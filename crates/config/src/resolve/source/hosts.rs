@@ -1,6 +1,6 @@
 //! One zone of addresses and their names, or the names in front of a forwarded zone.
 
-use super::{FileSource, NameRule, Written};
+use super::{FileSource, NameRule, Writability};
 use crate::Source;
 use crate::error::{Contradiction, LocalMistake};
 
@@ -10,6 +10,6 @@ pub const SOURCE: FileSource = FileSource {
     path: |keys| keys.hosts.as_ref(),
     name: NameRule::Required(|| Contradiction::Local(LocalMistake::HostsWithoutName)),
     may_lie_anywhere: true,
-    written: Written::Never,
+    writable: Writability::Never,
     make: Source::Hosts,
 };

@@ -1,6 +1,6 @@
 //! Zones in a JSON file; a name picks one of them.
 
-use super::{FileSource, NameRule, Written};
+use super::{FileSource, NameRule, Writability};
 use crate::Source;
 
 /// The source.
@@ -9,6 +9,6 @@ pub const SOURCE: FileSource = FileSource {
     path: |keys| keys.json.as_ref(),
     name: NameRule::Optional,
     may_lie_anywhere: false,
-    written: Written::WithName,
+    writable: Writability::WithName,
     make: Source::Json,
 };

@@ -28,13 +28,13 @@ pub struct FileSource {
     /// Whether the path may lead out of `root`: the file includes no other one.
     pub may_lie_anywhere: bool,
     /// Whether zones of the source can be changed while they are served.
-    pub written: Written,
+    pub writable: Writability,
     /// Makes the source of the path.
     pub make: fn(PathBuf) -> Source,
 }
 
 /// Whether zones of a source can be changed while they are served, and their file be written.
-pub enum Written {
+pub enum Writability {
     /// Zones of the source can be changed.
     Always,
     /// Zones whose names are given can be changed.

@@ -4,7 +4,7 @@
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::call::{Callable, FLAGS, call, handler_query, run, write};
-use crate::code::{Ending, Handlers, Then};
+use crate::code::{Ending, Handlers, ResumePoint};
 use crate::reason::Reason;
 use crate::resumption::Entry;
 use crate::reuse::{NotReused, Reuse};
@@ -58,7 +58,7 @@ fn show_query(
         return Continue(()); // all of it has seen the query before that was deferred
     };
     for (index, middleware) in handlers.middleware.iter().enumerate().skip(first) {
-        let (place, then) = (handlers.middleware_place(index), Then::Middleware(index + 1));
+        let (place, then) = (handlers.middleware_place(index), ResumePoint::Middleware(index + 1));
         let callable = Callable { place, then, ..Callable::default() };
         call(ask, answer, worker, (handlers, callable), |query, filled| {
             middleware.before(query, filled)

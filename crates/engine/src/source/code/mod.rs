@@ -8,7 +8,8 @@ use crate::code::call::{
     Callable, answer_with, call, defer, handler_query, offer_to_users_cache, reply,
 };
 use crate::code::{
-    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, Pattern, Route, Then, handler_cache,
+    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, Pattern, ResumePoint, Route,
+    handler_cache,
 };
 use crate::reason::Reason;
 use crate::resumption::Entry;
@@ -84,7 +85,8 @@ fn call_here(
     match handlers.routes.find(ask.name, ask.query.qtype) {
         Some((place, Route { pattern, handler: Handler::Here(code) })) => {
             let may_keep = handlers.middleware_runtime.is_none();
-            let callable = Callable { place, pattern: Some(pattern), may_keep, then: Then::Zones };
+            let callable =
+                Callable { place, pattern: Some(pattern), may_keep, then: ResumePoint::Zones };
             call(ask, answer, worker, (handlers, callable), |query, filled| {
                 code.answer(query, filled)
             })

@@ -27,7 +27,7 @@ const RCODE: u16 = 0x000f;
 
 /// How an answer of upstreams ends: the query, or, with this reason, the part of a chain that they
 /// have answered, which goes on in another source.
-type Forwarded = ControlFlow<Verdict, Reason>;
+type ForwardFlow = ControlFlow<Verdict, Reason>;
 
 /// Answers the query, or defers it.
 #[inline]
@@ -36,7 +36,7 @@ pub fn answer(
     answer: &mut Answer<'_>,
     worker: &mut Worker,
     forward: &Forward,
-) -> Forwarded {
+) -> ForwardFlow {
     if let Some(fetched) = ask.progress.upstream_answer() {
         return pass_on(ask, answer, worker, fetched);
     }
@@ -89,7 +89,7 @@ fn defer(
     worker: &mut Worker,
     forward: &Forward,
     missed_at: Option<Inserts>,
-) -> Forwarded {
+) -> ForwardFlow {
     let (to, name_hash) = (To::Forward(forward.number), ask.name.hash(0));
     worker.deferral = Deferral { missed_at, ..Deferral::new(to, name_hash) };
     Break(Verdict::Defer)
@@ -124,7 +124,7 @@ fn write_cached(
     answer: &mut Answer<'_>,
     worker: &mut Worker,
     hit: &Hit,
-) -> Forwarded {
+) -> ForwardFlow {
     let rcode = Rcode(hit.flags & RCODE);
     if hit.kind == Kind::Failure {
         answer.text_bytes = hit.body_bytes;
@@ -151,7 +151,7 @@ fn write_cached(
 /// Ends the query with an answer of upstreams, which was written. A name that code has, or has
 /// names below, exists whatever upstreams say; what they give to prove the contrary is left out.
 #[inline]
-fn end(ask: &Ask<'_>, answer: &mut Answer<'_>, rcode: Rcode, reason: Reason) -> Forwarded {
+fn end(ask: &Ask<'_>, answer: &mut Answer<'_>, rcode: Rcode, reason: Reason) -> ForwardFlow {
     let is_denied = rcode == Rcode::NXDOMAIN && answer.reply.counts()[0] == 0;
     if !is_denied || !claim(ask.snapshot, ask.name, ask.query.qtype).exists {
         return ended(rcode, reason);
@@ -164,7 +164,7 @@ fn end(ask: &Ask<'_>, answer: &mut Answer<'_>, rcode: Rcode, reason: Reason) -> 
 }
 
 /// Ends the query with a reply.
-fn ended(rcode: Rcode, reason: Reason) -> Forwarded {
+fn ended(rcode: Rcode, reason: Reason) -> ForwardFlow {
     Break(Verdict::Reply(rcode, reason, Reuse::No(NotReused::Forwarded)))
 }
 
@@ -181,7 +181,7 @@ fn pass_on(
     answer: &mut Answer<'_>,
     worker: &mut Worker,
     fetched: &UpstreamAnswer<'_>,
-) -> Forwarded {
+) -> ForwardFlow {
     if !fetched.is_for(ask.name.as_wire()) {
         return ended(Rcode::SERVFAIL, Reason::UpstreamFailed); // the zones changed meanwhile
     }
