@@ -20,9 +20,9 @@ use zonda_zone::{HashSeed, LookupName, build, file};
 const SEED: HashSeed = HashSeed(1);
 
 /// A batch of datagrams as the engine reads it.
-struct Received(DatagramBatch);
+struct ReceivedBatch(DatagramBatch);
 
-impl Batch for Received {
+impl Batch for ReceivedBatch {
     fn len(&self) -> usize {
         self.0.len()
     }
@@ -110,7 +110,7 @@ fn allocations_of(snapshot: Arc<ArcSwap<Snapshot>>, queries: &[Vec<u8>]) -> u64 
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     client.connect(socket.address()).unwrap();
     let mut engine = Engine::new(snapshot, Arc::<Counters>::default());
-    let mut batch = Received(DatagramBatch::new(64, 4096));
+    let mut batch = ReceivedBatch(DatagramBatch::new(64, 4096));
     let mut answered = 0;
     let mut round = |unix_secs| {
         queries.iter().for_each(|query| assert!(client.send(query).is_ok()));

@@ -33,12 +33,12 @@ pub struct Request {
     /// How to show the reply.
     pub form: Form,
     /// Which parts of the reply are shown as text.
-    pub shown: Shown,
+    pub shown: DisplayOptions,
 }
 
-/// Which parts of a reply are shown as text.
+/// The parts of a reply that are shown as text.
 #[derive(Clone)]
-pub struct Shown {
+pub struct DisplayOptions {
     /// What the header and the OPT record say, and the titles of sections.
     pub comments: bool,
     /// The question of the reply.
@@ -49,7 +49,7 @@ pub struct Shown {
     pub stats: bool,
 }
 
-impl Shown {
+impl DisplayOptions {
     /// All parts, or none.
     fn all(on: bool) -> Self {
         Self { comments: on, question: on, sections: [on; 3], stats: on }
@@ -81,7 +81,7 @@ struct Settings {
     timeout_secs: u64,
     tries: u32,
     form: Form,
-    shown: Shown,
+    shown: DisplayOptions,
     /// The client's network, and how many of its bits are told (rfc7871).
     subnet: Option<(IpAddr, u8)>,
 }
@@ -100,7 +100,7 @@ impl Default for Settings {
             timeout_secs: 5,
             tries: 3,
             form: Form::Text,
-            shown: Shown::all(true),
+            shown: DisplayOptions::all(true),
             subnet: None,
         }
     }
@@ -212,7 +212,7 @@ pub const OPTIONS: &[QueryOption] = &[
         name: "all",
         value: "",
         help: "show every part of the reply (on unless +noall)",
-        set: Set::Flag(|settings, on| settings.shown = Shown::all(on)),
+        set: Set::Flag(|settings, on| settings.shown = DisplayOptions::all(on)),
     },
     QueryOption {
         name: "comments",

@@ -1,7 +1,7 @@
 //! A reply as text.
 
 use super::exchange::Exchange;
-use super::request::Shown;
+use super::request::DisplayOptions;
 use std::io::{self, Write};
 use zonda_wire::message::{Opt, Record};
 use zonda_wire::query::{flag, option};
@@ -30,7 +30,7 @@ pub const SECTIONS: &[(Section, &str)] = &[
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn print(exchange: &Exchange, shown: &Shown, out: &mut impl Write) -> io::Result<()> {
+pub fn print(exchange: &Exchange, shown: &DisplayOptions, out: &mut impl Write) -> io::Result<()> {
     let reply = &exchange.reply;
     if shown.comments {
         let (opcode, status) = (reply.opcode(), reply.rcode());

@@ -347,9 +347,9 @@ impl EditJournal {
             });
         let FileVersion { zone, records, digest } = file;
         let merged = merged.map(|merged| match merged {
-            Merged::Same => (zone.clone(), records, digest, None),
-            Merged::Served(data, records, digest) => (data, records, digest, None),
-            Merged::New(next, diff, error) => {
+            MergeResult::Same => (zone.clone(), records, digest, None),
+            MergeResult::Served(data, records, digest) => (data, records, digest, None),
+            MergeResult::New(next, diff, error) => {
                 let records = records + diff.added.len() - diff.removed.len();
                 (Arc::new(*next), records, digest.after(&diff), error)
             }
@@ -380,20 +380,20 @@ impl EditJournal {
         file: &FileVersion,
         served: Option<(&Arc<Zone>, usize)>,
         edits: &[StoredEdit],
-    ) -> Option<Merged> {
+    ) -> Option<MergeResult> {
         let held = edits_held(edits, file.digest)?;
         let lacked: Vec<&Diff> = edits[held..].iter().map(|edit| &edit.diff).collect();
         let merged = match served {
-            _ if lacked.is_empty() => Merged::Same,
+            _ if lacked.is_empty() => MergeResult::Same,
             Some((data, records))
                 if edits_held(edits, self.digests.of(name, data)) == Some(edits.len()) =>
             {
-                Merged::Served(Arc::clone(data), records, self.digests.of(name, data))
+                MergeResult::Served(Arc::clone(data), records, self.digests.of(name, data))
             }
             _ => {
                 let diff = Diff::of_all(&lacked).ok()?;
                 let (zone, diff) = file.zone.with(&file.zone.changes_of(&diff).ok()?).ok()?;
-                Merged::New(Box::new(zone), diff, None)
+                MergeResult::New(Box::new(zone), diff, None)
             }
         };
         if let Some(last) = held.checked_sub(1) {
@@ -411,7 +411,7 @@ impl EditJournal {
         served: Option<(&Arc<Zone>, usize)>,
         edits: &[StoredEdit],
         rule: Option<SerialRule>,
-    ) -> Result<Merged, String> {
+    ) -> Result<MergeResult, String> {
         let (serial, last) = (file.zone.serial(), edits.last().map_or(0, |edit| edit.diff.to));
         let held = edits.iter().rposition(|edit| edit.diff.to == serial).map_or(0, |at| at + 1);
         let has_held = held > 0 && {
@@ -422,7 +422,7 @@ impl EditJournal {
         if has_held {
             self.release(name, serial); // it was flushed, and edited by hand after that
         }
-        let Some(first) = lacked.first() else { return Ok(Merged::Same) };
+        let Some(first) = lacked.first() else { return Ok(MergeResult::Same) };
         let merge = file.zone.merge(&net(lacked));
         let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
         if let (Some(error), true) = (&error, served.is_some()) {
@@ -437,7 +437,7 @@ impl EditJournal {
         if let (Some((data, records)), true) = (served, serial == first.diff.from)
             && holds_the_same(&zone, data)
         {
-            return Ok(Merged::Served(Arc::clone(data), records, self.digests.of(name, data)));
+            return Ok(MergeResult::Served(Arc::clone(data), records, self.digests.of(name, data)));
         }
         self.replace(name, file.digest, &diff)?;
         let error = error.map(|error| {
@@ -445,7 +445,7 @@ impl EditJournal {
             self.conflicts.insert(name.clone(), error.clone());
             LoadError { first: error, count: 1 }
         });
-        Ok(Merged::New(Box::new(zone), diff, error))
+        Ok(MergeResult::New(Box::new(zone), diff, error))
     }
 }
 
@@ -460,17 +460,18 @@ struct FileVersion {
 }
 
 /// The result of merging a file and the changes that it lacks.
-enum Merged {
+enum MergeResult {
     /// The file has all of the changes.
     Same,
-    /// The version in force is what they come to, with so many records and this digest.
+    /// The version in force is the result of the changes, with this number of records and this
+    /// digest.
     Served(Arc<Zone>, usize, Digest),
     /// A zone that is to be served, what tells it from the file, and how the file and the changes
     /// contradict each other if they do.
     New(Box<Zone>, Diff, Option<LoadError>),
 }
 
-/// What changes come to.
+/// Returns the net change of edits.
 fn net(edits: &[StoredEdit]) -> NetChange {
     let mut net = NetChange::default();
     edits.iter().for_each(|edit| net.push(&edit.diff));
