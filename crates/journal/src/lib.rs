@@ -23,7 +23,7 @@
 //! proves that everything before its group was committed, and what a crash leaves can be told from
 //! damage:
 //! - octets that are no record, with no later group behind them, are a commit that was never
-//!   acknowledged. They are cut off, and [`Recovery::torn`] says so. Nothing waits for the end record
+//!   acknowledged. They are cut off; [`Recovery::torn`] says so. Nothing waits for the end record
 //!   to be on the disk: after a loss of power, damage to the very last group is reported so, too;
 //! - octets that are no record, with a later group behind them, were committed once.
 //!   [`Error::Damaged`] names the file, the offset and what can be done; nothing is changed.
