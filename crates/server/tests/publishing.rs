@@ -50,7 +50,7 @@ impl Zonda {
         Self::start_with(name, Vec::new())
     }
 
-    /// The same with zones that follow stores of the program.
+    /// Starts a server that also has zones which follow stores of the program.
     fn start_with(name: &str, stores: Vec<(Name, Arc<dyn Store>)>) -> Self {
         let folder = std::env::temp_dir().join(format!("zonda-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

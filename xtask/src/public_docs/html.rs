@@ -5,7 +5,7 @@
 /// Elements that have no end.
 const VOID: [&str; 8] = ["br", "col", "hr", "img", "input", "link", "meta", "wbr"];
 
-/// Lists of implementations that types have by bounds alone, of traits that others declare.
+/// Lists of implementations that types have by bounds alone, of traits of other crates.
 const BLANKET_LISTS: [&str; 2] = ["blanket-implementations-list", "synthetic-implementations-list"];
 
 /// Where a piece of text stands.
