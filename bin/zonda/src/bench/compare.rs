@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use zonda_bench::data::Run;
 use zonda_bench::report::compare::{compare, disturbance};
 
-/// Tell what changed between two runs
+/// Show what changed between two runs
 ///
 /// A figure changed when the 95 % interval of its change excludes none; what depends on the speed
 /// of the machine is compared as a multiple of the reflector's in the same round. A server, test or

@@ -47,14 +47,14 @@ pub struct Ramp {
     #[arg(long, value_name = "N", default_value = "10000000", allow_negative_numbers = true,
         value_parser = limits::parse_rate)]
     to: f64,
-    /// Hold each rate for so long
+    /// Length of time for which each rate is held
     #[arg(long, value_name = "TIME", default_value = "5s",
         value_parser = limits::parse_time_above_0)]
     step: Duration,
     /// End when the rate is known to within this share
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = limits::parse_share)]
     precision: f64,
-    /// Most that may be lost
+    /// Most queries that may be lost
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = limits::parse_share)]
     max_loss: f64,
     /// Longest 99th percentile of latency

@@ -41,14 +41,14 @@ pub struct Soak {
     /// Queries that may wait for replies at once, over all clients
     #[arg(short = 'q', value_name = "N", default_value_t = 100, conflicts_with = "rate")]
     outstanding: usize,
-    /// End after so many queries, if that is earlier
+    /// End after this many queries, if that is earlier
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Go on for so long, such as 30m or 6h
+    /// Length of the run, such as 30m or 6h
     #[arg(short = 'l', value_name = "TIME", default_value = "1h",
         value_parser = limits::parse_time_above_0)]
     limit: Duration,
-    /// Take a sample after each interval of so many whole seconds
+    /// Take a sample after each interval of this many whole seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = whole_seconds)]
     every: u64,
     /// The server's process, instead of the one that has the port

@@ -70,9 +70,9 @@ pub struct Suite {
 /// How queries are sent.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Pace {
-    /// As many with one call as are due
+    /// All queries that are due with one call
     Batch,
-    /// One by one, by dnsperf itself, to compare with what was measured with it
+    /// One query with each call, by dnsperf itself, to compare with its figures
     Dnsperf,
 }
 

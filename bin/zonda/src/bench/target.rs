@@ -119,7 +119,7 @@ enum Family {
 enum PaceName {
     /// As many as are due
     Batch,
-    /// One, as dnsperf does
+    /// One query with each call, as dnsperf does
     Dnsperf,
 }
 

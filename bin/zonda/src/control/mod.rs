@@ -121,7 +121,7 @@ fn only_socket() -> Result<PathBuf, String> {
     }
 }
 
-/// Load changed zones and the configuration anew
+/// Reload changed zones and the configuration
 ///
 /// The exit code is 1 when something could not be loaded: its former version stays in force. `zonda
 /// zone reload` loads one zone, changed or not.
@@ -138,7 +138,7 @@ impl Reload {
     }
 }
 
-/// Show how the server is
+/// Show the state of the server
 #[derive(Args)]
 pub struct Status {
     #[command(flatten)]
@@ -181,7 +181,7 @@ impl Ready {
     }
 }
 
-/// Show what the server has counted
+/// Show the counters of the server
 #[derive(Args)]
 pub struct Stats {
     #[command(flatten)]
@@ -224,7 +224,7 @@ impl Upstream {
     }
 }
 
-/// Show or forget what is kept of a name that other servers answer for
+/// Show or remove the cached answers for a name
 #[derive(Args)]
 pub struct Cache {
     #[command(subcommand)]
@@ -234,18 +234,18 @@ pub struct Cache {
 /// Commands about the answer cache.
 #[derive(Subcommand)]
 enum CacheCommand {
-    /// Show the answers that are kept for a name
+    /// Show the cached answers for a name
     Show {
         /// The name of the answers
         name: String,
         #[command(flatten)]
         asked: AdminConnection,
     },
-    /// Forget the answers that are kept for a name
+    /// Remove the cached answers for a name
     Flush {
         /// The name of the answers
         name: String,
-        /// Forget those for all names below it, too; "." is everything
+        /// Remove those for all names below it, too; "." is everything
         #[arg(long)]
         tree: bool,
         #[command(flatten)]

@@ -30,7 +30,7 @@ Examples:
         /// List at most this many
         #[arg(long, value_name = "N", default_value_t = 1000)]
         limit: usize,
-        /// List zones behind this one
+        /// List the zones after this one
         #[arg(long, value_name = "NAME")]
         after: Option<String>,
         #[command(flatten)]
@@ -68,7 +68,7 @@ Examples:
         #[command(flatten)]
         options: Options,
     },
-    /// Give a name these records, in place of all that it has of the type
+    /// Set the records of a name and type, in place of those it has
     ///
     /// The change is on the disk and in the answers when the command returns, and the difference is
     /// printed. The zone must be writable: `writable = true` in its section of the configuration,
@@ -96,7 +96,7 @@ Examples:
         #[command(flatten)]
         options: Options,
     },
-    /// Take the records of a type from a name, or all that it has
+    /// Remove the records of a type, or all records, from a name
     ///
     /// Prints the difference, as `zonda zone set` does.
     #[command(after_help = "\

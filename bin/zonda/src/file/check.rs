@@ -25,7 +25,7 @@ Examples:
 pub struct Check {
     #[command(flatten)]
     input: Input,
-    /// Judge signatures as of this time, in seconds since 1970, instead of now
+    /// Check signatures as of this time, in seconds since 1970, instead of now
     #[arg(long, value_name = "SECONDS")]
     now: Option<u32>,
 }

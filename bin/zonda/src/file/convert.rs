@@ -18,7 +18,7 @@ Examples:
 pub struct Convert {
     #[command(flatten)]
     input: Input,
-    /// What to turn it into
+    /// The format to convert to
     #[arg(long, value_name = "FORM")]
     to: Form,
 }
