@@ -88,7 +88,7 @@ fn refuse(path: &Path, error: &dyn std::error::Error) {
     let path = path.display();
     tracing::error!(
         %path, %error,
-        "a file of answers is of no use; the server starts with an empty cache"
+        "cannot use the file of cached answers; the server starts with an empty cache"
     );
 }
 
@@ -155,7 +155,7 @@ impl CacheFile {
     /// Writes a cache to a file at every interval from now on, in a thread that `watchdog` watches.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When the system has no thread left.
     pub fn keep(
         path: PathBuf,
         interval: Duration,

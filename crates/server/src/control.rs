@@ -325,7 +325,7 @@ impl Control {
     /// Logs why stores are not followed.
     fn log_stores(&self, followed: io::Result<()>) {
         if let Err(error) = followed {
-            tracing::error!(%error, "some stores are not followed: no thread can be had");
+            tracing::error!(%error, "some stores are not followed: cannot start a thread");
         }
     }
 
