@@ -41,8 +41,8 @@ impl fmt::Display for QueryResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "asked at {:?}, ", self.at)?;
         match (&self.answer, &self.failure) {
-            (Some((took, _)), Some(failure)) => write!(f, "told after {took:?}:\n{failure}"),
-            (Some((took, rcode)), None) => write!(f, "told {rcode} after {took:?}"),
+            (Some((took, _)), Some(failure)) => write!(f, "answered after {took:?}:\n{failure}"),
+            (Some((took, rcode)), None) => write!(f, "answered {rcode} after {took:?}"),
             (None, _) => f.write_str("nothing came"),
         }
     }

@@ -208,11 +208,11 @@ fn upstream_state(one: &Value) -> String {
     }
 }
 
-/// The answers that are kept for a name.
+/// Prints the cached answers for a name.
 pub fn kept_answers(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
     let answers = items(&answer["answers"]);
     if answers.is_empty() {
-        return writeln!(out, "nothing is kept of {}", text(answer, "name"));
+        return writeln!(out, "no answers are cached for {}", text(answer, "name"));
     }
     for one in answers {
         let rtype = one["type"].as_str().unwrap_or("all types");

@@ -327,7 +327,7 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     let flushed = output(&["cache", "flush", ".", "--tree"]);
     assert!(text(&flushed.stdout).contains("answers forgotten: 1\n"), "{}", text(&flushed.stdout));
     let shown = output(&["cache", "show", "example.net"]);
-    assert_eq!(text(&shown.stdout), "nothing is kept of example.net.\n");
+    assert_eq!(text(&shown.stdout), "no answers are cached for example.net.\n");
     let shown = output(&["cache", "show", "example.net", "--json"]);
     assert!(text(&shown.stdout).contains("\"answers\": []"), "{}", text(&shown.stdout));
     let upstreams = text(&output(&["upstream", "list"]).stdout);

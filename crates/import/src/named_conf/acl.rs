@@ -212,7 +212,7 @@ impl<'s> Acls<'s> {
                 rules.extend(networks(PRIVATE));
             }
             ("key" | "geoip", None) => {
-                self.note(&begin, Effect::Lost, "clients are told by their addresses only");
+                self.note(&begin, Effect::Lost, "clients are matched by their addresses only");
                 while cursor.peek().is_some() {
                     cursor.word("a word")?;
                 }

@@ -255,7 +255,7 @@ impl<'s> Importer<'s> {
                         self.set(*key, text, cursor);
                     }
                 }
-                _ => self.leave(cursor, Effect::Lost, "at most 128 octets are told"),
+                _ => self.leave(cursor, Effect::Lost, "at most 128 octets are sent"),
             }
         }
         if let Some(cursor) = options.take("hostname")?

@@ -263,7 +263,7 @@ fn keys_of_clients_are_dropped_and_admit_no_client() {
     has(&toml(text), &["access = [\"refuse any\"]"]);
     assert_eq!(
         left(text),
-        ["/etc/bind/named.conf:1: lost: key: clients are told by their addresses only"]
+        ["/etc/bind/named.conf:1: lost: key: clients are matched by their addresses only"]
     );
 }
 

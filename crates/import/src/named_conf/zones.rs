@@ -110,7 +110,7 @@ impl<'s> Importer<'s> {
         let rules = self.acls.access_of_both(lists, &at)?;
         if rules != self.acls.access(lists[1])? {
             let why =
-                "who is not in `allow-recursion` too is refused; BIND gives them what is kept";
+                "clients not in `allow-recursion` are refused; BIND answers them from its cache";
             self.leave(second, Effect::Differs, why);
         }
         Ok((rules, place))

@@ -203,7 +203,11 @@ fn zones(page: &mut Page, control: &Control) {
 /// rest.
 fn zone_queries(page: &mut Page, zone_set: &ZoneSetView, config: &Config) {
     let name = "zonda_zone_queries_total";
-    page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
+    page.metric(
+        name,
+        "counter",
+        "Queries by zone; zones that are not counted one by one are other.",
+    );
     let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
     let mut counts: Vec<(u64, &Name)> = zone_set.queries().collect();
     let all: u64 = counts.iter().map(|(count, _)| count).sum();
@@ -241,7 +245,7 @@ fn stores(page: &mut Page, control: &Control) {
     };
     let help = "Whether the store of a zone can be reached: 1 or 0.";
     metric("zonda_store_reachable", "gauge", help, |it| it.is_reachable.load(Relaxed).into());
-    let help = "When a zone last had what its store has; 0 before it first had.";
+    let help = "When a zone last had the records of its store; 0 before it first had them.";
     let name = "zonda_store_in_step_timestamp_seconds";
     metric(name, "gauge", help, |it| it.in_step_at.load(Relaxed));
     let help = "Owners in stores whose changes were taken over.";
@@ -275,7 +279,7 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.value(name, &[("why", "failed")], sum(|it| &it.failed));
     let help = "Messages from upstreams that answer no query of ours.";
     page.single("zonda_forward_ignored_total", "counter", help, sum(|it| &it.ignored));
-    let help = "Errors that the network (ICMP) told of queries, which end none.";
+    let help = "ICMP errors that the network reported for queries; they end no query.";
     page.single("zonda_forward_icmp_errors_total", "counter", help, sum(|it| &it.icmp_errors));
     let (name, help) = ("zonda_forward_receive_errors_total", "Receive calls that failed.");
     page.single(name, "counter", help, sum(|it| &it.receive_errors));
@@ -470,7 +474,11 @@ fn cache(page: &mut Page, control: &Control) {
     let missed =
         |it: &Arc<ForwarderCounters>| it.fetched.get() + it.coalesced.get() + it.turned_away.get();
     let name = "zonda_cache_queries_total";
-    page.metric(name, "counter", "Queries for names of others, by what the cache had for them.");
+    page.metric(
+        name,
+        "counter",
+        "Queries for names in forwarded zones, by what the cache had for them.",
+    );
     page.value(name, &[("found", "answer")], reason(Reason::Cached));
     page.value(name, &[("found", "stale")], reason(Reason::Stale));
     page.value(name, &[("found", "failure")], reason(Reason::CachedFailure));

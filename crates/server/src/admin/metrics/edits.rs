@@ -64,7 +64,7 @@ fn flushes(page: &mut Page, counters: &EditCounters) {
 fn unflushed(page: &mut Page, state: &ServerState) {
     let name = "zonda_zone_unflushed_changes";
     let help =
-        "Changes that the file of a writable zone lacks; the zones not told apart are other.";
+        "Changes that the file of a writable zone lacks; zones not counted one by one are other.";
     page.metric(name, "gauge", help);
     let config = &state.config().metrics;
     let listed: HashSet<Name> = config.zones.iter().map(Name::to_lowercase).collect();
