@@ -17,7 +17,7 @@ pub struct Ghosts {
 }
 
 impl Ghosts {
-    /// Nothing is remembered yet.
+    /// A ghost table without entries.
     pub fn new(buckets: usize) -> Self {
         Self { fingerprints: Box::default(), buckets }
     }

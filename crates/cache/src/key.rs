@@ -109,7 +109,7 @@ fn mix(hash: u64, more: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// What an answer says.
+/// The kind of a cached answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// There are records.

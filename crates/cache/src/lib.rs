@@ -95,7 +95,7 @@ pub use key::{
 pub use policy::Policy;
 pub use walk::Entry;
 
-/// What becomes of answers shortly before they expire, and after.
+/// How answers are treated shortly before they expire, and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
     /// In this share of its TTL, the last, a popular answer is fetched anew; percent, at most 50.

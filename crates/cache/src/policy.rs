@@ -49,7 +49,7 @@ impl Default for Policy {
     }
 }
 
-/// What the policy looks at.
+/// The facts about an answer that the policy depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'m> {
     /// The flags word of the message.

@@ -36,7 +36,7 @@ pub struct Shard {
     freshness: Freshness,
 }
 
-/// What writers change and readers look at, in a line of its own.
+/// State that writers change and readers look at, in a cache line of its own.
 #[repr(align(64))]
 #[derive(Default)]
 struct Progress {

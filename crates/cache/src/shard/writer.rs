@@ -36,7 +36,7 @@ const BUCKETS_PER_ENTRY_MAX: u64 = 8;
 /// Buckets that one insertion may split, which takes some microseconds.
 const SPLITS_MAX: usize = 16;
 
-/// What only the holder of the lock sees.
+/// State of a shard that only the holder of the writers' lock uses.
 pub struct Writer {
     rings: [Ring; 2],
     ghosts: Ghosts,
