@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What an access list says of a client.
+/// The verdict of an access list on a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The client is answered.
@@ -53,12 +53,12 @@ impl Network {
 pub struct AccessList {
     /// The rules in their order.
     pub rules: Vec<(Network, Access)>,
-    /// What holds for a client that no rule names.
+    /// The verdict on a client that no rule names.
     pub otherwise: Access,
 }
 
 impl AccessList {
-    /// What the list says of a client.
+    /// Returns the list's verdict on a client.
     #[inline]
     #[must_use]
     pub fn check(&self, client: IpAddr) -> Access {

@@ -15,7 +15,7 @@ pub struct AnswerBelow {
     facts: Option<AnswerFacts>,
 }
 
-/// What a reply says and is counted by, besides its octets.
+/// Facts about a reply besides its octets, by which it is counted and observed.
 #[derive(Clone, Debug)]
 pub struct AnswerFacts {
     /// The generation of the snapshot that the answer was made from.
@@ -28,7 +28,7 @@ pub struct AnswerFacts {
     pub flags: u16,
     /// The response code of twelve bits.
     pub rcode: Rcode,
-    /// What the query is counted as.
+    /// The reason that the query is counted by.
     pub reason: Reason,
     /// The extended error, where it is not the one that goes with the reason.
     pub ede: Option<Ede>,

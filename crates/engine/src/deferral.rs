@@ -7,7 +7,8 @@ use zonda_wire::{Class, Query, Rcode, Type};
 use crate::code::{Elsewhere, History};
 use crate::reason::Reason;
 
-/// What must be fetched before a query can be answered.
+/// A query's need for an answer from upstreams or code: what must be fetched before it can be
+/// answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deferral {
     /// The upstreams or the code that the query waits for.
@@ -35,7 +36,7 @@ impl Deferral {
     }
 }
 
-/// What a deferred query waits for.
+/// The part of the server that answers a deferred query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// The upstreams of a forwarded zone: the number of a [`Forward`](crate::zones::Forward).
@@ -74,8 +75,8 @@ pub struct UpstreamAnswer<'a> {
     pub rcode: Rcode,
     /// Records in the answer, authority and additional sections of `body`.
     pub counts: [u16; 3],
-    /// What follows the question, without OPT: its pointers lead into a question of the same name
-    /// or into itself.
+    /// The octets behind the question, without OPT: its pointers lead into a question of the same
+    /// name or into itself.
     pub body: &'a [u8],
     /// A server that is believed to have validated it has done so.
     pub is_authentic: bool,

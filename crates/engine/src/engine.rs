@@ -30,7 +30,7 @@ use zonda_zone::Start;
 /// for memory one after the other.
 const STRIDE: usize = 16;
 
-/// What a query passes on its way to a verdict.
+/// The gates and sources that a query passes on its way to a verdict.
 type Plan = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> Verdict;
 
 /// Answers queries. One per thread.
@@ -39,7 +39,7 @@ pub struct Engine {
     snapshot: Arc<ArcSwap<Snapshot>>,
     /// The counters of this engine alone.
     counters: Arc<Counters>,
-    /// What outlives a query: the hot table and buffers.
+    /// State that outlives a query: the hot table and buffers.
     worker: Worker,
     /// The places of names in the reply under way.
     places: Places,
@@ -373,7 +373,8 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
     if is_for { flag::RA } else { 0 }
 }
 
-/// What a deferred query waits for, and the facts about it that are needed when it is resumed.
+/// Returns what a deferred query waits for, and the facts about it that are needed when it is
+/// resumed.
 #[cold]
 fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &PreparedQuery) -> Deferral {
     let tags = std::mem::take(&mut worker.handler_reply.tags);
@@ -388,7 +389,8 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &PreparedQuery) -> Def
     Deferral { history, query: *ask.query, ..worker.deferral.clone() }
 }
 
-/// What a query has passed that is deferred to the upstreams of the zone that holds its name.
+/// Returns the point that a query has passed that is deferred to the upstreams of the zone that
+/// holds its name.
 fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> Option<Checkpoint> {
     match deferral.to {
         To::Forward(_) if !deferral.is_alias => {}

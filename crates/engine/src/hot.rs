@@ -84,11 +84,11 @@ pub struct HotReply<'a> {
     pub name: &'a LookupName,
     /// The octets behind the question, without OPT.
     pub body: &'a [u8],
-    /// What the answer depends on besides its name and octets.
+    /// Facts about the answer besides its name and octets.
     pub meta: Meta,
 }
 
-/// What an answer depends on besides the octets of the name.
+/// The parts of a query, besides the octets of the name, that an answer depends on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     hash: u64,
@@ -173,7 +173,8 @@ impl HotTable {
         })
     }
 
-    /// What a hit has found, if no other answer was kept since: all about it, and its body.
+    /// Returns the answer of a hit, if no other answer was inserted since: the facts about it, and
+    /// its body.
     #[inline]
     pub fn get(&self, hit: &Hit) -> Option<(&Meta, &[u8])> {
         if hit.changes != self.changes {

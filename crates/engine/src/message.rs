@@ -101,7 +101,7 @@ pub struct Single<'a> {
     buffer: &'a mut [u8],
     /// The length of the message, then of the reply.
     len: usize,
-    /// What the query was deferred for, if it was.
+    /// The deferral of the query, if it was deferred.
     deferral: Option<Deferral>,
 }
 

@@ -211,7 +211,7 @@ fn place(hash: u64, bits: u32) -> usize {
     ((hash >> 1) >> (63 - bits)) as usize
 }
 
-/// What a pointer leads to, for a change: a copy unless no other version has it.
+/// Returns the target of a pointer for a change: a copy unless no other version has it.
 fn own<'a, V: Clone>(
     it: &'a mut Arc<V>,
     bytes: impl FnOnce(&V) -> usize,

@@ -35,7 +35,7 @@ reasons! {
     NoData = "nodata",
     /// The name does not exist.
     NameError = "nxdomain",
-    /// Another server is responsible.
+    /// The name lies below a delegation; the reply is a referral.
     Referral = "referral",
     /// A DNAME led to a name that is too long (rfc6672#2.2).
     NameTooLong = "yxdomain",
@@ -57,17 +57,17 @@ reasons! {
     Stale = "stale",
     /// The records hold an address of a local network, which the name should not have.
     Blocked = "blocked",
-    /// Other servers would have to be asked, but the client wants no recursion.
+    /// Upstreams would have to be asked, but the client wants no recursion.
     NotRecursive = "not_recursive",
     /// No other server answered in time.
     UpstreamTimeout = "upstream_timeout",
-    /// Other servers answered, but not with an answer that could be passed on.
+    /// Upstreams answered, but not with an answer that could be passed on.
     UpstreamFailed = "upstream_failed",
-    /// Other servers answered, but with messages that are broken or contradict themselves.
+    /// Upstreams answered, but with messages that are broken or contradict themselves.
     UpstreamInvalid = "upstream_invalid",
     /// Queries to other servers come back to this one.
     UpstreamLoop = "upstream_loop",
-    /// Other servers gave no answer a moment ago, so that they are not asked again yet (rfc9520).
+    /// Upstreams gave no answer a moment ago, so that they are not asked again yet (rfc9520).
     CachedFailure = "cached_failure",
     /// Too many queries wait for other servers.
     UpstreamBusy = "upstream_busy",
@@ -129,7 +129,7 @@ impl Reason {
         }
     }
 
-    /// What the extended error adds in words, where nothing more is known.
+    /// Returns the text of the extended error, where nothing more is known.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {

@@ -47,7 +47,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What a server without configuration does.
+    /// The settings of a server without configuration.
     fn default() -> Self {
         Self {
             udp_bytes_max: 1232,

@@ -17,7 +17,7 @@ pub enum Verdict {
     Defer,
 }
 
-/// What a gate or a source does: end the query, or leave it to the next one.
+/// The decision of a gate or a source: to end the query, or to leave it to the next one.
 pub type Flow = ControlFlow<Verdict>;
 
 /// Ends a query with a reply that is not put into the hot table.

@@ -41,8 +41,8 @@ pub struct Worker {
     pub target: Vec<u8>,
     /// The message that a cached answer is from, where it must be read before it is given.
     pub message: Vec<u8>,
-    /// What must be fetched for a query that is deferred; kept here, as a verdict that held it
-    /// would not fit into registers.
+    /// The deferral of a query that must wait; kept here, as a verdict that held it would not fit
+    /// into registers.
     pub deferral: Deferral,
     /// The reply that code in the worker fills in, and what code has noted about the query.
     pub handler_reply: HandlerReply,

@@ -91,20 +91,22 @@ pub struct Forward {
     pub overlays: Vec<Overlay>,
 }
 
-/// What a server that forwards answers itself.
+/// A zone with data inside one that is forwarded.
 pub struct Local {
     /// The data of the zone.
     pub zone: Arc<Zone>,
-    /// Names that come before them; the first that has a name answers.
+    /// Overlays in front of the data; the first that has a name answers.
     pub overlays: Vec<Overlay>,
 }
 
 /// Single names with data in front of a zone.
 #[derive(Clone)]
 pub struct Overlay {
-    /// Holds them. Names without records of their own, and its SOA record, do not count.
+    /// The zone that holds the names. Names without records of their own, and its SOA record, do
+    /// not count.
     pub zone: Arc<Zone>,
-    /// What becomes of queries for them; [`Reason::Answered`] for whatever the data say.
+    /// The reason that queries for the names are counted by; [`Reason::Answered`] for whatever the
+    /// data say.
     pub reason: Reason,
 }
 

@@ -5,7 +5,7 @@ use crate::snapshot::Snapshot;
 use zonda_wire::Type;
 use zonda_zone::LookupName;
 
-/// What the routes say about a name that no code has answered for and that no zone has.
+/// Returns what the routes say about a name that no code has answered for and that no zone has.
 pub fn claim(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> Claim {
     let handlers = snapshot.handlers.as_ref();
     handlers.map_or(Claim::default(), |it| it.routes.claim(name, qtype))

@@ -6,7 +6,7 @@ pub struct Elsewhere {
     /// The number of the runtime.
     #[doc(hidden)]
     pub runtime: u16,
-    /// What the runtime knows it by; [`NO_HANDLER`] for its middleware alone.
+    /// The number by which the runtime knows the handler; [`NO_HANDLER`] for its middleware alone.
     #[doc(hidden)]
     pub handler: u32,
 }

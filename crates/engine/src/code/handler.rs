@@ -5,7 +5,7 @@ use super::query::Query;
 use super::reply::Reply;
 use std::sync::Arc;
 
-/// What answers for the names of a route.
+/// The handler of a route: the code that answers for its names.
 #[derive(Clone)]
 pub enum Handler {
     /// Code that runs in the worker, and must neither block nor take long.
@@ -14,7 +14,7 @@ pub enum Handler {
     Elsewhere(Elsewhere),
 }
 
-/// What answers queries in the worker; it must neither block nor take long.
+/// A source of answers that runs in the worker; it must neither block nor take long.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no source of answers",
     label = "expected a source",

@@ -79,8 +79,8 @@ pub fn insert(
     }
 }
 
-/// What the reply to a query depends on besides its question; the query must not be overwritten
-/// yet. Nothing if the client tells a network that is none.
+/// Returns what the reply to a query depends on besides its question; the query must not be
+/// overwritten yet. Nothing if the client tells a network that is none.
 pub fn variant_of(ask: &Ask<'_>, answer: &Answer<'_>, vary: Vary) -> Option<ClientVariant> {
     let mut variant = ClientVariant { octets: [0; VALUE_BYTES], hash: 0 };
     let address = ask.peer.address.ip();
@@ -108,7 +108,7 @@ pub fn variant_of(ask: &Ask<'_>, answer: &Answer<'_>, vary: Vary) -> Option<Clie
     Some(variant)
 }
 
-/// What a reply of code depends on besides its question.
+/// The facts about a client that a reply of code depends on besides its question.
 pub struct ClientVariant {
     /// How the reply varies, the client's network, and the client subnet of its query; all zero for
     /// a reply to all clients.

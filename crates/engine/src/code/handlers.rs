@@ -12,9 +12,10 @@ use zonda_zone::HashSeed;
 
 /// All code that is in force.
 pub struct Handlers {
-    /// What answers for which names.
+    /// Routes: which code answers for which names.
     pub routes: Routes<Handler>,
-    /// What every query passes in the worker, in this order, and every reply in the opposite one.
+    /// Middleware in the worker, which every query passes in this order, and every reply in the
+    /// opposite one.
     pub middleware: Vec<Arc<dyn Stage>>,
     /// The runtime whose middleware every query passes, with or without a route.
     pub middleware_runtime: Option<u16>,
@@ -65,7 +66,7 @@ impl Handlers {
         Self { users_cache, ..self }
     }
 
-    /// What a [`Call`](super::Call) with this place calls.
+    /// Returns the code that a [`Call`](super::Call) with this place calls.
     #[must_use]
     pub fn callee(&self, place: usize) -> Callee<'_> {
         match self.routes.as_slice().get(place) {
@@ -94,7 +95,7 @@ impl Handlers {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 #[must_use]
 pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let written = payload.downcast_ref::<String>().map(String::as_str);
@@ -106,7 +107,7 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
 pub enum Callee<'h> {
     /// The handler of a route.
     Handler(&'h Pattern),
-    /// What all queries pass.
+    /// Middleware, which all queries pass.
     Middleware,
     /// Where the user keeps answers.
     Cache,

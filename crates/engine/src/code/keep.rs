@@ -5,11 +5,11 @@
 pub struct Keep {
     /// How long an answer may be given again, seconds.
     pub ttl_secs: u32,
-    /// What must be alike in the queries that get the answer.
+    /// The facts that must be alike in the queries that get the answer.
     pub vary: Vary,
 }
 
-/// What an answer depends on besides the question.
+/// The facts that an answer depends on besides the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// The answer depends on nothing but the question: it is for every client.

@@ -53,7 +53,7 @@ pub struct Reply {
     pub(crate) tags: Tags,
 }
 
-/// What code wants to become of a query.
+/// The end that code gives to a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The query goes on as it would without the code.

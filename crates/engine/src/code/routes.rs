@@ -132,7 +132,7 @@ impl<H> Routes<H> {
         best.map(|route| (route.place, &self.routes[route.place]))
     }
 
-    /// What the routes say about a name and type for which no code has answered.
+    /// Returns what the routes say about a name and type for which no code has answered.
     #[cold]
     #[must_use]
     pub fn claim(&self, name: &LookupName, qtype: Type) -> Claim {

@@ -28,7 +28,7 @@ use table::MOMENT_SHIFT;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
-/// What becomes of a reply that is counted.
+/// The decision on a reply that is counted.
 enum Share {
     /// The client has not had its share: the reply is sent.
     Left,
@@ -102,8 +102,9 @@ fn count(
     }
 }
 
-/// What a reply is counted as: one about a name that exists counts as if it were of this server's
-/// data, also if an upstream or code gave it, as a client cannot know where an answer comes from.
+/// Returns what a reply is counted as: one about a name that exists counts as if it were of this
+/// server's data, also if an upstream or code gave it, as a client cannot know where an answer
+/// comes from.
 fn kind(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> Reason {
     let is_from_elsewhere = matches!(
         reason,

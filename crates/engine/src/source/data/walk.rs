@@ -28,14 +28,14 @@ pub struct Walk<'w, 's, 'b> {
     zone: &'s Zone,
     /// The number of CNAME or DNAME records that led here.
     hop: usize,
-    /// What answered at each hop, as [`Self::remember`] has it.
+    /// The kind of source that answered at each hop, as [`Self::remember`] has it.
     traces: [u8; CHAIN_MAX],
     /// The zone of each hop that left a trace.
     zones: [&'s Zone; CHAIN_MAX],
     /// The response code of a reply that is cut off here: NXDOMAIN stays that without its SOA
     /// record.
     pub rcode: Rcode,
-    /// What becomes of a query whose reply is cut off here.
+    /// The reason for a query whose reply is cut off here.
     pub reason: Reason,
     /// Whether upstreams have answered for this name, which is not written again.
     is_behind_answer: bool,
@@ -148,7 +148,8 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         OwnerAt { hop: self.hop, len }
     }
 
-    /// What code says about the present name, which the zone does not have, or not with the type.
+    /// Returns what the routes say about the present name, which the zone does not have, or not
+    /// with the type.
     fn claim(&self) -> Claim {
         let ask = self.writer.ask;
         claim(ask.snapshot, self.name(), ask.query.qtype)
