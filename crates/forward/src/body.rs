@@ -26,11 +26,11 @@ pub struct Body {
     /// The sender of the answer has seen the query: it came over a stream, or with the cookie of
     /// the query.
     pub is_confirmed: bool,
-    /// What the answer says.
+    /// The kind of the answer.
     pub kind: Kind,
     /// Records of each section.
     pub counts: [u16; 3],
-    /// What stands behind the question.
+    /// The records behind the question, in wire form.
     pub octets: Vec<u8>,
     /// For how long it is kept, if it may be.
     pub term: Option<Term>,

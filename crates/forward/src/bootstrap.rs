@@ -163,8 +163,8 @@ impl Bootstrap {
         }
     }
 
-    /// What the first servers tell that tell of each kind of address; nothing if no server tells
-    /// any.
+    /// Returns the addresses of each family from the first server that has any; nothing if no
+    /// server has.
     async fn look_up(&self) -> Option<BootstrapResult> {
         let (mut v4, mut v6, mut is_v4_first) =
             (KindAddresses::Failed, KindAddresses::Failed, None);
@@ -181,7 +181,7 @@ impl Bootstrap {
         is_v4_first.map(|is_v4_first| BootstrapResult { v4, v6, is_v4_first })
     }
 
-    /// What a server tells of the addresses of a type.
+    /// Returns the answer of a server about the addresses of a type.
     async fn ask(&self, server: SocketAddr, qtype: Type) -> KindAddresses {
         let question = Question {
             name: self.name.as_wire(),
@@ -216,7 +216,7 @@ impl Bootstrap {
     }
 }
 
-/// What a server says.
+/// The reply of a bootstrap server.
 enum Reply {
     /// An answer to the question.
     Answer(Vec<u8>),
@@ -227,7 +227,7 @@ enum Reply {
 }
 
 impl Reply {
-    /// What a message says to what was sent; none if it is for something else.
+    /// Reads a message as the reply to a query; none if it answers something else.
     fn read(sent: &SentQuery<'_>, message: &[u8]) -> Option<Self> {
         match check(sent, message) {
             Verdict::Ignore(_) => None,
@@ -268,7 +268,7 @@ async fn ask_over_tcp(server: SocketAddr, sent: &SentQuery<'_>, query: &[u8]) ->
     Reply::read(sent, &message)
 }
 
-/// What an answer tells of the addresses of a type.
+/// Returns the addresses of a type in an answer.
 fn addresses(message: &mut [u8], name: &Name, qtype: Type) -> KindAddresses {
     let mut answer = Answer::default();
     if answer.read(message, name.to_lowercase().as_wire(), false).is_err() {
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(look_up(server).await, all_addresses());
     }
 
-    /// What a bootstrap server does with queries of one type.
+    /// How a scripted bootstrap server treats queries of one type.
     #[derive(Clone, Copy)]
     enum Does {
         /// The server tells the address.

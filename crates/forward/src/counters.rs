@@ -3,7 +3,7 @@
 use zonda_deferral::SharedCounter;
 use zonda_engine::counters::TYPES;
 
-/// What one thread has done. What it sent to each upstream, and what came back, is in its reports.
+/// Counters of one forwarder thread. Those of each upstream are in its reports.
 #[derive(Debug, Default)]
 pub struct ForwarderCounters {
     /// Deferred queries taken.

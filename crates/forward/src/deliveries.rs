@@ -25,7 +25,7 @@ use crate::inbox::Forwarders;
 use crate::pending::{Chain, Leg, PendingQuery};
 use crate::upstreams::Upstreams;
 
-/// What follows from an answer that ends with an alias of a name in another zone.
+/// The next step after an answer that ends with an alias of a name in another zone.
 enum Step {
     /// Other upstreams are asked for this name.
     Ask(Deferral, Box<[u8]>),
@@ -152,7 +152,7 @@ impl<R: Responder> Deliveries<R> {
         }
     }
 
-    /// What follows from an answer that ends with an alias of a name in another zone.
+    /// Returns the next step after an answer that ends with an alias of a name in another zone.
     fn step(
         &self,
         query: &PendingQuery,

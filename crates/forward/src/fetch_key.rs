@@ -4,7 +4,7 @@ use zonda_upstream::Question;
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Query, Type};
 
-/// What several clients may ask for alike.
+/// The key of a fetch, which is equal for clients that can share its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchKey {
     /// The number of the group that is asked.
@@ -20,7 +20,7 @@ pub struct FetchKey {
 }
 
 impl FetchKey {
-    /// What a query asks for a name, in wire form, of the upstreams of a group.
+    /// Makes the key for a query about a name, in wire form, of the upstreams of a group.
     pub fn new(group: u32, query: &Query, name: &[u8]) -> Self {
         Self {
             group,

@@ -74,7 +74,8 @@ impl Forwarders {
         (query.deferral.name_hash >> 32) as usize % self.inboxes.len().max(1)
     }
 
-    /// What each thread knows of the upstreams. A thread that does not tell in time is left out.
+    /// Returns the reports of all threads on the upstreams. A thread that does not report in time
+    /// is left out.
     #[must_use]
     pub fn reports(&self) -> Vec<Report> {
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -170,7 +171,7 @@ impl Contents {
 /// Queries on their way to a thread, those that it has not taken.
 pub(crate) type Queries<'q> = dyn ExactSizeIterator<Item = PendingQuery> + 'q;
 
-/// What a thread does with queries, for the threads that find it idle.
+/// Admission of queries to a forwarder, for the threads that find it idle.
 pub(crate) trait AdmitNow: Send + Sync {
     /// Takes queries in place of the thread, unless that is at work: then they stay.
     fn admit_now(&self, queries: &mut Queries<'_>);
@@ -248,7 +249,7 @@ impl Inbox {
         current_cpu() == Some(self.runs_on.load(Relaxed))
     }
 
-    /// What to wait for.
+    /// Returns the wake-up that the thread waits for.
     #[must_use]
     pub(crate) fn wake(&self) -> &Wake {
         &self.wake

@@ -182,7 +182,7 @@ impl KnownGroup {
     }
 }
 
-/// What a thread tells of the upstreams of a group.
+/// The report of a thread on the upstreams of a group.
 #[derive(Debug)]
 pub struct Report {
     /// The number of the group.

@@ -13,7 +13,7 @@ use zonda_upstream::health::State;
 /// How long nothing is said of an upstream that is in trouble again, nanoseconds.
 const QUIET_NANOS: u64 = 60_000_000_000;
 
-/// What the log has said of the upstreams of a group; all threads share it.
+/// The states of a group's upstreams that the log has reported; all threads share it.
 pub struct StateLog {
     /// The state of each upstream, by its place. Locked when a state changes and after probes, not
     /// for queries.
@@ -27,7 +27,7 @@ struct Notice {
     suspect: u32,
     /// Number of threads for which the upstream is down.
     down: u32,
-    /// What the log said last.
+    /// The state that the log has reported last.
     told: SeenState,
     /// When the log last said that it was up no more; nanoseconds of the monotonic clock.
     told_at: Option<u64>,
@@ -35,7 +35,7 @@ struct Notice {
     forgery_told_at: Option<u64>,
 }
 
-/// What of a state is worth a line when it changes.
+/// The part of a state that the log reports when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeenState {
     /// The state of health.
@@ -49,7 +49,7 @@ impl SeenState {
     pub(crate) const UP: Self = Self { state: State::Up, is_untrusted: false };
 }
 
-/// What the log is to say.
+/// A change of state that the log is to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     /// The upstream is in this state now.

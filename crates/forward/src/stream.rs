@@ -11,7 +11,7 @@ use zonda_upstream::exchange::Outcome;
 
 use crate::ports::WaitingQuery;
 
-/// What came of a query over a connection.
+/// The answer, or the fault, of a query over a connection.
 #[derive(Debug)]
 pub struct StreamAnswer {
     /// The query, and its purpose.
@@ -29,8 +29,8 @@ pub struct Patience {
     pub waits_for_connection: bool,
 }
 
-/// What becomes of a query for which a connection has no answer. What asking again cannot mend is a
-/// failure; the rest is asked again when it is overdue.
+/// Returns the outcome of a query for which a connection has no answer. What asking again cannot
+/// mend is a failure; the rest is asked again when it is overdue.
 pub fn outcome(fault: &Fault) -> Outcome {
     match fault {
         Fault::Certificate(_) => Outcome::Failed(Failure::Untrusted),

@@ -33,7 +33,7 @@ pub struct ForwarderThread {
     inbox: Arc<Inbox>,
     /// Thread that ends when the forwarder has stopped or failed.
     thread: JoinHandle<()>,
-    /// What the thread has done.
+    /// Counters of the thread.
     counters: Arc<ForwarderCounters>,
 }
 

@@ -12,7 +12,7 @@ use crate::known_group::{KnownGroup, Report};
 pub struct Upstreams {
     /// The groups as they were configured when they were last looked at.
     configured: Arc<Groups>,
-    /// What this thread knows of each group, by the group's number.
+    /// The groups as this thread knows them, by their numbers.
     known: NumberMap<u32, KnownGroup>,
     /// This thread's share of the bounds of all forwarder threads.
     share: Bounds,

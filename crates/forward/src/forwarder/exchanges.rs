@@ -329,7 +329,7 @@ impl<R: Responder> Forwarder<R> {
     }
 }
 
-/// What clients are told, when an exchange has failed.
+/// Returns the reason that replies give when an exchange has failed.
 pub(super) fn told(reason: exchange::Reason) -> Reason {
     match reason {
         exchange::Reason::AllDown | exchange::Reason::Timeout => Reason::UpstreamTimeout,

@@ -230,7 +230,7 @@ impl<R: Responder> Forwarder<R> {
     }
 }
 
-/// What an upstream is probed with.
+/// Returns the question with which an upstream is probed.
 fn question(name: &[u8], qtype: Type) -> Question<'_> {
     Question { name, qtype, qclass: Class::IN, dnssec_ok: false, checking_disabled: false }
 }
