@@ -33,7 +33,7 @@ pub struct Entry<'e> {
     pub from: u32,
     /// The serial after the change.
     pub to: u32,
-    /// What has changed, at most [`PAYLOAD_OCTETS_MAX`] octets.
+    /// The change, at most [`PAYLOAD_OCTETS_MAX`] octets.
     pub payload: &'e [u8],
 }
 
@@ -93,7 +93,7 @@ struct Group {
 struct PendingRecord {
     /// The name of the zone in wire form, in lower case.
     zone: Box<[u8]>,
-    /// What the record says.
+    /// The kind of the record.
     kind: Kind,
     /// The place of an entry; `None` of other records.
     place: Option<Place>,

@@ -51,7 +51,7 @@ pub fn read_head(octets: &[u8]) -> Result<u64, HeadError> {
     if octets.get(..HEAD_OCTETS) == Some(&head(id)) { Ok(id) } else { Err(HeadError::Damaged) }
 }
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A zone's change.

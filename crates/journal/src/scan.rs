@@ -46,7 +46,7 @@ impl Source for [u8] {
 pub struct Place<'n> {
     /// The name of the record's zone in wire form, in lower case.
     pub zone: &'n [u8],
-    /// What the record says; never [`Kind::End`].
+    /// The kind of the record; never [`Kind::End`].
     pub kind: Kind,
     /// The serial before the change.
     pub from: u32,
