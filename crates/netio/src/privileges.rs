@@ -44,7 +44,7 @@ impl From<io::Error> for PrivilegeError {
     }
 }
 
-/// What a process kept that it had no right to give up.
+/// Privileges that a process kept because it had no right to give them up.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RetainedPrivileges {
     /// Supplementary groups that are none of the user's.

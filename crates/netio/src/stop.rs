@@ -25,7 +25,7 @@ pub fn stop_channel() -> io::Result<(StopHandle, StopToken)> {
     Ok((StopHandle { shared: Arc::clone(&shared) }, StopToken { shared }))
 }
 
-/// What both ends see.
+/// State shared by the handle and the token.
 #[derive(Debug, Default)]
 struct Shared {
     /// The handle wants the worker to stop.

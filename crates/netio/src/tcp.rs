@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// What to ask of the kernel when a TCP listener is bound.
+/// Options of the kernel for a TCP listener that is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Connections that may wait to be accepted; the kernel caps it at `net.core.somaxconn`.

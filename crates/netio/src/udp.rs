@@ -18,7 +18,7 @@ use crate::options;
 /// A healthy interface drains 4 MiB in far less; more would let one bad route stall its worker.
 const SEND_WAIT_MAX: Duration = Duration::from_millis(20);
 
-/// What to ask of the kernel when a UDP socket is bound.
+/// Options of the kernel for a UDP socket that is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
     /// Receive buffer in bytes; the kernel may grant less, see [`UdpSocket::receive_buffer_bytes`].
