@@ -4,7 +4,7 @@ use crate::value::Value;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What happens to a query.
+/// The action that a rule takes on a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The client is answered.
@@ -44,7 +44,7 @@ impl Access {
     }
 }
 
-/// What happens to the clients of one network.
+/// A rule for the clients of one network.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The clients meant.

@@ -154,7 +154,7 @@ pub enum Contradiction {
     Above(&'static str, &'static str),
 }
 
-/// What an unknown name may have meant.
+/// A suggestion for an unknown name.
 #[derive(Debug)]
 pub enum Suggestion {
     /// The known name that is most similar.
@@ -335,7 +335,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What the administrator may want to change.
+/// Advice on what the administrator may want to change.
 #[derive(Debug)]
 pub enum Advice {
     /// Strangers can ask, and nothing limits what they are sent.

@@ -220,7 +220,7 @@ section! {
     /// printed, as it may hold a password. Zones with the same database and options share its
     /// connections. These are not encrypted: reach the database on this machine, or by a tunnel.
     url: StoreUrl, like "redis://127.0.0.1:6379/0";
-    /// What each key of Redis begins with.
+    /// Beginning of each key of Redis.
     prefix: Option<String>, like "dns:";
     /// Interval at which all records are compared, for changes that PostgreSQL or Redis does not
     /// announce.

@@ -11,7 +11,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What one run of reading needs and leaves behind.
+/// The input and the results of one reading of the configuration.
 pub(crate) struct Session<'a> {
     /// The file, if there is one.
     pub source: Option<&'a Source>,

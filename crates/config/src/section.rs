@@ -14,7 +14,7 @@ pub enum Shape {
     Integer,
     /// `true` or `false`.
     Boolean,
-    /// What no single value is: a list, a table, a date, a fraction, a number in hexadecimal.
+    /// A value that is not single: a list, a table, a date, a fraction, a number in hexadecimal.
     Other,
 }
 
