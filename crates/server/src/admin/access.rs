@@ -20,7 +20,7 @@ use hyper::{Method, Request, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What the clients of a socket may ask for.
+/// The requests that the clients of a socket may send.
 #[derive(Clone)]
 pub enum Rights {
     /// Every request, without a token.

@@ -125,7 +125,7 @@ pub fn zones(query: &str, control: &Control) -> Reply {
     json_reply(&json!({ "total": state.zone_set().zone_count(), "zones": page }))
 }
 
-/// One zone by its name.
+/// Returns one zone by its name.
 pub fn zone(name: &str, control: &Control) -> Reply {
     let Ok(name) = name.parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
@@ -175,7 +175,7 @@ pub fn reload(query: &str, control: &Control) -> Reply {
     }
 }
 
-/// What a reload did; a failure of any zone is a failure.
+/// Returns the reply to a reload; a failure of any zone is a failure.
 fn outcome_reply(outcome: &Outcome) -> Reply {
     let names = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut reply = json_reply(&json!({

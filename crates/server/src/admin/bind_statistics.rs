@@ -100,7 +100,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// What every page begins with.
+/// Returns the beginning of every page.
 fn head(control: &Control) -> Value {
     let configured = control.state().history.last.unwrap_or(control.started_at);
     json!({
@@ -144,7 +144,7 @@ fn type_name(rtype: Option<Type>) -> String {
     known.map_or("Others".to_owned(), |rtype| rtype.to_string())
 }
 
-/// What the server has done for clients, and with other servers.
+/// Returns the figures of the server about clients and upstreams.
 fn server(control: &Control) -> Value {
     let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
     let cache = Arc::clone(control.state().zone_set().forwards().cache());
