@@ -25,7 +25,7 @@ const LOOPBACK: &[&str] = &["127.0.0.0/8", "::1"];
 const PRIVATE: &[&str] =
     &["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"];
 
-/// What becomes of some clients.
+/// A rule that allows or denies some clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Whether the rule is for clients that match.
@@ -276,7 +276,7 @@ impl<'s> Acls<'s> {
     }
 }
 
-/// What becomes of the names of lists.
+/// How names of lists are written.
 #[derive(Clone, Copy)]
 enum Names {
     /// The lists are kept as named lists, which rules can name.

@@ -31,7 +31,7 @@ pub enum Source {
     Servers(Servers, Place),
 }
 
-/// What the options say about all zones.
+/// The options that hold for all zones.
 pub struct Defaults<'s> {
     /// Whether questions of any client are forwarded.
     is_recursive: bool,
