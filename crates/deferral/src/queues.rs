@@ -31,7 +31,7 @@ pub trait Queue: Send + Sync {
 pub struct Deferrals {
     /// The queues, each at the place of its [`QueueId`].
     queues: Arc<[Arc<dyn Queue>]>,
-    /// What answers the queries for which a queue has no room; without it, they are answered
+    /// The responder for queries for which a queue has no room; without it, they are answered
     /// without an engine.
     overflow: Option<Overflow>,
     /// Queries deferred to a queue that does not exist. Each is answered SERVFAIL.
