@@ -34,6 +34,8 @@ pub struct StoreFeeds {
     running: Mutex<Vec<RunningFeed>>,
     /// Whether no store is followed whatever the configuration says; changed under `running`.
     is_stopped: AtomicBool,
+    /// Whether any zone of the feeds that run may expire.
+    may_expire: AtomicBool,
     /// How zones follow their stores, for readers, which wait for no feed.
     states: ArcSwap<States>,
 }
@@ -53,8 +55,9 @@ impl StoreFeeds {
         of_program: Stores,
     ) -> io::Result<Self> {
         let (running, states) = (Mutex::default(), ArcSwap::default());
-        let (of_program, is_stopped) = (Mutex::new(of_program), AtomicBool::new(false));
-        let feeds = Self { publisher, of_program, running, is_stopped, states };
+        let of_program = Mutex::new(of_program);
+        let (is_stopped, may_expire) = (AtomicBool::default(), AtomicBool::default());
+        let feeds = Self { publisher, of_program, running, is_stopped, may_expire, states };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
@@ -84,6 +87,8 @@ impl StoreFeeds {
                 running.push(Feed::start(subject, publisher, first, &self.states.load())?);
             }
         }
+        let mut zones = running.iter().flat_map(|feed| &feed.subject.zones);
+        self.may_expire.store(zones.any(|zone| zone.expire.is_some()), Relaxed);
         let states = running.iter().flat_map(|feed| feed.states.iter().cloned());
         self.states.store(Arc::new(states.collect()));
         Ok(loaded)
@@ -99,10 +104,9 @@ impl StoreFeeds {
         self.states.load().get(zone).cloned()
     }
 
-    /// Whether any zone may expire.
+    /// Whether any zone may expire. Waits for no feed.
     pub fn may_expire(&self) -> bool {
-        let running = lock(&self.running);
-        running.iter().flat_map(|feed| &feed.subject.zones).any(|zone| zone.expire.is_some())
+        self.may_expire.load(Relaxed)
     }
 
     /// Takes zones out of service that have not been in step with their stores for too long. This

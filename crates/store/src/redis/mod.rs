@@ -239,6 +239,7 @@ impl Store for RedisStore {
     fn watch_all(&self, zones: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
         let open = || -> io::Result<RedisWatch> {
             let mut connection = Connection::open(&self.address)?;
+            connection.allow(MESSAGES_BYTES_MAX); // each zone is acknowledged
             let keyspace = format!("__keyspace@{}__:{}", self.address.database, self.prefix);
             warn_if_silent(&mut connection, self);
             let channel = format!("{}{CHANNEL}", self.prefix);
@@ -383,6 +384,15 @@ mod tests {
             let error = store.load(&"a.test".parse().unwrap()).unwrap_err().to_string();
             assert!(error.contains("the database has more than 65536 octets"), "{error}");
         }
+    }
+
+    #[test]
+    fn thousands_of_zones_are_watched_over_one_connection() {
+        let url =
+            server("*3\r\n$10\r\npsubscribe\r\n$32\r\n__keyspace@0__:test:zone-number*\r\n:1\r\n");
+        let zones: Vec<Name> =
+            (0..3000).map(|number| format!("zone{number}.test").parse().unwrap()).collect();
+        RedisStore::new(&url).unwrap().watch_all(&zones).map(drop).unwrap();
     }
 
     #[test]
