@@ -166,7 +166,7 @@ export declare class Reply {
   answers: ResourceRecord[];
   authorities: ResourceRecord[];
   additionals: ResourceRecord[];
-  /** What middleware wants to tell others. */
+  /** What middleware notes for later middleware and handlers. */
   state: any;
   /** @deprecated It is called `noData`. */
   nodata(): this;
@@ -220,7 +220,7 @@ export interface RecordSet {
 
 /** A record set as the stores here give it. */
 export interface StoredRecordSet {
-  /** In lower case and without its final dot, unless others have written it. */
+  /** In lower case and without its final dot, unless another program has written it. */
   owner: string;
   type: string;
   ttl: number;
@@ -232,8 +232,8 @@ export interface StoredRecordSet {
  * `async`. When one throws, or takes too long, the zone keeps what it had; the log says so, and all
  * is read again after a moment. */
 export interface OwnStore {
-  /** All record sets of a zone, whose name is in lower case and without its final dot. Those of
-   * others are passed over; those that are wrong are left out, and the log names them. */
+  /** All record sets of a zone, whose name is in lower case and without its final dot. Sets
+   * of further names are passed over; those that are wrong are left out, and the log names them. */
   load(zone: string): readonly RecordSet[] | Promise<readonly RecordSet[]>;
   /** All record sets of an owner that was said to have changed, in lower case and without its final
    * dot. By default all is loaded. */
@@ -249,7 +249,7 @@ export interface OwnStore {
  * are rejected with what the store says. */
 export declare abstract class Store implements OwnStore {
   protected constructor();
-  /** All record sets of a zone, and perhaps others. */
+  /** All record sets of a zone, and perhaps those of further names. */
   load(zone: string): Promise<StoredRecordSet[]>;
   /** All record sets of an owner. */
   get(owner: string): Promise<StoredRecordSet[]>;

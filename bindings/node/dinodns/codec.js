@@ -98,7 +98,7 @@ const LAYOUTS = {
   SSHFP: { algorithm: 'u8', hash: 'u8', fingerprint: 'hex' },
   TLSA: { usage: 'u8', selector: 'u8', matchingType: 'u8', certificate: 'octets' },
 };
-/** Fields of numbers that programs may leave out, and what they are then; others are 0. */
+/** Fields of numbers that programs may leave out, and what they are then; a field that is not listed is 0. */
 const DEFAULTS = { protocol: 3 };
 
 /** How each kind of field is read, up to the end of its record, and written. */

@@ -15,7 +15,7 @@ const SINK = Symbol('sink');
 const NAME_EXISTS = Symbol('name exists');
 /** Whether a handler has failed. */
 const FAILED = Symbol('failed');
-/** The core's request behind one of ours. */
+/** The core's request behind a request of DinoDNS. */
 const CORE = Symbol('core');
 /** What answers with which response code. */
 const ERRORS = {

@@ -14,7 +14,7 @@ class DefaultRouter {
   #middleware = [];
   /** What was found for the names that were asked for last. */
   #remembered = new Map();
-  /** Handlers of names without `*`, and of others, each with its place among all. */
+  /** Handlers of names without `*`, and of names with one, each with its place among all. */
   #exact = new Map();
   #patterns = [];
   #count = 0;
@@ -24,7 +24,7 @@ class DefaultRouter {
     this.#remembered.clear();
   }
 
-  /** The only handler of all names; nothing if there are others. */
+  /** The only handler of all names; nothing if there are several. */
   get only() {
     return this.#count === 0 && this.#middleware.length === 1 ? this.#middleware[0] : undefined;
   }

@@ -253,7 +253,7 @@ class DefaultServer {
     this.#bridge?.reply(res[CORE], writeResponse, res, sent);
   };
 
-  /** Answers a request of a network that is not ours. */
+  /** Answers a request of a network that the program has written. */
   #answerOther(req) {
     const res = req.toAnswer();
     return new Promise((resolve) => {

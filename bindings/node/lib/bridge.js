@@ -145,7 +145,7 @@ class Bridge {
     }
     this.#inTurn = false;
     this.#flush();
-    if (hasMore) setImmediate(() => this.#wake()); // others want their turn, too
+    if (hasMore) setImmediate(() => this.#wake()); // after what the event loop has queued
   }
 
   /** Has `write` write a response to a request into the batch of this turn; one that cannot be

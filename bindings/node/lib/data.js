@@ -8,7 +8,7 @@ const { fieldsOf, typeWord, plain } = require('./tables.js');
 /** Octets of a character string (rfc1035#3.3). */
 const STRING_OCTETS_MAX = 255;
 
-/** What else the fields of the core are called, by programs for dns-packet among others. */
+/** What else the fields of the core are called, for example by programs for dns-packet. */
 const ALIASES = {
   alg: ['algorithm'],
   keytag: ['keyTag'],

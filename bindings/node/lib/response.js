@@ -238,7 +238,7 @@ class Reply {
     }
   }
 
-  /** What middleware wants to tell others. */
+  /** What middleware notes for later middleware and handlers. */
   get state() {
     return (this.#state ??= {});
   }

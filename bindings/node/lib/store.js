@@ -27,7 +27,7 @@ class Store {
     this.#handle = handle;
   }
 
-  /** All record sets of a zone, and perhaps others. */
+  /** All record sets of a zone, and perhaps those of further names. */
   async load(zone) {
     return await result(this.#handle.load(String(zone)));
   }

@@ -1,4 +1,4 @@
-// Stores, caches and loggers for DinoDNS that programs write themselves, and what they ask of ours.
+// Stores, caches and loggers for DinoDNS that programs write themselves, and what they ask of the package.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The package as others get it: packed, installed into an empty folder, and used there.
+// The package as programs get it: packed, installed into an empty folder, and used there.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';

@@ -464,7 +464,7 @@ def test_a_pattern_that_is_none_is_told_where_it_is_written(app):
             app.handle(pattern, types=types)
 
 
-# What a Python would be like that has no way for others to make a task the current one.
+# What a Python would be like that has no way for C code to make a task the current one.
 WITHOUT_STEPS = """
 import asyncio.tasks, sys
 del asyncio.tasks._enter_task, asyncio.tasks._leave_task

@@ -102,7 +102,7 @@ class Query:
     def capture(self, word: str) -> str | None:
         """The label, in lower case, that the route's pattern captured under a name."""
 
-# A record of ours, or what dnspython has for one: an rdata, a set of them, or a list of any.
+# A record of this package, or what dnspython has for one: an rdata, a set of them, or a list of any.
 _Records: TypeAlias = Record | Sequence[Any] | Any
 
 @final

@@ -75,7 +75,7 @@ class Pump:
         self._turn()
         if self._spare is not None:
             self._spare.task.cancel()
-            self._spare = None  # its context knows us
+            self._spare = None  # its context refers to this object
 
     async def drain(self, seconds: float) -> None:
         """Waits until all code has answered that has begun to, at most for so long."""
