@@ -1,8 +1,8 @@
 //! What differs between the running configuration and the next, and what a reload takes over.
 
 use crate::keys::{
-    AdminKeys, Answers, CacheKeys, Edns, Forwarding, Identity, ListenKeys, Log, Metrics, OVERRIDE,
-    QueryLog, RateLimit, SpecialNames, Tcp, Top, ZoneKeys,
+    AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, ListenKeys, Log, Metrics,
+    OVERRIDE, PoolKeys, QueryLog, RateLimit, SpecialNames, Tcp, Top, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};
@@ -40,8 +40,8 @@ macro_rules! restarted {
     };
 }
 
-/// The parts of all sections but `[zone.forward]`, `[zone.store]` and `[access]`, which are parts
-/// of zones and listeners. A test compares it with the list of sections, so that no section can be
+/// The parts of all sections but nested ones and `[access]`, which are parts of zones, pools and
+/// listeners. A test compares it with the list of sections, so that no section can be
 /// forgotten.
 const PARTS: &[Part] = &[
     Part {
@@ -55,6 +55,8 @@ const PARTS: &[Part] = &[
         take_over: Some(take_over_access),
     },
     reloaded!(&ZoneKeys::SECTION, zones),
+    reloaded!(&GeoKeys::SECTION, geography),
+    reloaded!(&PoolKeys::SECTION, pools),
     reloaded!(&Forwarding::SECTION, forwarding),
     reloaded!(&SpecialNames::SECTION, special_names),
     reloaded!(&OVERRIDE, overrides),
@@ -113,12 +115,10 @@ fn take_over_access(config: &mut Config, next: &mut Config) {
 mod tests {
     use super::*;
     use crate::keys::{ACCESS, SECTIONS};
-    use crate::section::Kind;
 
     #[test]
     fn each_section_is_compared_and_taken_over_when_it_says_so() {
-        let is_own =
-            |section: &&&Section| section.kind != Kind::Nested && section.name != ACCESS.name;
+        let is_own = |section: &&&Section| !section.kind.is_nested() && section.name != ACCESS.name;
         let sections: Vec<_> = SECTIONS.iter().filter(is_own).map(|it| it.header()).collect();
         let parts: Vec<_> = PARTS.iter().map(|part| part.section.header()).collect();
         assert_eq!(parts, sections);

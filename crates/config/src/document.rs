@@ -89,6 +89,7 @@ impl Source {
             DeValue::Integer(number) if number.radix() == 10 => {
                 (number.as_str().into(), Shape::Integer)
             }
+            DeValue::Float(number) => (number.as_str().into(), Shape::Number),
             _ => (self.excerpt(value.span()).into(), Shape::Other),
         }
     }

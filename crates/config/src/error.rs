@@ -1,8 +1,13 @@
 //! What can be wrong with a configuration, where, and what to write instead.
 
+mod geo;
 mod local;
+mod pool;
 
+pub use geo::GeoMistake;
+pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
+pub use pool::{PoolMistake, SteerMistake};
 
 use crate::mistake::Mistake;
 use crate::section::{Key, Section};
@@ -126,6 +131,10 @@ pub enum Contradiction {
     Servers(Mistake),
     /// A mistake in forwarded zones and the names that this server answers itself.
     Local(LocalMistake),
+    /// A mistake in the places of clients and sites.
+    Geo(GeoMistake),
+    /// A mistake in pools and the names that are steered to them.
+    Pool(PoolMistake),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A zone that is to be writable and whose source, by its key, cannot be written.
@@ -277,6 +286,8 @@ impl fmt::Display for Contradiction {
             | Self::DirectoryWithName => self.fmt_source(f),
             Self::Servers(mistake) => mistake.fmt(f),
             Self::Local(mistake) => mistake.fmt(f),
+            Self::Geo(mistake) => mistake.fmt(f),
+            Self::Pool(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }

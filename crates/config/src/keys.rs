@@ -3,6 +3,8 @@
 //! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
 
 use crate::access::{AccessRule, Network};
+pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
+pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 use crate::value::{
@@ -22,6 +24,13 @@ pub const SECTIONS: &[&Section] = &[
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
+    &STEER,
+    &GeoKeys::SECTION,
+    &GeoNetworkKeys::SECTION,
+    &GeoSiteKeys::SECTION,
+    &PoolKeys::SECTION,
+    &MemberKeys::SECTION,
+    &CheckKeys::SECTION,
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
@@ -398,6 +407,14 @@ section! {
     cookie_secrets: Vec<CookieSecret>;
     /// Name server identifier, sent to clients with the NSID option (rfc5001). Unset: none is sent.
     nsid: Option<Nsid>, like "ns1.example.com";
+    /// Use the network of its client that a resolver tells in a query (EDNS Client Subnet,
+    /// rfc7871), where answers depend on the client, and repeat it in the reply with the scope of
+    /// the answer, by which resolvers cache it. Otherwise the option is ignored: answers depend on
+    /// the address of the resolver, and have no scope.
+    client_subnet: bool = "true";
+    /// The resolvers whose client subnet is used; from any other client the option is ignored.
+    /// Unset: all.
+    client_subnet_from: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
 }
 
 section! {

@@ -15,9 +15,13 @@ mod changes;
 mod document;
 mod effective;
 mod error;
+mod geo_keys;
+mod geo_value;
 mod keys;
 mod load;
 mod mistake;
+mod pool_keys;
+mod pool_value;
 mod reader;
 mod reference;
 mod resolve;
@@ -32,7 +36,8 @@ pub use access::{Access, Action, Network, Rule};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
-    Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
+    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, Origin, PoolMistake, Problem,
+    SteerMistake, Suggestion, Warning,
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
@@ -55,7 +60,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
+
+/// Reads a duration in the form that keys have, such as `1500 ms` or `2h`; none if it is not one.
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
+    value::Value::from_text(text)
+}
 
 /// Everything that the server is configured to do. Equal configurations make equal servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +75,13 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
+    /// Names that flags steer and that lie in none of `zones`. Each has its own zone, the first
+    /// name, without other data.
+    pub steered: Vec<(Name, SteerRule)>,
+    /// The sites, and what tells where clients are.
+    pub geography: Arc<zonda_balance::geography::Geography>,
+    /// The pools, by their numbers; no name twice.
+    pub pools: Vec<PoolConfig>,
     /// Limits of all forwarded zones together.
     pub forwarding: Forwarding,
     /// Special names that are answered here where `.` is forwarded, in lower case; none twice.
@@ -136,6 +154,68 @@ pub struct Zone {
     pub writable: Option<SerialRule>,
     /// Clients that are answered; none: all that the listener admits.
     pub access: Option<Arc<Access>>,
+    /// The names that pools answer for; none where the zone has no name.
+    pub steer: Vec<SteerRule>,
+}
+
+/// A name and type of a zone that a pool answers for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerRule {
+    /// The whole name in lower case.
+    pub name: Name,
+    /// The type that is steered.
+    pub rtype: Type,
+    /// The number of the pool in [`Config::pools`].
+    pub pool: u32,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// The name of the pool.
+    pub name: String,
+    /// The members, and how they are chosen.
+    pub pool: zonda_balance::Pool,
+    /// The members in words, in the same order.
+    pub members: Vec<MemberConfig>,
+    /// How members that have an address are checked; none: they are always up.
+    pub check: Option<PoolCheck>,
+    /// Members that must be up for the pool to count as up as a member of another one.
+    pub up_min: u32,
+    /// Time in which the weight of a member that has come back rises to the whole.
+    pub slow_start: Duration,
+    /// The least TTL of records.
+    pub ttl_min: Duration,
+    /// The greatest TTL of records, and that of a pool without check.
+    pub ttl_max: Duration,
+}
+
+/// How the members of a pool are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolCheck {
+    /// What a probe does.
+    pub check: Arc<zonda_health::Check>,
+    /// The port that is probed.
+    pub port: u16,
+    /// An address that is probed in place of each member's.
+    pub address: Option<IpAddr>,
+    /// The time between two probes of a member.
+    pub interval: Duration,
+    /// The time after which a probe has failed.
+    pub timeout: Duration,
+    /// When results change the state of a member.
+    pub thresholds: zonda_health::Thresholds,
+}
+
+/// A member of a pool as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberConfig {
+    /// The name: the address, the data, or the name of the pool.
+    pub name: String,
+    /// The address, if there is one: what is checked.
+    pub address: Option<IpAddr>,
+    /// The name of the site that the member is at.
+    pub site: Option<String>,
 }
 
 /// How the queries for a zone are forwarded.
@@ -171,6 +251,13 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// A database, whose records are followed.
     Store(Arc<StoreKeys>),
+}
+
+impl Source {
+    /// Whether names of a zone with this source can be steered.
+    pub(crate) fn can_be_steered(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Json(_) | Self::Store(_))
+    }
 }
 
 impl Config {

@@ -29,6 +29,10 @@ pub struct Flags {
     pub stores: Vec<String>,
     /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
     pub forward: Option<String>,
+    /// `--steer NAME=ADDRESS:PORT,…`, any number; names that pools of these members answer for.
+    pub steer: Vec<String>,
+    /// `--check KIND:WHAT`, how the members of `steer` are checked.
+    pub check: Option<String>,
     /// Whether the flag `--writable` says that the zones in `zones` can be changed.
     pub writable: bool,
     /// Text of the flag `--workers N`.

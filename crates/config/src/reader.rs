@@ -78,6 +78,22 @@ impl<'s, 'a> Reader<'s, 'a> {
         Some((value.get_ref().as_table()?, origin))
     }
 
+    /// Returns the file's tables of a section nested in this one that repeats, each with its place.
+    pub fn nested_elements(&self, section: &'static Section) -> Vec<(&'a DeTable<'a>, Origin)> {
+        let value = section.place().and_then(|(_, word)| self.table?.get(word));
+        let elements = value.and_then(|value| value.get_ref().as_array()).into_iter().flatten();
+        let source = self.session.source;
+        let element = elements.filter_map(|element| {
+            Some((element.get_ref().as_table()?, source?.origin(element.span().start)))
+        });
+        element.collect()
+    }
+
+    /// Returns the keys that the user has named in the file.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.table.into_iter().flatten().map(|(name, _)| &**name.get_ref())
+    }
+
     /// Returns a reader of a section nested in this one.
     pub fn nested_reader<'n>(
         &'n mut self,
@@ -100,7 +116,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         let mut values = Vec::with_capacity(items.len());
         let mut sound = true;
         for item in &items {
-            let shape_fits = item.shape.is_none_or(|shape| shape == key.shape);
+            let shape_fits = item.shape.is_none_or(|shape| key.shape.takes(shape));
             let value = F::Item::from_text(&item.text).filter(|v| shape_fits && within(key, v));
             match value {
                 Some(value) => values.push(value.relative_to(directory)),

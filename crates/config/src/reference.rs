@@ -126,7 +126,11 @@ fn sample() -> String {
             sample += &format!("#{}\n", section.header());
         }
         for key in section.keys.iter().filter(|key| key.name != "version") {
-            sample += &format!("\n{}\n#{} = {}\n", prose(key.doc, "# "), key.name, key.sample());
+            let name = match key.name.contains(' ') {
+                true => format!("\"{}\"", key.name),
+                false => key.name.to_owned(),
+            };
+            sample += &format!("\n{}\n#{name} = {}\n", prose(key.doc, "# "), key.sample());
         }
     }
     sample

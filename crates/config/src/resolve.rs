@@ -3,10 +3,15 @@
 mod access;
 mod admin;
 mod bounds;
+mod geo;
+mod geo_files;
 mod listeners;
 mod local;
+mod pool_check;
+mod pools;
 mod secrets;
 mod source;
+mod steer_flag;
 mod zones;
 
 use crate::access::Action;
@@ -17,6 +22,8 @@ use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::{Config, Listener, RateLimit};
 use access::Lists;
+use geo::Sites;
+use pools::Pools;
 use std::net::IpAddr;
 
 /// Reads all sections; none if something was wrong, which is then reported to the session.
@@ -29,7 +36,13 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
-    let mut zones = zones::read(layers, session, &mut lists, root, &listeners);
+    let mut sites = Sites::read(layers, session);
+    let mut pools = Pools::read(layers, session, &mut sites);
+    let steered = steer_flag::read(layers, session, (&mut pools, &mut sites));
+    let geography = pools.map_sites(session, sites);
+    let named = (&mut lists, &mut pools);
+    let mut zones = zones::read(layers, session, named, root, &listeners);
+    let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
@@ -45,11 +58,14 @@ pub(crate) fn resolve<'a>(
     let (top, rate_limit) = (top?, rate_limit?);
     let (admin, token_files) = admin?;
     zones.extend(admin.zones.clone().map(zones::of_clients));
-    let mut warnings = warnings(&listeners, zones.is_empty(), &rate_limit);
+    let mut warnings = warnings(&listeners, zones.is_empty() && steered.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &token_files));
     let config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
+        steered,
+        geography,
+        pools: pools.into_configs(),
         forwarding: forwarding?,
         special_names: special_names?,
         overrides,

@@ -14,8 +14,21 @@ pub enum Shape {
     Integer,
     /// `true` or `false`.
     Boolean,
-    /// A value that is not single: a list, a table, a date, a fraction, a number in hexadecimal.
+    /// Text in quotes, or a whole number.
+    TextOrInteger,
+    /// A number, perhaps with a fraction.
+    Number,
+    /// A value that is not single: a list, a table, a date, a number in hexadecimal.
     Other,
+}
+
+impl Shape {
+    /// Whether a value of a key of this shape may be written in another one.
+    pub(crate) fn takes(self, written: Self) -> bool {
+        self == written
+            || self == Self::TextOrInteger && matches!(written, Self::Text | Self::Integer)
+            || self == Self::Number && written == Self::Integer
+    }
 }
 
 /// Where in the file a section stands.
@@ -31,6 +44,18 @@ pub enum Kind {
     Open,
     /// `[array.name]`, at most once in an element of the [`Array`](Self::Array) called `array`.
     Nested,
+    /// `[[section.name]]`, any number of times in the section, or element of it, called `section`;
+    /// each may also be written as a table in a list.
+    NestedArray,
+    /// `[array.name]`, with keys the user names, at most once in an element of `array`.
+    NestedOpen,
+}
+
+impl Kind {
+    /// Whether the section stands in another one.
+    pub(crate) fn is_nested(self) -> bool {
+        matches!(self, Self::Nested | Self::NestedArray | Self::NestedOpen)
+    }
 }
 
 /// When a changed value takes effect.
@@ -86,8 +111,10 @@ impl Section {
     pub fn header(&self) -> String {
         match self.kind {
             Kind::Top => String::new(),
-            Kind::Table | Kind::Open | Kind::Nested => format!("[{}]", self.name),
-            Kind::Array => format!("[[{}]]", self.name),
+            Kind::Table | Kind::Open | Kind::Nested | Kind::NestedOpen => {
+                format!("[{}]", self.name)
+            }
+            Kind::Array | Kind::NestedArray => format!("[[{}]]", self.name),
         }
     }
 
@@ -99,28 +126,28 @@ impl Section {
             Kind::Top if key.name == "version" => return None,
             Kind::Top => key.name.to_owned(),
             Kind::Table => format!("{}_{}", self.name, key.name),
-            Kind::Array | Kind::Open | Kind::Nested => return None,
+            Kind::Array | Kind::Open => return None,
+            Kind::Nested | Kind::NestedArray | Kind::NestedOpen => return None,
         };
         Some(format!("ZONDA_{}", path.replace('-', "_").to_uppercase()))
     }
 
-    /// Returns all its environment variables. A section that repeats has one, which lists its
-    /// elements; a nested one has one, which makes an element with it.
+    /// Returns all its environment variables. A section that repeats may have one, which lists its
+    /// elements; a nested one may have one, which makes an element with it.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
-        match self.kind {
-            Kind::Array => vec![format!("ZONDA_{}", self.name.to_uppercase())],
-            Kind::Nested => {
-                let word = self.place().map_or(self.name, |(_, word)| word);
+        let word = self.place().map_or(self.name, |(_, word)| word);
+        match self.name {
+            "listen" | "zone" | "zone.forward" | "zone.store" => {
                 vec![format!("ZONDA_{}", word.to_uppercase())]
             }
             _ => self.keys.iter().filter_map(|key| self.variable(key)).collect(),
         }
     }
 
-    /// For a nested section: the array that it stands in, and its word there.
+    /// For a nested section: the section that it stands in, and its word there.
     pub(crate) fn place(&self) -> Option<(&'static str, &'static str)> {
-        self.name.split_once('.').filter(|_| self.kind == Kind::Nested)
+        self.name.split_once('.').filter(|_| self.kind.is_nested())
     }
 
     /// Returns the key called `name`.
@@ -155,7 +182,12 @@ impl Key {
     pub(crate) fn toml(&self, items: &[&str]) -> String {
         let one = |text: &&str| match self.shape {
             Shape::Text => quoted(text),
-            Shape::Integer | Shape::Boolean | Shape::Other => (*text).to_owned(),
+            Shape::TextOrInteger if !text.bytes().all(|c| c.is_ascii_digit()) => quoted(text),
+            Shape::Integer
+            | Shape::Boolean
+            | Shape::TextOrInteger
+            | Shape::Number
+            | Shape::Other => (*text).to_owned(),
         };
         let items: Vec<String> = items.iter().map(one).collect();
         if self.many { format!("[{}]", items.join(", ")) } else { items.join(", ") }

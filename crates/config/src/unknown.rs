@@ -14,7 +14,7 @@ pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec
     let [top, sections @ ..] = SECTIONS else { return };
     for (name, value) in table {
         let found = sections.iter().find(|section| name.get_ref() == section.name);
-        let Some(section) = found.filter(|section| section.kind != Kind::Nested) else {
+        let Some(section) = found.filter(|section| !section.kind.is_nested()) else {
             refuse_key(source, top, name, errors);
             continue;
         };
@@ -34,7 +34,7 @@ pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec
     }
 }
 
-/// Returns the section that stands in elements of `section` under this name.
+/// Returns the section that stands in `section`, or in elements of it, under this name.
 fn nested(section: &Section, name: &str) -> Option<&'static Section> {
     SECTIONS.iter().copied().find(|nested| nested.place() == Some((section.name, name)))
 }
@@ -46,10 +46,12 @@ fn refuse_nested_keys(
     value: &Spanned<DeValue<'_>>,
     errors: &mut Vec<ConfigError>,
 ) {
-    match value.get_ref().as_table() {
-        Some(table) => {
-            table.iter().for_each(|(name, _)| refuse_key(source, section, name, errors));
-        }
+    match tables(section, value.get_ref()) {
+        Some(_) if section.kind == Kind::NestedOpen => {}
+        Some(tables) => tables
+            .into_iter()
+            .flatten()
+            .for_each(|(name, _)| refuse_key(source, section, name, errors)),
         None => {
             let origin = source.origin(value.span().start);
             errors.push(ConfigError { origin, problem: Problem::NotSection(section) });
@@ -59,9 +61,10 @@ fn refuse_nested_keys(
 
 /// Returns the tables of a section; none if it is not written as its kind is.
 fn tables<'a>(section: &Section, value: &'a DeValue<'a>) -> Option<Vec<&'a DeTable<'a>>> {
+    let repeats = matches!(section.kind, Kind::Array | Kind::NestedArray);
     match value {
-        DeValue::Table(table) if section.kind != Kind::Array => Some(vec![table]),
-        DeValue::Array(elements) if section.kind == Kind::Array => {
+        DeValue::Table(table) if !repeats => Some(vec![table]),
+        DeValue::Array(elements) if repeats => {
             elements.iter().map(|element| element.get_ref().as_table()).collect()
         }
         _ => None,
@@ -81,11 +84,13 @@ fn refuse_key(
     }
     let mut known: Vec<&'static str> = section.keys.iter().map(|key| key.name).collect();
     if section.kind == Kind::Top {
-        let sections = SECTIONS.iter().skip(1).filter(|section| section.kind != Kind::Nested);
+        let sections = SECTIONS.iter().skip(1).filter(|section| !section.kind.is_nested());
         known.extend(sections.map(|section| section.name));
     }
-    let homes = SECTIONS.iter().filter(|section| section.key(key).is_some());
-    let home = homes.min_by_key(|section| section.kind == Kind::Nested); // there it is less likely
+    // A key of a section within another one is meant where it would stand beside that section.
+    let is_near = |home: &&&Section| home.place().is_none_or(|(outer, _)| outer == section.name);
+    let homes = SECTIONS.iter().filter(|section| section.key(key).is_some()).filter(is_near);
+    let home = homes.min_by_key(|section| section.kind.is_nested()); // there it is less likely
     let suggestion = match (home, nearest(key, known.iter().copied())) {
         (Some(home), _) => Suggestion::Elsewhere(home.header()),
         (None, Some(near)) => Suggestion::Nearest(near.to_owned()),

@@ -66,6 +66,8 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
                 }
                 ["flag", "--listen", value] => flags.listen.push(value.to_owned()),
                 ["flag", "--zone", value] => flags.zones.push(value.to_owned()),
+                ["flag", "--steer", value] => flags.steer.push(value.to_owned()),
+                ["flag", "--check", value] => flags.check = Some(value.to_owned()),
                 ["flag", "--workers", value] => flags.workers = Some(value.to_owned()),
                 _ => panic!("{}: {setting}", path.display()),
             }
@@ -122,15 +124,33 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         })
         // these must be there, or need servers that are given by name, or another key
         .filter(|line| {
-            let needy =
-                ["token-file =", "read-token", "ca-file =", "bootstrap =", "private-names ="];
+            let needy = [
+                "token-file =",
+                "read-token",
+                "ca-file =",
+                "database =",
+                "bootstrap =",
+                "private-names =",
+                "\"NAME TYPES\"",
+                "data =",
+                "pool =",
+            ];
             !needy.iter().any(|key| line.starts_with(key))
         })
         .collect();
-    // Of the sources of a zone one must be chosen, too.
+    // Of the kinds of a check and the sources of a zone one must be chosen, too.
+    let check = uncommented.find("[pool.check]").unwrap();
+    let end = check + uncommented[check..].find("\n[").unwrap();
+    let kept = ["[pool.check]", "https", "interval", "timeout", "rise", "fall", "start", "host"];
+    let lines = uncommented[check..end].lines();
+    let lines: Vec<_> = lines.filter(|it| kept.iter().any(|key| it.starts_with(key))).collect();
+    let uncommented = [&uncommented[..check], &lines.join("\n"), &uncommented[end..]].concat();
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
-        for header in ["[zone.forward]", "[zone.store]"].into_iter().filter(|it| *it != source) {
+        for header in ["[zone.forward]", "[zone.store]", "[zone.steer]"]
+            .into_iter()
+            .filter(|it| *it != source)
+        {
             let start = text.find(header).unwrap();
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");
@@ -152,7 +172,8 @@ fn every_default_example_and_bound_is_sound() {
     for section in SECTIONS {
         for key in section.keys {
             assert!(!key.doc.is_empty(), "{} has no description", key.name);
-            let Some(variable) = section.variable(key) else { continue };
+            let variable = section.variable(key).filter(|it| *it != "ZONDA_GEO_DATABASE"); // a file
+            let Some(variable) = variable else { continue };
             let bounds = key.range.map(|(low, high)| [low, high]).into_iter().flatten();
             for text in bounds.chain(key.default).chain(key.example) {
                 let errors = load_environment(&[(&variable, text)]).err().unwrap_or_default();
@@ -160,6 +181,45 @@ fn every_default_example_and_bound_is_sound() {
             }
         }
     }
+}
+
+#[test]
+fn pools_at_the_same_sites_share_a_map_and_a_reload_keeps_it() {
+    let database = Path::new("../geo/tests/data/GeoLite2-City-Test.mmdb");
+    let database = std::path::absolute(database).unwrap();
+    let pool = |name: &str, steps: &str| {
+        format!(
+            "[[pool]]\nname = \"{name}\"\nchoose = {steps}\nmembers = [{{ address = \
+             \"192.0.2.1\", site = \"fra\" }}, {{ address = \"192.0.2.2\", site = \"nyc\" }}]\n"
+        )
+    };
+    let pools = [
+        pool("a", "[\"failover\", \"nearest\", \"weighted\"]"),
+        pool("b", "\"nearest\""),
+        pool("c", "[\"geo\", \"nearest\"]"),
+    ];
+    let text = format!("version = 1\n[geo]\ndatabase = {database:?}\n{}", pools.concat());
+    let maps = |config: &Config| {
+        let maps = config.pools.iter().map(|pool| {
+            let filters = pool.pool.filters.iter();
+            let maps = filters.filter_map(|filter| match filter {
+                zonda_balance::Filter::Sites(map) => Some(std::sync::Arc::as_ptr(map)),
+                _ => None,
+            });
+            maps.collect::<Vec<_>>()
+        });
+        maps.collect::<Vec<_>>()
+    };
+    let first = load("maps", &text).unwrap().config;
+    let found = maps(&first);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
+    assert!(found[0] == found[1] && found[1] != found[2]);
+    let again = load("maps", &text).unwrap().config;
+    assert_eq!(maps(&again), found);
+    assert_eq!(again, first);
+    assert_eq!(first.changed_locations(), None);
+    let other = text.replace("[geo]", "[geo]\ndefault-site = \"nyc\"");
+    assert_ne!(maps(&load("maps", &other).unwrap().config)[0], found[0]);
 }
 
 #[test]

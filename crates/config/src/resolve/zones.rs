@@ -1,14 +1,15 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
+use super::pools::Pools;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, store};
 use crate::access::Access;
-use crate::error::{Contradiction, Origin, Problem};
-use crate::keys::{ForwardKeys, StoreKeys, ZoneKeys};
+use crate::error::{Contradiction, Origin, Problem, SteerMistake};
+use crate::keys::{ForwardKeys, STEER, StoreKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
-use crate::{Listener, SerialRule, Source, Zone};
+use crate::{Listener, SerialRule, Source, SteerRule, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ use zonda_wire::Name;
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    lists: &mut Lists,
+    (lists, pools): (&mut Lists, &mut Pools),
     root: Option<PathBuf>,
     listeners: &[(Listener, Origin)],
 ) -> Vec<Zone> {
@@ -30,7 +31,7 @@ pub(super) fn read<'a>(
     let working_directory = std::env::current_dir().unwrap_or_default();
     let (taken, zones) = (HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut found = Zones { lists, listens_on, working_directory, taken, zones };
+    let mut found = Zones { lists, pools, listens_on, working_directory, taken, zones };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -82,7 +83,7 @@ pub(super) fn read<'a>(
 pub(super) fn of_clients(directory: PathBuf) -> Zone {
     let root = directory.as_path().into();
     let (source, writable) = (Source::Directory(directory), Some(SerialRule::Increment));
-    Zone { name: None, source, hosts: None, root, writable, access: None }
+    Zone { name: None, source, hosts: None, root, writable, access: None, steer: Vec::new() }
 }
 
 /// Whether a zone's file holds JSON.
@@ -159,6 +160,7 @@ impl<'a> NestedSection<'a> {
 /// The zones read so far, and what it takes to read another.
 struct Zones<'l> {
     lists: &'l mut Lists,
+    pools: &'l mut Pools,
     /// Addresses on which this server listens.
     listens_on: Vec<SocketAddr>,
     working_directory: PathBuf,
@@ -218,10 +220,14 @@ impl Zones<'_> {
         let writable = keys.writable.then_some(keys.serial);
         let access = self.lists.resolve(reader, keys.access);
         let is_new = keys.name.as_ref().is_none_or(|name| self.take(reader, name.to_lowercase()));
+        let steer = match (&keys.name, source.key) {
+            (Some(name), "file" | "json") => self.pools.rules(reader, name),
+            _ => self.refuse_steering(reader, source.key),
+        };
         if is_new {
             let source = (source.make)(path);
             let name = keys.name;
-            self.zones.push(Zone { name, source, hosts: None, root, writable, access });
+            self.zones.push(Zone { name, source, hosts: None, root, writable, access, steer });
         }
     }
 
@@ -245,12 +251,13 @@ impl Zones<'_> {
             None => self.lists.resolve(reader, keys.access),
         };
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let steer = self.refuse_steering(reader, "forward");
         let mut reader = nested.reader(&ForwardKeys::SECTION, reader);
         let forward = forward::read(&mut reader, keys.name.as_ref(), &self.listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
             let hosts = keys.hosts;
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access });
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }
     }
 
@@ -271,10 +278,24 @@ impl Zones<'_> {
         let access = self.lists.resolve(reader, keys.access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let store = store::read(&mut nested.reader(&StoreKeys::SECTION, reader));
+        let steer = match &keys.name {
+            Some(name) => self.pools.rules(reader, name),
+            None => Vec::new(), // it is refused
+        };
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
-            self.zones.push(Zone { name, source, hosts: None, root, writable: None, access });
+            let hosts = None;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }
+    }
+
+    /// Reports names that are steered in a zone with this key, which has no data or no name.
+    fn refuse_steering(&self, reader: &mut Reader<'_, '_>, key: &'static str) -> Vec<SteerRule> {
+        if reader.nested(&STEER).is_some() {
+            let mistake = SteerMistake::Zone(key);
+            reader.contradict(Some("steer"), Contradiction::Pool(mistake.into()));
+        }
+        Vec::new()
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its
