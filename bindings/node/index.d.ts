@@ -151,6 +151,11 @@ export declare class Reply {
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at. Has no effect beside middleware. */
   cache(options: { ttl: number; vary?: 'client' | 'subnet' | ('client' | 'subnet')[] }): this;
+  /** Says that the reply depends on the first bits of the client's network alone, 0 to 128: the
+   * scope with which it repeats the client subnet of the query (rfc7871), and for which the core
+   * keeps it. 0: it is the same for all. Without this, it depends on all that the query tells if
+   * the code has looked at the client. */
+  clientSubnetScope(bits: number): this;
   /** Whether there is an answer: from a handler or, behind the last `next()`, from the core. */
   readonly answered: boolean;
   /** Whether it was sent, so that nothing can be changed any more. */

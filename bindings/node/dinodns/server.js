@@ -6,7 +6,7 @@ const cluster = require('node:cluster');
 const os = require('node:os');
 const { getSystemErrorName } = require('node:util');
 const { Bridge } = require('../lib/bridge.js');
-const { ENDING, ReplyBatch } = require('../lib/batch.js');
+const { ENDING, LOOKS, ReplyBatch } = require('../lib/batch.js');
 const { FLAGS } = require('../lib/message.js');
 const { writeRecord } = require('../lib/response.js');
 const { CoreNetwork } = require('./networks.js');
@@ -314,7 +314,8 @@ function writeResponse(batch, res) {
   const flags = raw.flags ?? 0;
   const additionals = raw.additionals ?? [];
   const error = additionals.length > 0 ? extendedError(additionals) : null;
-  batch.begin(ticketLow, ticketHigh, ENDING.REPLY, flags & 0xf, flags & FLAGS_OWN, error);
+  const [rcode, own] = [flags & 0xf, flags & FLAGS_OWN];
+  batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, own, error, null, LOOKS.client);
   for (const record of raw.answers ?? []) writeRecord(batch, 0, record, request);
   for (const record of raw.authorities ?? []) writeRecord(batch, 1, record, request);
   for (const record of additionals) writeRecord(batch, 2, record, request);

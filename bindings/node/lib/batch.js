@@ -8,6 +8,10 @@ const { encode } = require('./data.js');
 /** What is to become of a query. */
 const ENDING = { PASS_ON: 0, REPLY: 1, DROP: 2, FAILED: 3 };
 
+/** What tells the core at how much of the client's network was looked: that a scope is said, which
+ * stands beside it, and that something of the client was read. */
+const LOOKS = { scope: 0x100, client: 0x200 };
+
 /** Octets of the buffers that queries are written into: a few hundred queries each. */
 const QUERY_OCTETS = 64 * 1024;
 /** Octets of the first buffer: a few hundred replies of one record. */
@@ -108,9 +112,10 @@ class ReplyBatch {
   }
 
   /** Begins a reply; `error` is an extended one: its code and text, and `kept` says for how many
-   * seconds the reply may be given again, and what it depends on. */
-  begin(low, high, ending, rcode, flags, error, kept) {
-    this.reserve(28);
+   * seconds the reply may be given again, and what it depends on. `looks` tells at how much of the
+   * client's network was looked, as src/batch.rs has it. */
+  begin(low, high, ending, rcode, flags, error, kept, looks) {
+    this.reserve(32);
     this.start = this.length;
     const { words } = this;
     let at = this.length >> 2;
@@ -119,11 +124,12 @@ class ReplyBatch {
     words[++at] = ending | (rcode << 8) | (error ? 1 << 24 : 0) | (kept ? kept.vary << 25 : 0);
     words[++at] = kept ? kept.ttl : 0;
     words[++at] = flags | (error ? error.code << 16 : 0);
+    words[++at] = looks;
     words[++at] = 0;
-    this.length += 28;
+    this.length += 32;
     if (error) {
       const octets = this.text(error.text);
-      this.words[(this.start >> 2) + 6] = octets;
+      this.words[(this.start >> 2) + 7] = octets;
     }
   }
 
@@ -162,4 +168,4 @@ class ReplyBatch {
   }
 }
 
-module.exports = { ENDING, QueryBatches, ReplyBatch };
+module.exports = { ENDING, LOOKS, QueryBatches, ReplyBatch };

@@ -94,7 +94,7 @@ class Bridge {
    * with the request, and sends it if that is passed on. */
   queryBelow(request) {
     const token = this.#token();
-    request.sawClient = true; // access lists may have another answer for another client
+    request.sawBelow = true; // access lists may have another answer for another client
     const { ticketLow, ticketHigh } = request;
     let reply = this.#core.queryBelow(ticketLow, ticketHigh, token);
     if (reply === WAITS_NO_LONGER) {
@@ -169,7 +169,7 @@ class Bridge {
 
   #failInto(request) {
     const { ticketLow, ticketHigh } = request;
-    this.#replies.begin(ticketLow, ticketHigh, ENDING.FAILED, 0, 0, null);
+    this.#replies.begin(ticketLow, ticketHigh, ENDING.FAILED, 0, 0, null, null, 0);
     this.#replies.end();
   }
 

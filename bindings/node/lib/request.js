@@ -33,6 +33,8 @@ class Query {
   #captures;
   /** Whether something was read that other clients may have otherwise. */
   sawClient = false;
+  /** Whether what the core answers was asked for. */
+  sawBelow = false;
 
   constructor(batch, at) {
     this.#batch = batch;

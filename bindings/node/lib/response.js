@@ -3,7 +3,7 @@
 // A reply as handlers put it together.
 
 const { addFormerNames } = require('./former.js');
-const { ENDING } = require('./batch.js');
+const { ENDING, LOOKS } = require('./batch.js');
 const { checkFields } = require('./data.js');
 const { FLAGS, decodeMessage, wireOf } = require('./message.js');
 const { errorNumber, rcodeNumber, rcodeWord, typeNumber } = require('./tables.js');
@@ -18,6 +18,8 @@ const VARY = { client: 1, subnet: 2 };
 const OPT = 41;
 /** The extended error that has no number of its own. */
 const EXTENDED_OTHER = 0;
+/** The longest scope: all bits of an IPv6 address. */
+const SCOPE_MAX = 128;
 /** The sections, in the order of their numbers. */
 const SECTIONS = ['answers', 'authorities', 'additionals'];
 
@@ -29,6 +31,7 @@ class Reply {
   #flags = FLAGS.aa;
   #error = null;
   #kept = null;
+  #scope = null;
   #sections = [null, null, null];
   /** What the core would answer, if it was asked. */
   #below = null;
@@ -144,6 +147,16 @@ class Reply {
     }
     const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
+    return this;
+  }
+
+  /** Says that the reply depends on the first bits of the client's network alone: the scope with
+   * which it repeats the client subnet of the query (rfc7871#7.2.1). 0: it is the same for all. */
+  clientSubnetScope(bits) {
+    if (!Number.isInteger(bits) || bits < 0 || bits > SCOPE_MAX) {
+      throw new RangeError(`${bits}: a scope has 0 to ${SCOPE_MAX} bits`);
+    }
+    if (this.#change()) this.#scope = bits;
     return this;
   }
 
@@ -289,19 +302,22 @@ class Reply {
   /** Writes the reply into a batch. */
   write(batch) {
     this.#sent = true;
-    const { ticketLow, ticketHigh } = this.#request;
+    const { ticketLow, ticketHigh, sawClient, sawBelow } = this.#request;
+    const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
+    const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
     if (this.#ending === ENDING.PASS_ON && this.#below === null && this.#hasRecords()) {
       this.#ending = ENDING.REPLY; // `res.answers.push(record)`
     }
     if (this.#ending !== ENDING.REPLY || isUnchanged) {
       const ending = isUnchanged ? ENDING.PASS_ON : this.#ending;
-      batch.begin(ticketLow, ticketHigh, ending, 0, 0, null);
+      batch.begin(ticketLow, ticketHigh, ending, 0, 0, null, null, looks);
       batch.end();
       return;
     }
-    const kept = this.#kept?.vary === 0 && this.#request.sawClient ? null : this.#kept;
-    batch.begin(ticketLow, ticketHigh, ENDING.REPLY, this.#rcode, this.#flags, this.#error, kept);
+    const kept = this.#kept?.vary === 0 && (sawClient || sawBelow) ? null : this.#kept;
+    const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
+    batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags, error, kept, looks);
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;

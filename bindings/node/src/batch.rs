@@ -9,7 +9,8 @@
 //!        · name in lower case, presentation format, without a final dot · message
 //! reply  octets of the part · ticket, low · high · ending | RCODE << 8 | extended error? << 24
 //!        | vary << 25 · seconds for which it is kept · flags | extended error << 16
-//!        · octets of its text · text · records
+//!        · scope | is scope said? << 8 | was client looked at? << 9
+//!        · octets of the error's text · text · records
 //! record type | section << 16 | form << 24 · TTL · octets of the owner | octets of the data << 16
 //!        · owner · data
 //! ```
@@ -153,7 +154,12 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer,
     let kind = reply.word().ok_or_else(cut)?;
     let kept_secs = reply.word().ok_or_else(cut)?;
     let flags = reply.word().ok_or_else(cut)?;
+    let looks = reply.word().ok_or_else(cut)?;
     let text = reply.counted().ok_or_else(cut)?;
+    if looks >> 8 & 1 != 0 {
+        draft.client_subnet_scope(looks as u8);
+    }
+    draft.saw_client = looks >> 9 & 1 != 0;
     draft.ending = match kind & 0xff {
         0 => Ending::PassOn,
         1 => Ending::Reply,

@@ -259,6 +259,59 @@ test('a request tells all that the query says', async (t) => {
   });
 });
 
+/** The octets of the reply to a query for TXT of a client in 198.51.N.0/24, and its scope. */
+async function scopeOf(app, name, octet = 100) {
+  const data = Buffer.from([0, 1, 24, 0, 198, octet, 100]);
+  const octets = await app.queryMessage(queryWithOptions(name, 'TXT', [{ code: 8, data }]));
+  const reply = decodeMessage(octets);
+  const [option] = reply.edns.options.filter(({ code }) => code === 8);
+  assert.deepEqual([...option.data.subarray(4)], [198, octet, 100]);
+  assert.ok(reply.answers.length > 0);
+  return option.data[3];
+}
+
+test('a reply has the scope that code says, or that of what it looked at', async (t) => {
+  const calls = [];
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('*.example', (req, res) => {
+      calls.push(req.name);
+      res.answer({ type: 'TXT', data: 'x' });
+      if (req.name === 'looks.example') assert.notEqual(req.clientSubnet, null);
+      if (req.name === 'logs.example') res.clientSubnetScope(0).rcode = req.clientAddress && 'NOERROR';
+      if (req.name === 'says.example') res.clientSubnetScope(8).cache({ ttl: 60 });
+      if (req.name === 'finer.example') res.clientSubnetScope(24).cache({ ttl: 60 });
+      for (const bits of [-1, 129, 1.5, '16']) {
+        assert.throws(() => res.clientSubnetScope(bits), RangeError);
+      }
+    });
+  });
+  assert.equal(await scopeOf(app, 'blind.example'), 0);
+  assert.equal(await scopeOf(app, 'looks.example'), 24);
+  assert.equal(await scopeOf(app, 'logs.example'), 0);
+  calls.length = 0;
+  for (const octet of [100, 101, 100]) {
+    assert.equal(await scopeOf(app, 'says.example', octet), 8);
+    assert.equal(await scopeOf(app, 'finer.example', octet), 24);
+  }
+  assert.deepEqual(calls, ['says.example', 'finer.example', 'finer.example']);
+});
+
+test('an answer of the zone has the scope of what middleware looked at', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.use(async (req, res, next) => {
+      if (req.name === 'says.zone') res.clientSubnetScope(20);
+      if (req.name !== 'blind.zone') assert.ok(req.clientAddress);
+      await next();
+      if (req.name === 'changed.zone') res.additional({ type: 'TXT', data: 'x' });
+    });
+    app.zone('zone', { text: '@ 60 SOA a a 1 2 3 4 5\n@ NS a\n* TXT x\n' });
+  });
+  assert.equal(await scopeOf(app, 'blind.zone'), 0);
+  assert.equal(await scopeOf(app, 'looks.zone'), 24);
+  assert.equal(await scopeOf(app, 'changed.zone'), 24);
+  assert.equal(await scopeOf(app, 'says.zone'), 20);
+});
+
 test('a network is read, and an option that holds none is a format error', async (t) => {
   const app = await started(t, { listen: [] }, (app) => {
     app.handle('a.example', (req, res) => {

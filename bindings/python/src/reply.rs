@@ -64,12 +64,13 @@ impl Reply {
     pub fn give(&mut self) -> Option<TicketReply> {
         let (ticket, query) = self.query.take()?; // so that they do not hold each other
         self.is_sent = true;
+        let scope = self.draft.scope;
         if self.is_as_the_core_has_it() {
             self.draft.clear();
         }
         let mut draft = std::mem::take(&mut self.draft);
         // A reply made with knowledge of the client is not for every client.
-        draft.keep = draft.keep.filter(|it| it.vary != Vary::Nothing || !query.get().saw_client());
+        (draft.scope, draft.saw_client) = (scope, query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))
     }
 
@@ -93,7 +94,9 @@ impl Reply {
             draft.drop();
             return Ok(());
         };
+        let scope = draft.scope;
         read(&message, draft)?;
+        draft.scope = scope;
         (self.below, self.is_touched) = (Some(message), false);
         Ok(())
     }
@@ -282,6 +285,15 @@ impl Reply {
         };
         self.open()?.keep = Some(Keep { ttl_secs: ttl, vary });
         Ok(())
+    }
+
+    /// Says that the reply depends on the first bits of the client's network alone: the scope with
+    /// which it repeats the client subnet of the query (rfc7871#7.2.1). 0: it is the same for all.
+    fn client_subnet_scope(&mut self, bits: u16) -> PyResult<()> {
+        match u8::try_from(bits) {
+            Ok(bits @ 0..=128) => self.open().map(|draft| draft.client_subnet_scope(bits)),
+            _ => Err(PyValueError::new_err(format!("{bits}: a scope has 0 to 128 bits"))),
+        }
     }
 
     /// The number and the text of the extended error.

@@ -231,6 +231,77 @@ def test_a_query_tells_all_about_itself(app, serve):
     assert seen["state"] == {}
 
 
+def test_a_reply_has_the_scope_that_code_says_or_that_of_what_it_looked_at(app, serve):
+    calls = []
+
+    @app.handle("*.example")
+    def look(query, reply):
+        calls.append(query.name)
+        reply.answer(zonda.TXT("x"))
+        match query.name:
+            case "looks.example.":
+                assert query.client_subnet is not None
+            case "logs.example.":
+                assert query.client
+                reply.client_subnet_scope(0)
+            case "says.example.":
+                reply.client_subnet_scope(16)
+                reply.cache(60)
+            case "wrong.example.":
+                for bits in (129, 256):
+                    with pytest.raises(ValueError, match="0 to 128 bits"):
+                        reply.client_subnet_scope(bits)
+
+    async def scenario(client):
+        async def scope(name, octets):
+            option = dns.edns.GenericOption(8, bytes([0, 1, 24, 0, *octets]))
+            query = dns.message.make_query(name, "TXT", options=[option])
+            reply = dns.message.from_wire(await client.app.query_message(query.to_wire()))
+            (told,) = [option for option in reply.options if option.otype == 8]
+            assert (told.address, told.srclen) == (".".join(map(str, octets)) + ".0", 24)
+            return told.scopelen
+
+        assert await scope("blind.example", [192, 0, 2]) == 0
+        assert await scope("wrong.example", [192, 0, 2]) == 0
+        assert await scope("looks.example", [192, 0, 2]) == 24
+        assert await scope("logs.example", [192, 0, 2]) == 0
+        calls.clear()
+        for octets in ([192, 0, 2], [192, 0, 7], [192, 1, 2], [192, 0, 2]):
+            assert await scope("says.example", octets) == 16
+        assert len(calls) == 2, "it is kept for each network of 16 bits"
+
+    serve(app, scenario)
+
+
+def test_an_answer_of_the_zone_has_the_scope_of_what_middleware_looked_at(app, serve):
+    @app.middleware
+    async def look(query, reply, next):
+        if query.name.startswith("says"):
+            reply.client_subnet_scope(20)
+        if query.name != "blind.zone.":
+            assert query.client
+        await next()
+        if query.name == "changed.zone.":
+            reply.additional(zonda.TXT("x"))
+
+    app.zone("zone", text="@ 60 SOA a a 1 2 3 4 5\n@ NS a\n* TXT x\n")
+
+    async def scenario(client):
+        async def scope(name):
+            option = dns.edns.ECSOption("192.0.2.0", 24)
+            query = dns.message.make_query(name, "TXT", options=[option])
+            reply = dns.message.from_wire(await client.app.query_message(query.to_wire()))
+            assert reply.answer
+            return next(option.scopelen for option in reply.options if option.otype == 8)
+
+        assert await scope("blind.zone") == 0
+        assert await scope("looks.zone") == 24
+        assert await scope("changed.zone") == 24
+        assert await scope("says.zone") == 20
+
+    serve(app, scenario)
+
+
 def test_a_network_is_read_and_an_option_that_holds_none_is_a_format_error(app, serve):
     @app.handle("a.example")
     def look(query, reply):

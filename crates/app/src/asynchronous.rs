@@ -410,16 +410,22 @@ async fn pass(
     middleware: Arc<Vec<AsyncCode>>,
 ) -> Option<Reply> {
     let saw_client = query.saw_client();
+    let mut looks = Reply::default();
+    let note = |draft: &mut Reply| draft.saw_client |= saw_client.swap(false, Ordering::Relaxed);
     let has_passed = code.as_ref().is_some_and(|code| code.is_deferred);
     for code in middleware.iter().filter(|_| !has_passed) {
-        let draft = call(code, query.clone(), "a middleware").await?;
+        let mut draft = call(code, query.clone(), "a middleware").await?;
+        note(&mut draft);
         if draft.ending != Ending::PassOn {
+            draft.add_looks(&looks);
             return Some(draft);
         }
+        looks.add_looks(&draft);
     }
-    let Some(code) = code else { return Some(Reply::default()) };
+    let Some(code) = code else { return Some(looks) };
     let mut draft = call(&code, query.on(&code.pattern), "the handler").await?;
-    draft.saw_client |= saw_client.load(Ordering::Relaxed);
+    note(&mut draft);
+    draft.add_looks(&looks);
     Some(draft)
 }
 

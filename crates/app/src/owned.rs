@@ -117,7 +117,9 @@ impl OwnedQuery {
         self.query.options(&self.message)
     }
 
-    /// Returns the network for which a resolver asks (rfc7871); as [`client`](Self::client).
+    /// Returns the network for which a resolver asks (rfc7871), if the configuration has the
+    /// server believe that resolver; as [`client`](Self::client). The reply repeats it with the
+    /// [scope](crate::Reply::client_subnet_scope) that the code says.
     #[must_use]
     pub fn client_subnet(&self) -> Option<ClientSubnet> {
         self.query.client_subnet(self.message())

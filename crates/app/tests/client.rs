@@ -36,6 +36,57 @@ async fn text(running: &Running, query: &[u8]) -> String {
     String::from_utf8(reply.records[0].rdata[1..].to_vec()).unwrap()
 }
 
+/// Returns the scope of the reply to a query.
+async fn scope(running: &Running, query: &[u8]) -> u8 {
+    let reply = running.query_message(query).await.unwrap();
+    let options = Message::parse(&reply).unwrap().opt.unwrap().options;
+    options.into_iter().find(|(code, _)| *code == 8).map(|(_, data)| data[3]).unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_has_the_scope_that_code_says_or_that_of_all_that_it_may_have_looked_at() {
+    let looks = |query: &OwnedQuery| query.client_subnet().is_some();
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1);
+    app.middleware_async(move |query: OwnedQuery| async move {
+        let mut reply = Reply::default();
+        match query.name().to_string().as_str() {
+            "middleware-looks.example." => _ = looks(&query),
+            "middleware-says.example." if looks(&query) => reply.client_subnet_scope(20),
+            _ => {}
+        }
+        reply
+    });
+    app.handle_async("*.example", move |query: OwnedQuery| async move {
+        let mut reply = saying(Some(1));
+        match query.name().to_string().as_str() {
+            "looks.example." => _ = looks(&query),
+            "says.example." if looks(&query) => reply.client_subnet_scope(16),
+            "middleware-looks.example." => reply.client_subnet_scope(8),
+            "middleware-says.example." => reply.client_subnet_scope(16),
+            _ => {}
+        }
+        reply
+    });
+    app.handle("here.example", |_: &Query, reply: &mut Reply| {
+        *reply = saying(Some(1));
+        reply.client_subnet_scope(12);
+    });
+    let running = app.start().unwrap();
+    for (name, expected) in [
+        ("blind.example", 0),
+        ("looks.example", 24),
+        ("says.example", 16),
+        ("here.example", 12),
+        ("middleware-looks.example", 24),
+        ("middleware-says.example", 20),
+    ] {
+        let query = question(name, &[0, 1, 24, 0, 192, 0, 2], b"aaaaaaaa");
+        assert_eq!(scope(&running, &query).await, expected, "{name}");
+    }
+    running.stop().unwrap();
+}
+
 #[tokio::test]
 async fn code_sees_client_subnet_and_cookie_and_such_replies_are_not_shared() {
     let mut app = App::new();

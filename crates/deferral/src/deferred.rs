@@ -29,14 +29,15 @@ pub struct Deferred {
 /// The octets of a query that it keeps while it waits; the query of `deferral` is the one that lies
 /// in them then. Upstreams are asked anew, so that header, question and what the reply depends on
 /// are enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more, and is shown
-/// [`CODE_BYTES_MAX`].
+/// [`CODE_BYTES_MAX`]. A client-subnet option that is not believed is left out.
 #[must_use]
 pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
     let (whole_max, others_max) = match deferral.to {
         To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
     };
-    if message.len() <= whole_max {
+    let is_whole = !std::mem::take(&mut deferral.hides_subnet);
+    if is_whole && message.len() <= whole_max {
         return message.to_vec();
     }
     let short = deferral.query.abridge(message, others_max);
@@ -130,5 +131,31 @@ mod tests {
         assert_eq!(kept_octets(&long, code).len(), 19 + 11 + 3004);
         let of_udp = query(&[(12, CODE_BYTES_MAX - 34)]);
         assert_eq!((of_udp.len(), kept_octets(&of_udp, code)), (CODE_BYTES_MAX, of_udp.clone()));
+    }
+
+    #[test]
+    fn a_client_subnet_waits_with_its_query_unless_it_is_not_believed() {
+        let subnet = [0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2];
+        let head = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\x04\xd0\0\0\0\0";
+        let (forward, code) = (To::Forward(7), To::Code(Elsewhere { runtime: 0, handler: 0 }));
+        for (to, padding) in [(forward, 4), (forward, 600), (code, 4), (code, 6000)] {
+            let padding =
+                [&[0, 12], &(padding as u16).to_be_bytes()[..], &vec![0; padding]].concat();
+            let len = (padding.len() + subnet.len()) as u16;
+            let message = [&head[..], &len.to_be_bytes(), &padding, &subnet].concat();
+            for is_believed in [true, false] {
+                let mut deferral = Deferral::new(to, 0);
+                deferral.query = Query::parse(&message).unwrap();
+                if !is_believed {
+                    deferral.hides_subnet = true;
+                    deferral.query.edns.as_mut().unwrap().subnet_at = 0;
+                }
+                let kept = keep_octets(&message, &mut deferral);
+                assert_eq!(deferral.query, Query::parse(&kept).unwrap(), "as it lies there");
+                let told = deferral.query.client_subnet(&kept).map(|it| it.to_string());
+                let expected = is_believed.then_some("192.0.2.0/24");
+                assert_eq!(told.as_deref(), expected, "{to:?}, {}", padding.len());
+            }
+        }
     }
 }

@@ -8,9 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use zonda_balance::geography::{Geography, Site};
+use zonda_balance::{
+    Answers, Filter, MapSource, Member, MemberState, Order, Pool, Records, SiteMap, WhenAllDown,
+};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route, Stage};
+use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Snapshot, Transport};
+use zonda_geo::{Prefix, SiteId};
 use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::file::{Options, read_text};
 use zonda_zone::{HashSeed, build};
@@ -30,6 +36,10 @@ struct Workload {
     zones: fn() -> Vec<(String, String)>,
     /// The number of zones without data beside them.
     zones_beside: u32,
+    /// The number of names that are steered to pools of their own, and of the members of each.
+    pools: (usize, usize),
+    /// Whether members are at sites that clients prefer, and queries tell the client's subnet.
+    by_place: bool,
     /// The user's code in front of the zones.
     code: fn() -> Option<Handlers>,
     /// The questions, asked one after the other: name and type.
@@ -39,12 +49,17 @@ struct Workload {
 /// No code of the user's.
 const NO_CODE: fn() -> Option<Handlers> = || None;
 
+/// No names that are steered.
+const NO_POOLS: (usize, usize) = (0, 0);
+
 /// What is counted, one entry a path through the engine.
 const WORKLOADS: &[Workload] = &[
     Workload {
         name: "hot",
         zones: small_zones,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -52,6 +67,8 @@ const WORKLOADS: &[Workload] = &[
         name: "hot-beside-a-million",
         zones: small_zones,
         zones_beside: 1_000_000,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -59,6 +76,8 @@ const WORKLOADS: &[Workload] = &[
         name: "refused",
         zones: small_zones,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("elsewhere{n}.com."), Type::A)).collect(),
     },
@@ -66,6 +85,8 @@ const WORKLOADS: &[Workload] = &[
         name: "random-name",
         zones: one_zone,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("h{n}.big.test."), Type::A)),
     },
@@ -73,6 +94,8 @@ const WORKLOADS: &[Workload] = &[
         name: "no-such-name",
         zones: one_zone,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("nx{n}.big.test."), Type::A)),
     },
@@ -80,6 +103,8 @@ const WORKLOADS: &[Workload] = &[
         name: "referral",
         zones: one_zone,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("www.d{}.big.test.", n % 1000), Type::A)),
     },
@@ -87,6 +112,8 @@ const WORKLOADS: &[Workload] = &[
         name: "wildcard",
         zones: one_zone,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("n{n}.wild.big.test."), Type::A)),
     },
@@ -94,6 +121,8 @@ const WORKLOADS: &[Workload] = &[
         name: "middleware",
         zones: small_zones,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: || Some(Handlers::new(Vec::new(), vec![Arc::new(Looks)], None, SEED)),
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -101,8 +130,46 @@ const WORKLOADS: &[Workload] = &[
         name: "handler",
         zones: small_zones,
         zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
         code: || Some(Handlers::new(vec![route()], Vec::new(), None, SEED)),
         questions: || shuffled(|n| (format!("n{n}.code.test."), Type::A)),
+    },
+    Workload {
+        name: "steered",
+        zones: one_zone,
+        zones_beside: 0,
+        pools: (1, 10),
+        by_place: false,
+        code: NO_CODE,
+        questions: || steered(1),
+    },
+    Workload {
+        name: "steered-to-one-of-10000",
+        zones: one_zone,
+        zones_beside: 0,
+        pools: (1, 10_000),
+        by_place: false,
+        code: NO_CODE,
+        questions: || steered(1),
+    },
+    Workload {
+        name: "steered-by-one-of-10000",
+        zones: one_zone,
+        zones_beside: 0,
+        pools: (10_000, 3),
+        by_place: false,
+        code: NO_CODE,
+        questions: || steered(10_000),
+    },
+    Workload {
+        name: "steered-by-place",
+        zones: one_zone,
+        zones_beside: 0,
+        pools: (1, 1_000),
+        by_place: true,
+        code: NO_CODE,
+        questions: || shuffled(|_| ("s0.big.test.".to_owned(), Type::A)),
     },
 ];
 
@@ -151,6 +218,74 @@ fn shuffled(question: fn(usize) -> (String, Type)) -> Vec<(String, Type)> {
     (0..NAMES).map(|n| question(n * 30_011 % NAMES)).collect()
 }
 
+/// Queries for so many steered names.
+fn steered(count: usize) -> Vec<(String, Type)> {
+    // 7919 is prime, so its multiples meet every number.
+    (0..count).map(|n| (format!("s{}.big.test.", n * 7919 % count), Type::A)).collect()
+}
+
+/// The sites that members of pools are at.
+const SITES: usize = 64;
+
+/// The network of the client that asks the query of this number: one of 65,536.
+fn client(number: usize) -> [u8; 3] {
+    let network = number * 40_503 % 65_536; // odd, so that its multiples meet every number
+    [11, (network >> 8) as u8, network as u8]
+}
+
+/// A map in which the network of each client prefers one of the sites.
+fn site_map() -> SiteMap {
+    let site = |number: usize| Site { name: format!("s{number}").into(), ..Site::default() };
+    let network = |number: usize| {
+        let [a, b, c] = client(number);
+        let prefix = Prefix::new(Ipv4Addr::new(a, b, c, 0).into(), 24);
+        (prefix.expect("24 bits are a length"), SiteId((number % SITES) as u32))
+    };
+    let geography = Geography {
+        sites: (0..SITES).map(site).collect(),
+        networks: (0..65_536).map(network).collect(),
+        ..Geography::default()
+    };
+    let (geography, sites) = (Arc::new(geography), (0..SITES as u16).collect());
+    let (by_place, by_distance, by_latency) = (true, false, false);
+    let source = MapSource { geography, sites, by_place, by_distance, by_latency };
+    SiteMap::compile(source).expect("these networks are not too many")
+}
+
+/// Names of the large zone that are steered to pools, each by weight among so many members, which
+/// may be at the sites that clients prefer.
+fn steering((pools, members): (usize, usize), by_place: bool) -> Option<Arc<Steering>> {
+    let set = |n: usize| SteeredSet {
+        name: name_of(&format!("s{n}.big.test.")),
+        zone: name_of("big.test."),
+        rtype: Type::A,
+        pool: n as u32,
+    };
+    let sets: Vec<SteeredSet> = (0..pools).map(set).collect();
+    let member = |n: usize| Member {
+        identity: n as u64,
+        weight: n as u32 % 7 + 1,
+        priority: 1,
+        pool: None,
+        site: by_place.then_some((n % SITES) as u16),
+    };
+    let mut filters = vec![Filter::Failover];
+    filters.extend(by_place.then(|| Filter::Sites(Arc::new(site_map()))));
+    let address = |n: usize| Some([10, 2, (n >> 8) as u8, n as u8].into());
+    let pool = Pool {
+        members: (0..members).map(member).collect(),
+        filters,
+        order: Order::Weighted,
+        answers: Answers::Some(1),
+        when_all_down: WhenAllDown::All,
+        records: vec![Records { rtype: Type::A, rdatas: (0..members).map(address).collect() }],
+    };
+    let plan = || Arc::new(pool.compile(&vec![MemberState::UP; members], 30, None));
+    let pools = (0..pools).map(|_| plan()).collect();
+    let names = Arc::new(SteeredNames::new(&sets, SEED));
+    (!sets.is_empty()).then(|| Arc::new(Steering { names, pools }))
+}
+
 /// The snapshot that holds a workload's zones.
 fn snapshot(workload: &Workload) -> Snapshot {
     let seed = SEED;
@@ -169,7 +304,8 @@ fn snapshot(workload: &Workload) -> Snapshot {
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);
     let handlers = (workload.code)().map(Arc::new);
-    Snapshot { zones, handlers, settings: Arc::default(), generation: 1 }
+    let steering = steering(workload.pools, workload.by_place);
+    Snapshot { zones, handlers, steering, settings: Arc::default(), generation: 1 }
 }
 
 /// A name that this file spells right.
@@ -177,10 +313,15 @@ fn name_of(text: &str) -> Name {
     Name::parse(text.as_bytes(), &[0]).expect("the names of this file are valid")
 }
 
-/// The octets of a query without EDNS.
-fn query(name: &str, qtype: Type) -> Vec<u8> {
-    let header = [0x12, 0x34, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-    [&header, name_of(name).as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat()
+/// The octets of a query, without EDNS or with the client's subnet (rfc7871#6).
+fn query(name: &str, qtype: Type, client: Option<[u8; 3]>) -> Vec<u8> {
+    let header = [0x12, 0x34, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
+    let mut octets = [&header, name_of(name).as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
+    if let Some(network) = client {
+        octets.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0]);
+        octets.extend(network);
+    }
+    octets
 }
 
 /// Messages in memory.
@@ -209,8 +350,12 @@ impl Batch for Memory {
 fn run(workload: &Workload, count: usize) {
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot(workload)));
     let mut engine = Engine::new(snapshot, Arc::default());
-    let queries: Vec<Vec<u8>> =
-        (workload.questions)().iter().map(|(name, qtype)| query(name, *qtype)).collect();
+    let numbered = (workload.questions)().into_iter().enumerate();
+    let queries: Vec<Vec<u8>> = numbered
+        .map(|(number, (name, qtype))| {
+            query(&name, qtype, workload.by_place.then(|| client(number)))
+        })
+        .collect();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 5353));
     let mut batch = Memory {
         buffers: vec![[0; BUFFER_BYTES]; BATCH],

@@ -20,6 +20,12 @@ pub struct Answer<'a> {
     pub ede: Option<Ede>,
     /// Octets at the start of the worker's body that say in words why there is no answer.
     pub text_bytes: usize,
+    /// The number of first bits of the client's network that the source has answered by; none if
+    /// the source has not looked at the client.
+    pub client_scope: Option<u8>,
+    /// The number of first bits of the client's network that the user's code has looked at, also
+    /// code that has left the answer to a source.
+    pub code_scope: u8,
 }
 
 impl<'a> Answer<'a> {
@@ -34,6 +40,40 @@ impl<'a> Answer<'a> {
             answering_label: 0,
             ede: None,
             text_bytes: 0,
+            client_scope: None,
+            code_scope: 0,
+        }
+    }
+
+    /// Notes that the answer holds for the clients that share the first `bits` bits of the
+    /// [network](crate::ask::Ask::client_network) that is asked for; of several such parts of an
+    /// answer, the one for the fewest clients counts (rfc7871#7.2.1). A reply with a scope is not
+    /// put into the hot table: the source says so by [`NotReused::Client`].
+    ///
+    /// [`NotReused::Client`]: crate::NotReused::Client
+    pub fn set_scope(&mut self, bits: u8) {
+        self.client_scope = self.client_scope.max(Some(bits));
+    }
+
+    /// Notes that the user's code has looked at the first `bits` bits of the client's network.
+    /// Other than a [source's](Self::set_scope), its look does not keep the answer of a source from
+    /// the hot table: the code looks at each query anew.
+    #[inline]
+    pub fn note_code(&mut self, bits: u8) {
+        self.code_scope = self.code_scope.max(bits);
+    }
+
+    /// Returns the number of bits of the client's network that source and code have looked at.
+    pub fn bits_looked_at(&self) -> u8 {
+        self.code_scope.max(self.client_scope.unwrap_or(0))
+    }
+
+    /// Returns the scope of the reply: none that matters without an answer, as resolvers keep
+    /// denials and referrals for all of their clients (rfc7871#7.4).
+    pub fn scope(&self) -> u8 {
+        match self.reply.counts() {
+            [0, ..] => 0,
+            _ => self.bits_looked_at(),
         }
     }
 

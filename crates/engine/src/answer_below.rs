@@ -34,6 +34,7 @@ pub fn answer(
     answer.reply.append_body([body], facts.counts).ok()?;
     answer.flags |= facts.flags;
     answer.answering_label = facts.answering_label;
+    answer.note_code(facts.bits_looked_at);
     answer.ede = facts.ede;
     answer.set_text(&mut worker.body, &facts.text);
     Some(reply(facts.rcode, facts.reason, NotReused::Below))

@@ -36,6 +36,8 @@ pub struct AnswerFacts {
     pub text: Box<[u8]>,
     /// The label of the name at which the owner of what answers begins.
     pub answering_label: u8,
+    /// The number of first bits of the client's network that the answer was made by.
+    pub bits_looked_at: u8,
 }
 
 impl AnswerBelow {

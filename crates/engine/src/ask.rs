@@ -5,7 +5,7 @@ use crate::message::{Now, Peer};
 use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneEntry;
-use zonda_wire::{Query, name};
+use zonda_wire::{Query, SubnetOption, name};
 use zonda_zone::{LookupName, Start};
 
 /// A query on its way through the plan.
@@ -16,6 +16,9 @@ pub struct Ask<'a> {
     pub peer: &'a Peer,
     /// The question, and what else the message says.
     pub query: &'a Query,
+    /// The network that the query is asked for, as its option tells it, if the sender of that is
+    /// believed (rfc7871).
+    pub client_subnet: Option<SubnetOption>,
     /// The name asked for, in lower case; the root when there is no question.
     pub name: &'a LookupName,
     /// The zone that holds the name, if one does.

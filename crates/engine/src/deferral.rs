@@ -16,6 +16,8 @@ pub struct Deferral {
     /// The query as the engine has read it: its octets are not parsed again while it waits, nor
     /// when it is resumed.
     pub query: Query,
+    /// Whether the query's client-subnet option is not believed: the query is kept without it.
+    pub hides_subnet: bool,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
     /// Whether that is not the query's own name, but one that this is an alias of:
@@ -32,7 +34,8 @@ impl Deferral {
     #[must_use]
     pub fn new(to: To, name_hash: u64) -> Self {
         let (query, history) = (Query::default(), History::default());
-        Self { to, query, name_hash, is_alias: false, missed_at: None, history }
+        let (hides_subnet, is_alias, missed_at) = (false, false, None);
+        Self { to, query, hides_subnet, name_hash, is_alias, missed_at, history }
     }
 }
 

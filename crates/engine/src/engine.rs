@@ -18,10 +18,13 @@ use crate::reuse::Reuse;
 use crate::snapshot::{Settings, Snapshot};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
-use crate::{epilogue, plan};
+use crate::{client_subnet, epilogue, plan};
 use arc_swap::{ArcSwap, Guard};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use zonda_balance::Dice;
 use zonda_wire::query::{UDP_BYTES_MIN, flag};
 use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
@@ -56,11 +59,15 @@ impl Engine {
     /// other engine may share.
     #[must_use]
     pub fn new(snapshot: Arc<ArcSwap<Snapshot>>, counters: Arc<Counters>) -> Self {
+        /// The number of engines so far, so that each makes other choices.
+        static ENGINES: AtomicU64 = AtomicU64::new(0);
         counters.begin();
+        let number = ENGINES.fetch_add(1, Relaxed);
+        let dice = Dice::new(snapshot.load().zones.seed().0 ^ number);
         Self {
             snapshot,
             counters,
-            worker: Worker::default(),
+            worker: Worker { dice, ..Worker::default() },
             places: Places::default(),
             prepared: Vec::with_capacity(STRIDE),
             observers: Vec::new(),
@@ -71,6 +78,12 @@ impl Engine {
     /// Tells `observer` of every query from now on.
     pub fn add_observer(&mut self, observer: Box<dyn Observer>) {
         self.observers.push(observer);
+    }
+
+    /// Draws from now on as any other engine with equal dice does: what the engine chooses can then
+    /// be told step by step.
+    pub fn set_dice(&mut self, dice: Dice) {
+        self.worker.dice = dice;
     }
 
     /// The counters.
@@ -100,6 +113,11 @@ impl Engine {
                 }
                 for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
                     prepared.touch_node(&snapshot, start);
+                }
+                if let Some(steering) = &snapshot.steering {
+                    let prepared = &mut self.prepared[..count];
+                    prepared.iter_mut().for_each(|it| it.touch_pool(steering));
+                    prepared.iter_mut().for_each(|it| it.touch_members(steering));
                 }
             }
             for (index, start) in starts.iter().enumerate().take(count) {
@@ -219,13 +237,17 @@ impl Engine {
     ) -> Outcome {
         let prepared = &self.prepared[index];
         let query = &prepared.query;
-        let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
-        let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
+        let settings = &*snapshot.settings;
+        let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
+        let subnet = client_subnet.as_ref();
+        let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
+        let limit = reply_bytes_max(query, settings, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
             peer: &peer,
             query,
+            client_subnet,
             name: &prepared.name,
             zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
             start,
@@ -234,16 +256,21 @@ impl Engine {
             progress,
         };
         let mut answer = Answer::new(reply, peer.transport == Transport::Tcp);
+        answer.code_scope = progress.code_scope(client_subnet);
         let verdict = match prepared.fault {
             None => plan(&ask, &mut answer, &mut self.worker),
             Some(fault) => plan::refuse(&ask, &mut answer, &mut self.worker, fault),
         };
         let (sent, reason) = match verdict {
             Verdict::Defer => {
-                return Outcome::Deferred(deferral(&ask, &mut self.worker, prepared));
+                return Outcome::Deferred(deferral(&ask, &answer, &mut self.worker, prepared));
             }
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
+                debug_assert!(
+                    answer.client_scope.is_none() || matches!(reuse, Reuse::No(_)),
+                    "what depends on the client is not put into the hot table"
+                );
                 if let (Reuse::Hot(rotating), Some(key)) = (reuse, prepared.key)
                     && self.worker.hot.wants(key)
                 {
@@ -257,7 +284,7 @@ impl Engine {
         if progress.is_counted() {
             count(&self.counters, &ask, sent, reason);
             if !self.observers.is_empty() {
-                observe(&mut self.observers, &ask, &self.worker, sent, reason);
+                observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
             }
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
@@ -288,12 +315,13 @@ fn send(
 }
 
 /// Tells all observers of a query.
+#[inline(never)] // most servers have none, and their path would be longer
 fn observe(
     observers: &mut [Box<dyn Observer>],
     ask: &Ask<'_>,
+    answer: &Answer<'_>,
     worker: &Worker,
-    sent: Option<SentReply>,
-    reason: Reason,
+    (sent, reason): (Option<SentReply>, Reason),
 ) {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
     let event = Event {
@@ -304,6 +332,8 @@ fn observe(
         rcode: sent.map(|sent| sent.rcode),
         reason,
         reuse: sent.map(|sent| sent.reuse),
+        scope: answer.scope(),
+        network: ask.client_network(),
         reply_bytes: sent.map_or(0, |sent| sent.bytes),
         waited: Duration::from_nanos(waited),
         tags: &worker.handler_reply.tags,
@@ -330,6 +360,7 @@ fn facts(
         ede: answer.ede,
         text: worker.body[..answer.text_bytes].into(),
         answering_label: answer.answering_label,
+        bits_looked_at: answer.bits_looked_at(),
     }
 }
 
@@ -376,7 +407,12 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
 /// Returns what a deferred query waits for, and the facts about it that are needed when it is
 /// resumed.
 #[cold]
-fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &PreparedQuery) -> Deferral {
+fn deferral(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    worker: &mut Worker,
+    prepared: &PreparedQuery,
+) -> Deferral {
     let tags = std::mem::take(&mut worker.handler_reply.tags);
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
@@ -385,8 +421,18 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &PreparedQuery) -> Def
     };
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
-    let history = History { received_nanos, tags, code, then, asked_by_code, checkpoint };
-    Deferral { history, query: *ask.query, ..worker.deferral.clone() }
+    let code_scope = answer.code_scope;
+    let history =
+        History { received_nanos, tags, code, then, asked_by_code, code_scope, checkpoint };
+    let mut query = *ask.query;
+    let mut hides_subnet = false;
+    if let Some(edns) = &mut query.edns
+        && ask.client_subnet.is_none()
+    {
+        hides_subnet = edns.subnet_at > 0;
+        edns.subnet_at = 0;
+    }
+    Deferral { history, query, hides_subnet, ..worker.deferral.clone() }
 }
 
 /// Returns the point that a query has passed that is deferred to the upstreams of the zone that
@@ -411,6 +457,9 @@ fn insert_hot(
 ) {
     let found = (prepared.key, prepared.zone, ask.zone);
     let (Some(key), Some(zone), Some(entry)) = found else { return };
+    if answer.client_scope.is_some() {
+        return; // the key does not know the client
+    }
     let meta = Meta {
         generation: ask.snapshot.generation,
         version: entry.version(),

@@ -10,14 +10,22 @@ use crate::reason::Reason;
 use crate::snapshot::Settings;
 use crate::worker::Worker;
 use zonda_wire::query::{flag, option};
-use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section};
+use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section, SubnetOption};
 
 /// Octets to leave free for the OPT record, the extended error not counted: that is written if
 /// there is room left.
 #[inline]
-pub fn reserved_bytes(query: &Query, settings: &Settings, transport: Transport) -> usize {
+pub fn reserved_bytes(
+    query: &Query,
+    client_subnet: Option<&SubnetOption>,
+    settings: &Settings,
+    transport: Transport,
+) -> usize {
     let Some(edns) = query.edns else { return 0 };
     let mut bytes = OPT_BYTES;
+    if let Some(subnet) = client_subnet {
+        bytes += OPTION_HEADER + subnet.data().len();
+    }
     if edns.cookie.1 > 0 && settings.cookies.is_some() {
         bytes += OPTION_HEADER + 24;
     }
@@ -73,6 +81,9 @@ fn write_opt(
     }
     if let Some(nsid) = settings.nsid.as_ref().filter(|_| edns.nsid) {
         opt.option(option::NSID, [&nsid[..nsid.len().min(NSID_BYTES_MAX)], &[]]);
+    }
+    if let Some(subnet) = &ask.client_subnet {
+        opt.option(option::CLIENT_SUBNET, [subnet.with_scope(answer.scope()).data(), &[]]);
     }
     if let Some(timeout) = sends_keepalive(&edns, settings, ask.peer.transport) {
         opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);

@@ -4,6 +4,7 @@ use crate::code::Tags;
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
 use crate::reuse::Reuse;
+use std::net::IpAddr;
 use std::time::Duration;
 use zonda_wire::{Query, Rcode};
 
@@ -37,6 +38,11 @@ pub struct Event<'e> {
     pub reason: Reason,
     /// Whether the worker may reuse the reply; `None` for silence.
     pub reuse: Option<Reuse>,
+    /// The first bits of the client's network that the reply depends on: the scope by which it
+    /// answers a client subnet (rfc7871#7.2.1).
+    pub scope: u8,
+    /// The client's network that sources go by: an address of it, and the bits that count.
+    pub network: (IpAddr, u8),
     /// Octets of the reply.
     pub reply_bytes: usize,
     /// How long the query has waited for upstreams and code; no clock is read for what is answered

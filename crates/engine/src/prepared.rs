@@ -2,6 +2,7 @@
 
 use crate::hot::{Hit, HotTable, Key};
 use crate::snapshot::Snapshot;
+use crate::steering::Steering;
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Fault, Query};
@@ -16,6 +17,8 @@ pub struct PreparedQuery {
     pub key: Option<Key>,
     pub hit: Option<Hit>,
     pub zone: Option<ZoneMatch>,
+    /// The first pool that the name is steered to, where names are steered.
+    pool: Option<u32>,
     /// A value read from the entry, so that the processor loads it into its cache.
     touched: u64,
 }
@@ -30,6 +33,7 @@ impl Default for PreparedQuery {
             key: None,
             hit: None,
             zone: None,
+            pool: None,
             touched: 0,
         }
     }
@@ -114,6 +118,24 @@ impl PreparedQuery {
                 self.touched = forward.cache.touch_entry(&key);
             }
             Source::Local(_) | Source::Excepted | Source::Unavailable => {}
+        }
+    }
+
+    /// Finds the pool that the name is steered to, and brings its plan into the processor's cache.
+    #[inline(never)] // few servers steer names
+    pub fn touch_pool(&mut self, steering: &Steering) {
+        self.pool = None;
+        if self.hit.is_none() && self.zone.is_some() {
+            self.pool = steering.names.first_pool(&self.name);
+            self.touched = self.pool.map_or(0, |pool| steering.touch(pool));
+        }
+    }
+
+    /// Brings the members of that pool into the processor's cache.
+    #[inline(never)] // few servers steer names
+    pub fn touch_members(&mut self, steering: &Steering) {
+        if let Some(pool) = self.pool {
+            self.touched = steering.touch_members(pool);
         }
     }
 }

@@ -29,6 +29,10 @@ macro_rules! reasons {
 reasons! {
     /// The records asked for exist.
     Answered = "answered",
+    /// A pool chose the records.
+    Steered = "steered",
+    /// No member of the pool is up, and its policy is to fail.
+    PoolDown = "pool_down",
     /// The name has other records here than in the DNS, as the configuration says.
     Overridden = "overridden",
     /// The name exists, records of the type do not.
@@ -117,6 +121,7 @@ impl Reason {
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
             Self::AccessRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
+            Self::PoolDown => Some(Ede::OTHER),
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
@@ -139,6 +144,7 @@ impl Reason {
             Self::Blocked => "the answer held an address of a local network",
             Self::AccessRefused => "an access list refuses this client",
             Self::ZoneUnavailable => "the zone could not be loaded",
+            Self::PoolDown => "all members of the pool are down",
             Self::UpstreamBusy => "too many queries wait for an answer",
             Self::HandlerFailed => "the code that answers for this name failed",
             Self::HandlerTimeout => "the code that answers for this name did not answer in time",

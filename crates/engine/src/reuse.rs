@@ -83,6 +83,10 @@ not_reused! {
     Recursion = "aliases lead to a forwarded name, which not every client may have looked up",
     /// Records rotate that do not stand at the beginning of the answer.
     Rotation = "records behind an alias rotate",
+    /// A pool has chosen the records, and may choose other ones for the next client.
+    Steered = "a pool chooses the records anew for each query",
+    /// The source has answered by the client's network, which is no part of the entry's key.
+    Client = "it depends on the network of the client",
     /// Middleware has changed the reply, and would change the entry once more.
     Middleware = "middleware has changed it",
     /// The rate limit has replaced the reply.

@@ -1,9 +1,10 @@
 //! What the workers answer from: zones and settings, immutable and swapped whole.
 
-use crate::access::AccessList;
+use crate::access::{Access, AccessList};
 use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
+use crate::steering::Steering;
 use crate::zones::ZoneTable;
 use std::sync::Arc;
 
@@ -13,10 +14,14 @@ pub struct Snapshot {
     pub zones: ZoneTable,
     /// The user's code, if there is any.
     pub handlers: Option<Arc<Handlers>>,
+    /// The names that pools answer for, if there are any.
+    pub steering: Option<Arc<Steering>>,
     /// The settings of the engine.
     pub settings: Arc<Settings>,
-    /// A number that rises when names move between zones, or code or settings change. A zone whose
-    /// data change has another [version](crate::zones::ZoneEntry::version) instead.
+    /// A number that rises when names move between zones, other names are steered, or code or
+    /// settings change. A zone whose data change has another
+    /// [version](crate::zones::ZoneEntry::version) instead, and a pool whose members change another
+    /// plan.
     pub generation: u64,
 }
 
@@ -36,6 +41,9 @@ pub struct Settings {
     pub listener_access: Vec<Option<AccessList>>,
     /// The secrets of server cookies; without them cookies are ignored.
     pub cookies: Option<Secrets>,
+    /// The resolvers that are believed when they tell the network of their client (rfc7871), by a
+    /// list that allows them; without a list none is.
+    pub client_subnet: Option<AccessList>,
     /// Response rate limiting; off without it.
     pub rate: Option<RateSettings>,
     /// Whether sets of addresses begin with another record each time.
@@ -56,6 +64,7 @@ impl Default for Settings {
             server_id: None,
             listener_access: Vec::new(),
             cookies: None,
+            client_subnet: Some(AccessList { rules: Vec::new(), otherwise: Access::Allow }),
             rate: None,
             rotate: false,
             cross_zone: false,

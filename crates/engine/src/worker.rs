@@ -6,6 +6,7 @@ use crate::hot::HotTable;
 use crate::opt::OPT_BYTES_MAX;
 use std::ops::Deref;
 use std::sync::Arc;
+use zonda_balance::Dice;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::tsig::UnknownKey;
 use zonda_zone::{HashSeed, LookupName};
@@ -59,6 +60,8 @@ pub struct Worker {
     pub body: Box<[u8]>,
     /// Where the last answer that rotates began.
     pub turn: Turn,
+    /// The random numbers by which members of pools are chosen.
+    pub dice: Dice,
     /// The number of replies over the rate limit, which wraps.
     pub slip: u32,
     /// The worker's own replies that were asked for repeatedly.
@@ -80,6 +83,7 @@ impl Default for Worker {
             proven: ProvenNodes::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),
+            dice: Dice::default(),
             slip: 0,
             hot: HotTable::default(),
         }

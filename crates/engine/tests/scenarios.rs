@@ -3,9 +3,13 @@
 //! ```text
 //! zone example.org            a zone; its master file follows, up to a line `end`
 //! set cross-zone              a setting, for the rest of the file
+//! steer www.example.org A servfail 192.0.2.1 | !192.0.2.2   a name of the last zone, steered to a
+//!                             pool: what happens when all members are down, the data of each,
+//!                             `!` before those of one that is down, `pool N` for another pool
 //!
 //! case its_name_is_a_sentence   rfc4592#2.2.2
-//! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +nsid +opcode=N
+//! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +subnet=HEX +nsid
+//!                             +opcode=N
 //! > NOERROR aa                  the reply: code and flags, then a line for each record
 //! flood 20 h$.example.org A     asks so many times within a second, `$` being the number
 //! > 20 NOERROR aa               how often each reply's first line was given
@@ -23,14 +27,17 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use zonda_balance::{Answers, Member, MemberState, Order, Pool, PoolPlan, Records, WhenAllDown};
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
+use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;
 use zonda_wire::query::flag;
+use zonda_wire::rdata::from_text;
 use zonda_wire::rdata::print::Presentation;
 use zonda_wire::{Class, Ede, Name, Section, Type};
 use zonda_zone::{HashSeed, build, file};
@@ -96,6 +103,7 @@ fn answer_all(text: &str) -> String {
                 world.add_zone(name, &body.join("\n"));
             }
             Some(("set", setting)) => world.set(setting),
+            Some(("steer", rule)) => world.steer(rule),
             Some(("ask", question)) => world.ask(question).lines().for_each(|line| {
                 writeln!(given, "> {line}").unwrap();
             }),
@@ -120,6 +128,8 @@ struct World {
     settings: Settings,
     /// Replies of one kind that a client gets in a second.
     rate: Option<u32>,
+    steered: Vec<SteeredSet>,
+    pools: Vec<Arc<PoolPlan>>,
 }
 
 impl World {
@@ -147,6 +157,8 @@ impl World {
             ("cookies", _) => {
                 settings.cookies = Some(Secrets { current: [7; 16], accepted: Vec::new() });
             }
+            ("client-subnet", "off") => settings.client_subnet = None,
+            ("client-subnet", _) => settings.client_subnet = Settings::default().client_subnet,
             ("access", access) => {
                 let otherwise = if access == "drop" { Access::Drop } else { Access::Refuse };
                 settings.listener_access = vec![Some(AccessList { rules: Vec::new(), otherwise })];
@@ -160,6 +172,37 @@ impl World {
             ))),
             _ => panic!("unknown setting {setting}"),
         }
+    }
+
+    /// Steers a name of the last zone to a pool of its own, which answers with all members.
+    fn steer(&mut self, rule: &str) {
+        let words: Vec<&str> = rule.splitn(4, ' ').collect();
+        let rtype: Type = words[1].parse().unwrap();
+        let when_all_down = match words[2] {
+            "servfail" => WhenAllDown::ServFail,
+            "refused" => WhenAllDown::Refused,
+            "nodata" => WhenAllDown::NoData,
+            number => WhenAllDown::Pool(number.parse().unwrap()),
+        };
+        let (mut members, mut rdatas, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        for data in words[3].split(" | ") {
+            let (data, is_up) = data.strip_prefix('!').map_or((data, true), |data| (data, false));
+            let pool = data.strip_prefix("pool ").map(|number| number.parse().unwrap());
+            let rdata = || from_text(rtype, data).unwrap().into_boxed_slice();
+            rdatas.push(pool.is_none().then(rdata));
+            members.push(Member { identity: 0, weight: 1, priority: 1, pool, site: None });
+            states.push(if is_up { MemberState::UP } else { MemberState::DOWN });
+        }
+        let (records, answers) = (vec![Records { rtype, rdatas }], Answers::All);
+        let (filters, order) = (Vec::new(), Order::AsConfigured);
+        let pool = Pool { members, filters, order, answers, when_all_down, records };
+        self.steered.push(SteeredSet {
+            name: words[0].parse().unwrap(),
+            zone: self.entries.last().unwrap().apex.clone(),
+            rtype,
+            pool: self.pools.len() as u32,
+        });
+        self.pools.push(Arc::new(pool.compile(&states, 30, None)));
     }
 
     /// Asks a question until its answer is kept; all replies must be the same but for rotation.
@@ -205,8 +248,16 @@ impl World {
         settings.rate = self.rate.map(|per_second| {
             RateSettings::new(per_second, 1, 2, (24, 56), Vec::new(), RateTable::new(1024))
         });
-        let snapshot =
-            Snapshot { zones, handlers: None, settings: Arc::new(settings), generation: 1 };
+        let snapshot = Snapshot {
+            zones,
+            handlers: None,
+            steering: (!self.pools.is_empty()).then(|| {
+                let names = Arc::new(SteeredNames::new(&self.steered, SEED));
+                Arc::new(Steering { names, pools: self.pools.clone().into() })
+            }),
+            settings: Arc::new(settings),
+            generation: 1,
+        };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())
     }
@@ -242,6 +293,11 @@ impl HandlerQuery {
                 ("+nsid", _) => options.extend([0, 3, 0, 0]),
                 ("+keepalive", _) => options.extend([0, 11, 0, 0]),
                 ("+unknown", _) => options.extend([0xff, 0, 0, 2, 1, 2]),
+                ("+subnet", hex) => {
+                    let subnet = octets(hex);
+                    options.extend([0, 8, 0, subnet.len() as u8]);
+                    options.extend(subnet);
+                }
                 ("+cookie", hex) => {
                     let cookie = octets(hex);
                     options.extend([0, 10, 0, cookie.len() as u8]);
@@ -366,6 +422,7 @@ scenarios! {
     listeners_serve_whom_they_may "access.txt",
     additional_data_helps_and_never_hurts "additional.txt",
     chains_are_followed_within_the_server "chains.txt",
+    the_network_that_a_client_tells_is_repeated "client-subnet.txt",
     zones_are_joined_when_told "cross-zone.txt",
     delegations_are_referred_to "delegation.txt",
     chains_of_wildcards_are_proven_link_by_link "dnssec-chains.txt",
@@ -380,6 +437,7 @@ scenarios! {
     the_root_is_a_zone_like_any_other "root.txt",
     addresses_rotate_if_told_to "rotate.txt",
     records_of_a_set_are_told_apart "sets.txt",
+    pools_choose_the_records_of_steered_names "steering.txt",
     what_does_not_fit_is_left_out_in_whole_sets "truncation.txt",
     wildcards_stand_for_names_that_do_not_exist "wildcard.txt",
     the_longest_matching_zone_answers "zones.txt",

@@ -57,7 +57,13 @@ impl Server {
         let mut zones = ZoneTableOwner::new(SEED);
         entries.into_iter().for_each(|entry| drop(zones.put(entry)));
         let settings = Arc::new(Settings { cross_zone: true, ..Settings::default() });
-        let first = Snapshot { zones: zones.table(), handlers: None, settings, generation: 1 };
+        let first = Snapshot {
+            zones: zones.table(),
+            handlers: None,
+            steering: None,
+            settings,
+            generation: 1,
+        };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let (hot, reason) = (Arc::default(), Arc::default());
@@ -70,7 +76,13 @@ impl Server {
         let former = self.snapshot.load();
         let (settings, generation) = (Arc::clone(&former.settings), self.generation);
         let zones = self.zones.table();
-        self.snapshot.store(Arc::new(Snapshot { zones, handlers: None, settings, generation }));
+        self.snapshot.store(Arc::new(Snapshot {
+            zones,
+            handlers: None,
+            steering: None,
+            settings,
+            generation,
+        }));
     }
 
     /// Asks for the address of a name; returns the last octet of the last record.

@@ -97,8 +97,13 @@ impl Bench {
         let entry = ZoneEntry::new(Name::root(), source, None, 0);
         let zones = ZoneTable::new(vec![Arc::new(entry)], HashSeed(1));
         let settings = Settings::default();
-        let snapshot =
-            Snapshot { zones, handlers: None, settings: Arc::new(settings), generation: 1 };
+        let snapshot = Snapshot {
+            zones,
+            handlers: None,
+            steering: None,
+            settings: Arc::new(settings),
+            generation: 1,
+        };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("the system has descriptors left");

@@ -46,14 +46,25 @@ pub fn kill_group(leader: &Child) -> io::Result<()> {
     signal_group(leader, libc::SIGKILL)
 }
 
+/// Ends every process of the group that the process with this id leads, without asking. The leader
+/// must not have been waited for, as its id may be that of another process then.
+pub fn kill_group_of(leader: u32) -> io::Result<()> {
+    signal(leader, libc::SIGKILL)
+}
+
 /// Whether a process of the group that `leader` leads is still there.
 pub fn group_exists(leader: &Child) -> bool {
     signal_group(leader, 0).is_ok()
 }
 
 /// Sends a signal to a group; 0 sends nothing, and fails when there is no such group.
-fn signal_group(leader: &Child, signal: c_int) -> io::Result<()> {
-    let group = pid_t::try_from(leader.id()).map_err(|_| io::ErrorKind::InvalidInput)?;
+fn signal_group(leader: &Child, signal_number: c_int) -> io::Result<()> {
+    signal(leader.id(), signal_number)
+}
+
+/// Sends a signal to the group that the process with this id leads.
+fn signal(leader: u32, signal: c_int) -> io::Result<()> {
+    let group = pid_t::try_from(leader).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the call takes two numbers.
     check(unsafe { libc::killpg(group, signal) }).map(drop)
 }

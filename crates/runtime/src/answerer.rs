@@ -37,9 +37,10 @@ impl<R: Responder> Answerer<R> {
         if !self.unsent.iter().any(|unsent| unsent.is_of(runtime)) {
             self.unsent.push(UnsentReplies::of(Arc::clone(runtime)));
         }
-        let Some((query, below)) = runtime.finish(ticket) else { return };
+        let Some((mut query, below)) = runtime.finish(ticket) else { return };
         let supplied = match (supplied, &below) {
             (HandlerOutcome::Reply(reply), Some(below)) if reply.ending == Ending::PassOn => {
+                query.deferral.note_code(&query.query, reply);
                 HandlerOutcome::AsAnswered(below)
             }
             (supplied, _) => supplied,

@@ -112,8 +112,9 @@ impl WaitingQueries {
     pub(crate) fn keep(&mut self, ticket: Ticket, below: AnswerBelow) {
         let (place, uses) = ticket.parts();
         let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses);
-        if let Some(slot) = slot.filter(|slot| slot.query.is_some()) {
-            slot.below = Some(below).filter(|below| below.message.len() <= ANSWER_BYTES_MAX);
+        if let Some(Slot { query: Some(query), below: kept, .. }) = slot {
+            query.deferral.note_below(&below);
+            *kept = Some(below).filter(|below| below.message.len() <= ANSWER_BYTES_MAX);
         }
     }
 

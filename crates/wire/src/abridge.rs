@@ -1,5 +1,6 @@
 //! Queries without what no reply depends on, for those that have to wait.
 
+use crate::client::SubnetOption;
 use crate::name::NAME_BYTES_MAX;
 use crate::query::{HEADER_BYTES, Query, option};
 
@@ -16,14 +17,16 @@ pub const ABRIDGED_BYTES_MAX: usize = HEADER_BYTES
     + 4
     + OPT_BYTES
     + (OPTION_HEADER + COOKIE_BYTES_MAX)
+    + (OPTION_HEADER + SubnetOption::BYTES_MAX)
     + 2 * OPTION_HEADER;
 
 impl Query {
     /// Returns the message that this query was read from, without what no reply depends on: header,
-    /// question, and the OPT record with the cookie, and that NSID and keepalive are asked for.
+    /// question, and the OPT record with the cookie, the client's network (rfc7871) unless this
+    /// query does not say where it lies, and that NSID and keepalive are asked for.
     ///
     /// Of the other options, padding is left out (rfc7830); of the rest those stay that fit into
-    /// `others_max` octets, the client's network (rfc7871) first. All other records are dropped.
+    /// `others_max` octets. All other records are dropped.
     #[must_use]
     pub fn abridge(&self, message: &[u8], others_max: usize) -> Vec<u8> {
         let question = message.get(..self.question_end()).unwrap_or(message);
@@ -47,6 +50,9 @@ impl Query {
                 push_option(&mut short, code, &[]);
             }
         }
+        if let Some(subnet) = self.subnet_option(message) {
+            push_option(&mut short, option::CLIENT_SUBNET, subnet.data());
+        }
         self.push_others(message, others_max, &mut short);
         let len = (short.len() - start) as u16; // at most what the message had
         short[start - 2..start].copy_from_slice(&len.to_be_bytes());
@@ -55,18 +61,18 @@ impl Query {
 
     /// Appends as many other options as fit.
     fn push_others(&self, message: &[u8], mut room: usize, short: &mut Vec<u8>) {
-        let has_own_place =
-            |code| matches!(code, option::COOKIE | option::NSID | option::KEEPALIVE);
-        for is_subnets_turn in [true, false] {
-            for (code, data) in self.options(message) {
-                let bytes = OPTION_HEADER + data.len();
-                let is_wanted = (code == option::CLIENT_SUBNET) == is_subnets_turn
-                    && code != option::PADDING
-                    && !has_own_place(code);
-                if is_wanted && bytes <= room {
-                    push_option(short, code, data);
-                    room -= bytes;
-                }
+        const HAVE_OWN_PLACE: [u16; 5] = [
+            option::COOKIE,
+            option::NSID,
+            option::KEEPALIVE,
+            option::CLIENT_SUBNET,
+            option::PADDING, // which has none
+        ];
+        for (code, data) in self.options(message) {
+            let bytes = OPTION_HEADER + data.len();
+            if !HAVE_OWN_PLACE.contains(&code) && bytes <= room {
+                push_option(short, code, data);
+                room -= bytes;
             }
         }
     }
@@ -116,29 +122,43 @@ mod tests {
         assert!(edns.nsid && edns.keepalive);
         assert_eq!(read.cookie(&short), query.cookie(&message));
         assert_eq!(edns.cookie.1, had.cookie.1);
-        assert_eq!(read.client_subnet(&short), None);
-        assert_eq!(short.len(), query.question_end() + 11 + 28 + 4 + 4);
+        assert_eq!(read.client_subnet(&short), query.client_subnet(&message));
+        assert_eq!(short.len(), query.question_end() + 11 + 28 + 4 + 4 + 11);
     }
 
     #[test]
-    fn the_longest_has_a_name_of_255_octets_and_a_cookie_of_40() {
+    fn the_longest_has_a_name_of_255_octets_a_cookie_of_40_and_an_ipv6_address() {
         let label = [&[62][..], &[b'a'; 62]].concat();
         let name = [label.repeat(4), vec![1, b'a', 0]].concat();
         assert_eq!(name.len(), NAME_BYTES_MAX);
-        let message = message(&name, &options(&[(10, &[7; 40]), (11, &[]), (3, b"x"), (12, b"")]));
+        let subnet = [&[0, 2, 128, 0][..], &[0x20; 16]].concat();
+        let longest = [(10, &[7; 40][..]), (11, &[]), (3, b"x"), (12, b""), (8, &subnet)];
+        let message = message(&name, &options(&longest));
         let short = Query::parse(&message).unwrap().abridge(&message, 0);
         assert_eq!(short.len(), ABRIDGED_BYTES_MAX);
     }
 
     #[test]
-    fn other_options_are_kept_while_they_fit_client_subnet_first() {
+    fn other_options_are_kept_while_they_fit_and_the_client_subnet_always() {
         let subnet = [0, 1, 24, 0, 192, 0, 2];
         let long = options(&[(65_001, &[1; 80]), (65_002, &[2; 80]), (65_003, b"x"), (8, &subnet)]);
         let message = message(b"\0", &long);
-        let short = Query::parse(&message).unwrap().abridge(&message, 110);
+        let short = Query::parse(&message).unwrap().abridge(&message, 100);
         let read = Query::parse(&short).unwrap();
         let codes: Vec<u16> = read.options(&short).map(|(code, _)| code).collect();
         assert_eq!(codes, [8, 65_001, 65_003]);
+    }
+
+    #[test]
+    fn a_client_subnet_that_the_query_does_not_know_of_is_left_out() {
+        let subnet = [0, 1, 24, 0, 192, 0, 2];
+        let message = message(b"\0", &options(&[(8, &subnet), (65_003, b"x")]));
+        let mut query = Query::parse(&message).unwrap();
+        query.edns.as_mut().unwrap().subnet_at = 0;
+        let short = query.abridge(&message, 100);
+        let read = Query::parse(&short).unwrap();
+        let codes: Vec<u16> = read.options(&short).map(|(code, _)| code).collect();
+        assert_eq!((codes, read.client_subnet(&short)), (vec![65_003], None));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a query's EDNS options say about its client: its network, and its cookie.
 
-use crate::query::{Query, option};
+use crate::query::Query;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU8;
 
 /// The network for which a resolver asks (rfc7871#6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,16 +36,77 @@ impl ClientSubnet {
     }
 }
 
-/// Whether an option's data may stand in a query: a network without a scope, or family 0, by which
-/// a client says that its network may not be sent on (rfc7871#6, #7.1.2).
-#[inline(never)] // it would only make the path of queries without it longer
-pub(crate) fn is_subnet_of_query(data: &[u8]) -> bool {
-    data == [0; 4] || ClientSubnet::parse(data).is_some_and(|subnet| subnet.scope_len == 0)
-}
-
 impl fmt::Display for ClientSubnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix_len)
+    }
+}
+
+/// The CLIENT-SUBNET option of a query, as the reply repeats it (rfc7871#7.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubnetOption {
+    /// Number of octets of the data, from 4 to [`SubnetOption::BYTES_MAX`].
+    len: NonZeroU8,
+    /// Data of the option; zeros behind them.
+    octets: [u8; Self::BYTES_MAX],
+}
+
+impl SubnetOption {
+    /// The most octets that the data of an option have: family, two lengths, an IPv6 address.
+    pub const BYTES_MAX: usize = 2 + 1 + 1 + 16;
+    /// Where the lower octet of the family lies in the data.
+    const FAMILY_AT: usize = 1;
+    /// Where the length of the prefix lies in the data.
+    const PREFIX_AT: usize = 2;
+    /// Where the scope's length lies in the data.
+    const SCOPE_AT: usize = 3;
+
+    /// Whether octets are the data of a query's option: a network without a scope, or family 0, by
+    /// which a client says that its network may not be sent on (rfc7871#6, #7.1.2).
+    #[inline(never)] // it would only make the path of queries without it longer
+    pub(crate) fn is_sound(data: &[u8]) -> bool {
+        data == [0; 4] || ClientSubnet::parse(data).is_some_and(|subnet| subnet.scope_len == 0)
+    }
+
+    /// Copies the data that octets begin with, and that were found to be sound.
+    fn copy(octets: &[u8]) -> Option<Self> {
+        let prefix_len = *octets.get(Self::PREFIX_AT)?;
+        let len = 4 + prefix_len.div_ceil(8);
+        let data = octets.get(..len.into())?;
+        debug_assert!(Self::is_sound(data), "{data:?}");
+        Some(Self { len: NonZeroU8::new(len)?, octets: filled(data)? })
+    }
+
+    /// Returns the network that the option tells; none where it tells that there is none to use,
+    /// by a family of 0 or a prefix of no bits (rfc7871#7.1.2).
+    #[must_use]
+    pub fn network(&self) -> Option<ClientSubnet> {
+        self.subnet().filter(|subnet| subnet.prefix_len > 0)
+    }
+
+    /// Returns the family, address and length that the option has; none for a family of 0.
+    #[must_use]
+    pub fn subnet(&self) -> Option<ClientSubnet> {
+        ClientSubnet::parse(self.octets.get(..self.len.get().into())?)
+    }
+
+    /// Returns the data of the reply's option: those of the query, and a scope. That has no more
+    /// bits than an address of the family, and none where the client tells no network to use.
+    #[must_use]
+    pub fn with_scope(mut self, scope_len: u8) -> Self {
+        let bits_max = match (self.octets[Self::FAMILY_AT], self.octets[Self::PREFIX_AT]) {
+            (_, 0) => 0,
+            (1, _) => 32,
+            _ => 128,
+        };
+        self.octets[Self::SCOPE_AT] = scope_len.min(bits_max);
+        self
+    }
+
+    /// The data of the option.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.octets[..self.len.get().into()]
     }
 }
 
@@ -65,12 +127,18 @@ pub struct Cookie<'m> {
 }
 
 impl Query {
+    /// Returns the CLIENT-SUBNET option of the message that this was read from.
+    #[must_use]
+    pub fn subnet_option(&self, message: &[u8]) -> Option<SubnetOption> {
+        let at = usize::from(self.edns.filter(|edns| edns.subnet_at > 0)?.subnet_at);
+        SubnetOption::copy(message.get(at..)?)
+    }
+
     /// Returns the client's network, from the query's Client Subnet option; `None` without a valid
     /// option.
     #[must_use]
     pub fn client_subnet(&self, message: &[u8]) -> Option<ClientSubnet> {
-        let mut options = self.options(message);
-        ClientSubnet::parse(options.find(|(code, _)| *code == option::CLIENT_SUBNET)?.1)
+        self.subnet_option(message)?.subnet()
     }
 
     /// Returns the cookie of the message that this was read from.
@@ -120,5 +188,30 @@ mod tests {
         let expected = Cookie { client: *b"clientxx", server: b"serverxx" };
         assert_eq!(query.cookie(&message), Some(expected));
         assert_eq!((query.client_subnet(&[]), query.cookie(&[])), (None, None));
+    }
+
+    /// Returns an option of a query with these data.
+    fn option(data: &[u8]) -> SubnetOption {
+        SubnetOption::copy(data).unwrap_or_else(|| panic!("{data:?} are those of a query"))
+    }
+
+    #[test]
+    fn a_reply_repeats_family_source_and_address_and_says_the_scope() {
+        let v4 = option(&[0, 1, 23, 0, 192, 0, 2]);
+        for (scope, sent) in [(0, 0), (16, 16), (24, 24), (32, 32), (33, 32), (255, 32)] {
+            assert_eq!(v4.with_scope(scope).data(), [0, 1, 23, sent, 192, 0, 2], "{scope}");
+        }
+        let v6 = option(&[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8]);
+        assert_eq!(v6.with_scope(56).data(), [0, 2, 32, 56, 0x20, 1, 0xd, 0xb8]);
+        assert_eq!(v6.with_scope(255).data()[3], 128);
+        assert_eq!(v6.network().map(|it| it.to_string()).as_deref(), Some("2001:db8::/32"));
+    }
+
+    #[test]
+    fn a_client_that_tells_no_network_is_told_no_scope() {
+        for data in [[0, 0, 0, 0], [0, 1, 0, 0], [0, 2, 0, 0]] {
+            assert_eq!(option(&data).with_scope(24).data(), data, "{data:?}");
+            assert_eq!(option(&data).network(), None, "{data:?}");
+        }
     }
 }

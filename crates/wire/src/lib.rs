@@ -14,7 +14,7 @@ pub mod response;
 pub mod tsig;
 
 pub use abridge::ABRIDGED_BYTES_MAX;
-pub use client::{ClientSubnet, Cookie};
+pub use client::{ClientSubnet, Cookie, SubnetOption};
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use message::Message;
 pub use name::{Name, NameError};

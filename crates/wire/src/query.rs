@@ -3,7 +3,7 @@
 //! Nothing is copied: the question is known by its place in the message. A message that cannot be
 //! answered says in its [`Fault`] which response code it earns (rfc8906).
 
-use crate::client::is_subnet_of_query;
+use crate::client::SubnetOption;
 use crate::code::{Class, Opcode, Rcode, Type};
 use crate::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use crate::tsig;
@@ -65,6 +65,9 @@ pub struct Edns {
     /// Offset and length of the COOKIE option's data (8 or 16–40); length 0 when there is none
     /// (rfc7873#4).
     pub cookie: (u16, u8),
+    /// Offset of the CLIENT-SUBNET option's data, which are sound; 0 when there is none
+    /// (rfc7871#6).
+    pub subnet_at: u16,
 }
 
 /// Why a message cannot be answered as a query.
@@ -252,8 +255,8 @@ impl Edns {
         let _extended_rcode = reader.u8()?;
         let version = reader.u8()?;
         let dnssec_ok = reader.u16()? & 0x8000 != 0;
-        let edns =
-            Self { udp_bytes, version, dnssec_ok, nsid: false, keepalive: false, cookie: (0, 0) };
+        let (nsid, keepalive, cookie, subnet_at) = (false, false, (0, 0), 0);
+        let edns = Self { udp_bytes, version, dnssec_ok, nsid, keepalive, cookie, subnet_at };
         let end = usize::from(reader.u16()?) + reader.at;
         Some((edns, end))
     }
@@ -279,8 +282,11 @@ impl Edns {
                 8 | 16..=40 => self.cookie = (u16::try_from(start).ok()?, len as u8),
                 _ => return None, // rfc7873#5.2.2
             },
-            option::CLIENT_SUBNET if !is_subnet_of_query(&reader.message[start..reader.at]) => {
-                return None; // rfc7871#7.1.2
+            option::CLIENT_SUBNET if !SubnetOption::is_sound(&reader.message[start..reader.at]) => {
+                return None; // rfc7871#6, #7.1.2
+            }
+            option::CLIENT_SUBNET if self.subnet_at == 0 => {
+                self.subnet_at = u16::try_from(start).ok()?;
             }
             _ => {}
         }

@@ -165,6 +165,11 @@ class Reply:
         """Lets the core give it again for so many seconds, without calling the handler, where there
         is no middleware: to everybody, or with `vary` to the same client or subnet. One that was
         made by a handler that looked at the client is not kept without `vary`."""
+    def client_subnet_scope(self, bits: int) -> None:
+        """Says that the reply depends on the first bits of the client's network alone, 0 to 128: the
+        scope with which it repeats the client subnet of the query (RFC 7871), and for which the core
+        keeps it. 0: it is the same for all. Without this, it depends on all that the query tells if
+        the code has looked at the client."""
     @property
     def error(self) -> tuple[int, str] | None:
         """The number and the text of the extended error."""

@@ -55,6 +55,7 @@ impl Reply {
             && matches!(self.rcode, Rcode::NOERROR | Rcode::NXDOMAIN)
             && self.flags & flag::TC == 0
             && !self.saw_client
+            && self.scope.is_none_or(|bits| bits == 0)
             && !self.keep.is_some_and(varies)
     }
 }

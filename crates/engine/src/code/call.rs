@@ -1,11 +1,12 @@
 //! Calling code in the worker, and answering with the reply that it fills in.
 
 use super::HandlerQuery;
+use super::dependence::Dependence;
 use super::elsewhere::Elsewhere;
 use super::handler_cache;
 use super::handlers::Handlers;
 use super::history::ResumePoint;
-use super::keep::Vary;
+use super::keep::{Keep, Vary};
 use super::pattern::Pattern;
 use super::watch::Watch;
 use super::{Ending, HandlerReply};
@@ -37,10 +38,20 @@ pub fn handler_query<'a>(
     message: &'a [u8],
     pattern: Option<&'a Pattern>,
 ) -> HandlerQuery<'a> {
-    let Ask { now, peer, query, name, .. } = *ask;
+    let Ask { now, peer, query, client_subnet, name, .. } = *ask;
     let (received_nanos, saw_client) = (ask.received_nanos(), Cell::new(false));
     #[expect(deprecated, reason = "programs may read the field `query` for one more version")]
-    HandlerQuery { now, received_nanos, peer, query, name, message, saw_client, pattern }
+    HandlerQuery {
+        now,
+        received_nanos,
+        peer,
+        query,
+        name,
+        message,
+        client_subnet,
+        saw_client,
+        pattern,
+    }
 }
 
 /// Code in the worker that is called for a query.
@@ -73,6 +84,7 @@ pub fn call(
     if is_sound && may_keep {
         is_sound = offer_to_users_cache(&worker.watch, handlers, &query, &filled);
     }
+    answer.note_code(filled.scope_of(ask.told_bits()));
     let flow = match filled.ending {
         _ if !is_sound => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
         Ending::Defer(elsewhere) => {
@@ -133,11 +145,10 @@ pub fn answer_with(
     }
     let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
     let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
-    // What depends on the client must be known before the reply lies where the query was.
-    let variant = wanted.and_then(|wanted| handler_cache::variant_of(ask, answer, wanted.vary));
     write(answer, worker, filled);
-    if let (Some(wanted), Some(variant)) = (wanted, variant) {
-        handler_cache::insert(ask, answer, handlers, (wanted, &variant), filled.rcode);
+    if let Some(Keep { ttl_secs, vary }) = wanted {
+        let depends_on = Dependence { vary, scope: filled.scope };
+        handler_cache::insert(ask, answer, handlers, (ttl_secs, depends_on), filled.rcode);
     }
     reply(filled.rcode, Reason::Handled)
 }

@@ -2,18 +2,24 @@
 //!
 //! It belongs to the code in force, so that other code, put into force later, begins anew. A reply
 //! that depends on the client is kept for a [`Variant`] of the question, which is made of the
-//! client's address or network and of the network that it tells.
+//! client's address or network and of the network that it tells, as far as the reply's scope goes.
+//!
+//! # Invariants
+//! - What a reply is said to depend on is part of its key, the scope itself included: a reply of
+//!   scope 24 to a resolver that tells 16 bits is not that of one that tells 24 (rfc7871#7.3.1).
+//! - A look-up tries what the replies of the route are said to depend on, and nothing else: at most
+//!   one key for each [`Vary`] and each length of a prefix.
 
+use super::dependence::{Dependence, NO_SCOPE};
 use super::handlers::Handlers;
-use super::keep::{Keep, Vary};
+use super::keep::Vary;
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::worker::Worker;
 use std::net::IpAddr;
-use std::sync::atomic::Ordering::Relaxed;
 use zonda_cache::{Key, Kind, Lifetime, VARIANT_BYTES_MAX, Variant};
-use zonda_wire::query::{flag, option};
-use zonda_wire::{ClientSubnet, Query, Rcode};
+use zonda_wire::query::flag;
+use zonda_wire::{Query, Rcode};
 use zonda_zone::{HashSeed, LookupName};
 
 /// Where a flags word has the lower four bits of the response code.
@@ -28,16 +34,20 @@ pub fn lookup(
     worker: &mut Worker,
     (handlers, place): (&Handlers, usize),
 ) -> Option<Rcode> {
-    let varies = handlers.varies.get(place).map_or(0, |varies| varies.load(Relaxed));
     let now_secs = ask.now.monotonic_secs();
-    for vary in Vary::ALL.into_iter().filter(|vary| varies & (1 << *vary as u8) != 0) {
-        let Some(variant) = variant_of(ask, answer, vary) else { continue };
+    for dependence in handlers.dependences.get(place)?.iter() {
+        let variant = variant_of(ask, dependence);
         let key = variant.key(ask.query, ask.name);
         let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
         answer.flags |= hit.flags & FLAGS;
         answer.ede = hit.ede; // without its text, which is not kept
+        answer.note_code(match dependence {
+            Dependence { scope: Some(scope), .. } => scope,
+            Dependence { vary: Vary::Nothing, scope: None } => 0,
+            _ => ask.told_bits(),
+        });
         if answer.reply.append_body([body], hit.counts).is_err() {
             answer.flags |= flag::TC;
         }
@@ -46,12 +56,13 @@ pub fn lookup(
     None
 }
 
-/// Keeps the answer that was just written, as code wants it. A cut one, and a failure, is not kept.
+/// Keeps the answer that was just written for so many seconds, as code wants it. A cut one, and a
+/// failure, is not kept.
 pub fn insert(
     ask: &Ask<'_>,
     answer: &Answer<'_>,
     handlers: &Handlers,
-    (keep, variant): (Keep, &ClientVariant),
+    (ttl_secs, dependence): (u32, Dependence),
     rcode: Rcode,
 ) {
     let Some((place, _)) = handlers.routes.find(ask.name, ask.query.qtype) else { return };
@@ -61,57 +72,64 @@ pub fn insert(
         Rcode::NOERROR => Kind::Positive,
         _ => return,
     };
-    if answer.flags & flag::TC != 0 || keep.ttl_secs == 0 {
+    if answer.flags & flag::TC != 0 || ttl_secs == 0 {
         return;
     }
+    let variant = variant_of(ask, dependence);
     let key = variant.key(ask.query, ask.name);
     let flags = answer.flags & FLAGS | rcode.0 & RCODE;
     let (counts, body) = (answer.reply.counts(), answer.reply.body());
     let cached = zonda_cache::Answer { kind, flags, onward: None, ede: answer.ede, counts, body };
     let now_secs = ask.now.monotonic_secs_nearest();
-    let lifetime = Lifetime { now_secs, ttl_secs: keep.ttl_secs, stale_secs: 0 };
+    let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: 0 };
     // An answer too large for the cache is made each time.
     if handlers.cache.insert(&key, &cached, lifetime).is_ok() {
-        let bit = 1 << keep.vary as u8;
-        if handlers.varies[place].load(Relaxed) & bit == 0 {
-            handlers.varies[place].fetch_or(bit, Relaxed);
-        }
+        handlers.dependences[place].insert(dependence);
     }
 }
 
-/// Returns what the reply to a query depends on besides its question; the query must not be
-/// overwritten yet. Nothing if the client tells a network that is none.
-pub fn variant_of(ask: &Ask<'_>, answer: &Answer<'_>, vary: Vary) -> Option<ClientVariant> {
+/// Returns the variant of the question that a reply to this client is kept for.
+///
+/// Code may have looked at the address of the client and at the network that it tells: clients that
+/// differ in either have replies of their own, so that none gets the reply for another, or has
+/// another get its own, by what it tells. A scope says how much of the network that is told counts,
+/// and where code has not looked at the client, of the address of one that tells none.
+fn variant_of(ask: &Ask<'_>, dependence: Dependence) -> ClientVariant {
     let mut variant = ClientVariant { octets: [0; VALUE_BYTES], hash: 0 };
+    let Dependence { vary, scope } = dependence;
     let address = ask.peer.address.ip();
-    let bits = match (vary, address) {
-        (Vary::Nothing, _) => return Some(variant),
-        (Vary::Client, _) => 128,
-        (Vary::Subnet, IpAddr::V4(_)) => 24,
-        (Vary::Subnet, IpAddr::V6(_)) => 56,
+    let own_bits = match (vary, address) {
+        (Vary::Nothing, _) => None,
+        (Vary::Client, _) => Some(128),
+        (Vary::Subnet, IpAddr::V4(_)) => Some(24),
+        (Vary::Subnet, IpAddr::V6(_)) => Some(56),
     };
-    // Code may have looked at the address of the client and at the network that it tells: clients
-    // that differ in either have replies of their own, so that none gets the reply for another, or
-    // has another get its own, by what it tells.
-    let mut options = ask.query.options(answer.reply.buffer());
-    let subnet = match options.find(|(code, _)| *code == option::CLIENT_SUBNET) {
-        Some((_, data)) => Some(ClientSubnet::parse(data)?),
-        None => None,
-    };
-    variant.octets[0] = vary as u8;
-    write_network(&mut variant.octets[1..NETWORK_BYTES + 1], address, bits);
-    if let Some(subnet) = subnet {
-        let place = &mut variant.octets[NETWORK_BYTES + 1..];
-        write_network(place, subnet.address, subnet.prefix_len);
+    if own_bits.is_none() && scope.is_none() {
+        return variant;
+    }
+    let told = ask.client_subnet.and_then(|option| option.subnet());
+    variant.octets[0] = 1 + vary as u8; // or octets of zero would be those of a reply for all
+    variant.octets[1] = scope.unwrap_or(NO_SCOPE);
+    let (own, of_scope) = variant.octets[2..].split_at_mut(NETWORK_BYTES);
+    if let Some(bits) = own_bits {
+        write_network(own, address, bits);
+    }
+    match (told, scope) {
+        (Some(told), _) => {
+            let bits = told.prefix_len.min(scope.unwrap_or(u8::MAX));
+            write_network(of_scope, told.address, bits);
+        }
+        (None, Some(scope)) if own_bits.is_none() => write_network(own, address, scope),
+        (None, _) => {}
     }
     variant.hash = hash(ask.snapshot.zones.seed(), &variant.octets);
-    Some(variant)
+    variant
 }
 
 /// The facts about a client that a reply of code depends on besides its question.
-pub struct ClientVariant {
-    /// How the reply varies, the client's network, and the client subnet of its query; all zero for
-    /// a reply to all clients.
+struct ClientVariant {
+    /// How the reply varies, its scope, the client's network, and the client subnet of its query;
+    /// all zero for a reply to all clients.
     octets: [u8; VALUE_BYTES],
     /// A hash of the octets; 0 for a reply to all clients.
     hash: u64,
@@ -120,7 +138,7 @@ pub struct ClientVariant {
 /// Octets of a network: the family, the number of bits, and the address.
 const NETWORK_BYTES: usize = 1 + 1 + 16;
 /// Octets of a variant's value.
-const VALUE_BYTES: usize = 1 + 2 * NETWORK_BYTES;
+const VALUE_BYTES: usize = 1 + 1 + 2 * NETWORK_BYTES;
 const _: () = assert!(VALUE_BYTES <= VARIANT_BYTES_MAX);
 
 impl ClientVariant {

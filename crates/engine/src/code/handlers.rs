@@ -1,14 +1,15 @@
 //! All of the user's code that is in force.
 
 use super::cache::Cache;
+use super::dependence::Dependences;
 use super::handler::Handler;
 use super::middleware::Stage;
 use super::pattern::Pattern;
 use super::routes::{Route, Routes};
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
-use zonda_zone::HashSeed;
+use zonda_wire::Type;
+use zonda_zone::{HashSeed, LookupName};
 
 /// All code that is in force.
 pub struct Handlers {
@@ -23,9 +24,8 @@ pub struct Handlers {
     pub users_cache: Option<Arc<dyn Cache>>,
     /// Answers that may be given again without asking the code.
     pub(super) cache: zonda_cache::Cache,
-    /// What answers of each route were kept by: bit *n* for the [`Vary`](super::Vary) with that
-    /// number.
-    pub(super) varies: Box<[AtomicU8]>,
+    /// What the kept answers of each route depend on.
+    pub(super) dependences: Box<[Dependences]>,
     /// Told of panics.
     panic_log: Option<PanicLog>,
 }
@@ -47,11 +47,11 @@ impl Handlers {
         middleware_runtime: Option<u16>,
         seed: HashSeed,
     ) -> Self {
-        let varies = routes.iter().map(|_| AtomicU8::new(0)).collect();
+        let dependences = routes.iter().map(|_| Dependences::default()).collect();
         let cache = zonda_cache::Cache::new(CACHE_BYTES);
         let (routes, users_cache) = (Routes::new(routes, seed), None);
         let panic_log = None;
-        Self { routes, middleware, middleware_runtime, users_cache, cache, varies, panic_log }
+        Self { routes, middleware, middleware_runtime, users_cache, cache, dependences, panic_log }
     }
 
     /// Returns the handlers with a log for panics of the code.
@@ -74,6 +74,12 @@ impl Handlers {
             None if place == self.cache_place() => Callee::Cache,
             None => Callee::Middleware,
         }
+    }
+
+    /// Returns the pattern of the handler that is called for a question.
+    #[must_use]
+    pub fn pattern_for(&self, name: &LookupName, qtype: Type) -> Option<&str> {
+        self.routes.find(name, qtype).map(|(_, route)| route.pattern.as_str())
     }
 
     /// Tells of a panic of what a [`Call`](super::Call) with this place calls.

@@ -19,6 +19,8 @@ pub struct History {
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
+    /// The number of first bits of the client's network at which code has looked.
+    pub code_scope: u8,
     /// The gates and sources that the query has passed, if it was deferred to the upstreams of the
     /// zone that holds its name.
     pub checkpoint: Option<Checkpoint>,

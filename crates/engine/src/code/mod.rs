@@ -17,6 +17,7 @@ mod cache;
 pub(crate) mod call;
 pub(crate) mod claim;
 mod client;
+mod dependence;
 mod elsewhere;
 mod handler;
 pub(crate) mod handler_cache;

@@ -5,8 +5,8 @@ use crate::message::{Now, Peer};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
-use zonda_wire::Type;
 use zonda_wire::query::{Query as WireQuery, flag};
+use zonda_wire::{SubnetOption, Type};
 use zonda_zone::LookupName;
 
 /// A query as code sees it.
@@ -27,6 +27,8 @@ pub struct Query<'a> {
     pub name: &'a LookupName,
     /// The message as it came; octets without meaning may follow it.
     pub(super) message: &'a [u8],
+    /// The network for which a resolver asks, if that is believed.
+    pub(super) client_subnet: Option<SubnetOption>,
     /// Whether something was read that other clients may have otherwise.
     pub(super) saw_client: Cell<bool>,
     /// The pattern of the route that was taken; none in middleware.

@@ -18,6 +18,9 @@ use zonda_wire::{Class, Ede, Full, Name, Owner, Rcode, Section, Type};
 /// Octets of all records at most: no message holds more.
 const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
+/// The longest scope: all bits of an IPv6 address.
+const SCOPE_BITS_MAX: u8 = 128;
+
 /// A reply that code puts together.
 #[derive(Clone, Debug)]
 pub struct Reply {
@@ -43,6 +46,10 @@ pub struct Reply {
     /// Whether the reply may be given again to the same question, and to which clients.
     #[doc(hidden)]
     pub keep: Option<Keep>,
+    /// The number of first bits of the client's network that the reply depends on, if the code says
+    /// it; at most 128.
+    #[doc(hidden)]
+    pub scope: Option<u8>,
     /// Whether the code that made it has read what differs between clients; then it is not kept for
     /// all of them. Set by the caller of the code.
     #[doc(hidden)]
@@ -107,6 +114,7 @@ impl Default for Reply {
             read: (Rcode::NOERROR, 0),
             ede: None,
             keep: None,
+            scope: None,
             saw_client: false,
             text: String::new(),
             tags: Tags::default(),
@@ -123,6 +131,7 @@ impl Reply {
         self.flags = flag::AA;
         self.ede = None;
         self.keep = None;
+        self.scope = None;
         self.saw_client = false;
         self.text.clear();
     }
@@ -280,7 +289,7 @@ impl Reply {
         };
         self.records.extend(other.records.iter().map(aged));
         (self.ending, self.rcode, self.flags) = (other.ending, other.rcode, other.flags);
-        self.ede = other.ede;
+        (self.ede, self.scope) = (other.ede, other.scope);
         self.text.push_str(&other.text);
     }
 
@@ -396,6 +405,43 @@ impl Reply {
     /// has read the client's data.
     pub fn cache(&mut self, ttl_secs: u32, vary: Vary) {
         self.keep = Some(Keep { ttl_secs, vary });
+    }
+
+    /// Says that the reply depends on the first `bits` bits of the client's network alone: the
+    /// scope with which it repeats the client subnet of the query (rfc7871#7.2.1), so that a
+    /// resolver keeps the reply for those of its clients that it is for. 0: it is the same for all.
+    ///
+    /// Code that says nothing of it gets 0 if it has not read what differs between clients, else as
+    /// many bits as the query tells. A denial is for all clients, whatever the code says, and a
+    /// query without the option gets none (rfc7871#7.4, #7.2.1).
+    ///
+    /// With [`cache`](Self::cache), the server too keeps the reply for queries whose client subnet
+    /// has the same first bits. Two scopes of one name must not overlap (rfc7871#7.2.1).
+    pub fn client_subnet_scope(&mut self, bits: u8) {
+        self.scope = Some(bits.min(SCOPE_BITS_MAX));
+    }
+
+    /// Adds the looks of other code at the client, which has left the query to the code of this
+    /// reply. If one of them has looked and says no scope, all that is told counts.
+    #[doc(hidden)]
+    pub fn add_looks(&mut self, other: &Self) {
+        let says_nothing = |reply: &Self| reply.saw_client && reply.scope.is_none();
+        self.scope = match says_nothing(self) || says_nothing(other) {
+            true => None,
+            false => self.scope.max(other.scope),
+        };
+        self.saw_client |= other.saw_client;
+    }
+
+    /// Returns the number of bits of the client's network that the reply depends on, of which the
+    /// query tells so many.
+    pub(crate) fn scope_of(&self, told_bits: u8) -> u8 {
+        let varies = self.keep.is_some_and(|keep| keep.vary != Vary::Nothing);
+        match self.scope {
+            Some(scope) => scope,
+            None if self.saw_client || varies => told_bits,
+            None => 0,
+        }
     }
 
     /// Sends nothing.

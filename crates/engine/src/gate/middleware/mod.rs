@@ -86,6 +86,8 @@ fn show_reply(
         let place = handlers.middleware_place(index);
         all_sound &= run(&worker.watch, handlers, place, after);
     }
+    shown.saw_client |= query.saw_client();
+    answer.note_code(shown.scope_of(ask.told_bits()));
     let is_changed = shown.is_changed();
     if is_changed || !all_sound {
         answer.reply.clear();

@@ -8,6 +8,7 @@ mod additional;
 mod alias;
 mod follow;
 mod proof;
+mod steered;
 mod walk;
 mod write;
 

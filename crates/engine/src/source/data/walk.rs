@@ -95,7 +95,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// The end of the walk with this response code.
     #[inline]
-    fn done(&self, rcode: Rcode, reason: Reason) -> Result<Flow, Full> {
+    pub(super) fn done(&self, rcode: Rcode, reason: Reason) -> Result<Flow, Full> {
         Ok(Break(self.verdict(rcode, reason)))
     }
 
@@ -136,9 +136,21 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             && follow::must_fetch_target(&mut self.writer)
     }
 
+    /// The zone that holds the present name.
+    #[inline]
+    pub(super) fn zone(&self) -> &'s Zone {
+        self.zone
+    }
+
+    /// The number of CNAME or DNAME records that led here.
+    #[inline]
+    pub(super) fn hop(&self) -> usize {
+        self.hop
+    }
+
     /// The present name of the chain.
     #[inline]
-    fn name(&self) -> &LookupName {
+    pub(super) fn name(&self) -> &LookupName {
         self.writer.name(self.hop)
     }
 
@@ -173,10 +185,13 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// The name does not exist, unless code has it (rfc2308#2.1).
     #[inline]
-    fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
+    pub(super) fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
         let claim = self.claim();
         if claim.is_own && self.hop > 0 {
             return self.leave_to_code();
+        }
+        if let Some(flow) = self.answer_steered(None, encloser)? {
+            return Ok(flow);
         }
         self.writer.answer.flags |= flag::AA;
         if claim.exists {
@@ -194,6 +209,9 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// Answers from the node of the name, or of the wildcard that stands for it.
     #[inline]
     fn answer_from(&mut self, node: Node<'s>, encloser: Option<usize>) -> Result<Flow, Full> {
+        if let Some(flow) = self.answer_steered(Some(node), encloser.unwrap_or(0))? {
+            return Ok(flow);
+        }
         self.writer.answer.flags |= flag::AA;
         let qtype = self.writer.ask.query.qtype;
         if matches!(qtype, Type::ANY | Type::RRSIG) && !node.is_empty_non_terminal() {
@@ -357,7 +375,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Makes `target` the present name.
-    fn go_to(&mut self, target: &[u8]) -> Flow {
+    pub(super) fn go_to(&mut self, target: &[u8]) -> Flow {
         if self.hop < CHAIN_MAX {
             let Writer { ask, worker, .. } = &mut self.writer;
             worker.chain.set(self.hop, target, ask.snapshot.zones.seed());
@@ -387,7 +405,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Notes where in the name asked for the owner of what answers it begins.
-    fn note_owner(&mut self, label: usize) {
+    pub(super) fn note_owner(&mut self, label: usize) {
         if self.hop == 0 {
             self.writer.answer.answering_label = label as u8; // a name has at most 127
         }
@@ -420,7 +438,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Writes the SOA record of a negative answer (rfc2308#3).
-    fn write_soa(&mut self) -> Result<(), Full> {
+    pub(super) fn write_soa(&mut self) -> Result<(), Full> {
         let (mut soa, signatures) = self.zone.soa();
         let rdata = soa.first();
         let minimum = rdata.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));

@@ -4,7 +4,8 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::reuse::{NotReused, Reuse, rotates};
 use crate::worker::{Turn, Worker};
-use zonda_wire::{Class, Full, Owner, Reply, Section};
+use zonda_balance::Choice;
+use zonda_wire::{Class, Full, Owner, Reply, Section, Type};
 use zonda_zone::{LookupName, Set};
 
 /// The reply to one query under way, with what is needed to write sets into it.
@@ -98,6 +99,29 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
             }
         }
         Ok(())
+    }
+}
+
+impl Writer<'_, '_, '_> {
+    /// Writes the records of the members that a pool has chosen for the name at a hop.
+    ///
+    /// # Errors
+    /// When not all fit; then none is kept (rfc2181#9).
+    pub fn chosen(
+        &mut self,
+        hop: usize,
+        (rtype, ttl): (Type, u32),
+        choice: &Choice<'_>,
+    ) -> Result<(), Full> {
+        self.reuse.forbid(NotReused::Steered);
+        let name = self.worker.chain.name_at(hop, self.ask.name);
+        let owner = owner(OwnerAt { hop, len: name.as_wire().len() }, name);
+        let reply = &mut self.answer.reply;
+        let mark = reply.mark();
+        let fixed = (rtype, Class::IN, ttl);
+        let written = (0..choice.count())
+            .try_for_each(|place| reply.record(Section::Answer, owner, fixed, choice.rdata(place)));
+        written.inspect_err(|_| reply.rewind(mark))
     }
 }
 
