@@ -84,6 +84,52 @@ impl From<&[String]> for Value {
     }
 }
 
+impl From<Vec<Value>> for Value {
+    /// Makes a list in one line.
+    fn from(elements: Vec<Value>) -> Self {
+        let elements: Vec<String> = elements.into_iter().map(|element| element.0).collect();
+        Self(format!("[{}]", elements.join(", ")))
+    }
+}
+
+impl Value {
+    /// Makes a table in one line, of keys as they are written.
+    pub fn table<K: AsRef<str>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
+        let pair = |(name, value): (K, Value)| format!("{} = {}", key(name.as_ref()), value.0);
+        let pairs: Vec<String> = pairs.into_iter().map(pair).collect();
+        match pairs.is_empty() {
+            true => Self("{}".to_owned()),
+            false => Self(format!("{{ {} }}", pairs.join(", "))),
+        }
+    }
+
+    /// Makes a number with a fraction.
+    pub fn number(number: f64) -> Self {
+        Self(format!("{number:?}"))
+    }
+
+    /// Makes a list with a line for each element, and the line that the element comes from.
+    pub fn lines(elements: impl IntoIterator<Item = (Value, Option<Place>)>) -> Self {
+        let mut text = "[\n".to_owned();
+        for (value, origin) in elements {
+            let comment =
+                origin.map_or(String::new(), |it| format!("  # {}", plain(&it.to_string())));
+            let _ = writeln!(text, "    {},{comment}", value.0); // never fails
+        }
+        text.push(']');
+        Self(text)
+    }
+}
+
+/// Returns a key as it is written: bare where that is possible.
+pub fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
 /// Text as a string of TOML.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -101,9 +147,13 @@ pub fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The effect of a statement that was not carried over.
+/// What became of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
+    /// The statement was taken over.
+    Taken,
+    /// The statement was taken over, and has an effect here that it had not there.
+    Works,
     /// Zonda does the same by default, or has nothing that the setting could apply to.
     Needless,
     /// Zonda differs in this.
@@ -115,6 +165,8 @@ pub enum Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Taken => "taken",
+            Self::Works => "works",
             Self::Needless => "needless",
             Self::Differs => "differs",
             Self::Lost => "lost",
@@ -122,12 +174,12 @@ impl fmt::Display for Effect {
     }
 }
 
-/// Something that was not carried over as it was.
+/// What became of a statement, and why.
 #[derive(Clone, Debug)]
-pub struct Omission {
+pub struct ReportLine {
     /// Place of the statement.
     pub place: Place,
-    /// Effect of the omission.
+    /// What became of the statement.
     pub effect: Effect,
     /// Statement, in the words of the file.
     pub what: String,
@@ -135,7 +187,7 @@ pub struct Omission {
     pub why: String,
 }
 
-impl fmt::Display for Omission {
+impl fmt::Display for ReportLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}: {}", self.place, self.effect, self.what, self.why)
     }

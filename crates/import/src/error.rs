@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zonda_wire::NameError;
 
 /// Where something stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// File, as it was named.
     pub file: Arc<Path>,
@@ -69,6 +70,18 @@ pub enum Problem {
     UnknownTls(String),
     /// A second statement where only one may stand.
     Twice(String, Place),
+    /// The text is not YAML, in the words of the YAML parser.
+    NotYaml(String),
+    /// A key that must be there is missing.
+    Missing(&'static str),
+    /// A file includes itself, perhaps through other files.
+    Circle(PathBuf),
+    /// There is no region of this name.
+    UnknownRegion(String),
+    /// A name is not one, with the reason.
+    NotAName(String, NameError),
+    /// A zone file has no SOA record with a whole name, and no other origin.
+    NoOrigin,
     /// Blocks or files within each other, or access lists, beyond any real configuration.
     TooMuch(&'static str, usize),
 }
@@ -85,6 +98,18 @@ impl fmt::Display for Problem {
                 write!(f, "there is no tls \"{}\"", name.escape_debug())
             }
             Self::Twice(what, first) => write!(f, "{what} is given already, at {first}"),
+            Self::NotYaml(why) => write!(f, "this is not YAML: {}", why.escape_debug()),
+            Self::Missing(key) => write!(f, "`{key}` is missing"),
+            Self::Circle(path) => {
+                write!(f, "{} is included already, by this file or around it", in_one_line(path))
+            }
+            Self::UnknownRegion(name) => {
+                write!(f, "there is no region \"{}\"", name.escape_debug())
+            }
+            Self::NotAName(name, why) => write!(f, "`{}`: {why}", name.escape_debug()),
+            Self::NoOrigin => f.write_str(
+                "the name of the zone is not known: write $ORIGIN into the file, or give --origin",
+            ),
             Self::TooMuch(what, most) => write!(f, "{what}: at most {most} can be read"),
         }
     }

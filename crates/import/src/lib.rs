@@ -2,24 +2,46 @@
 //!
 //! ```text
 //! named.conf ─► lexer ─► statements ─► zones, access lists, options ─► Document ─► zonda.toml
-//!                                            └──────────────────────► Left: what stays behind
+//!
+//! opengslb.yaml ─► tree of keys ──────────────┐
+//! gdnsd's config ─► vscf ─► plugins, zones ───┼─► Configuration ─► Document ─► zonda.toml
+//! zone with LUA records ─► calls ─────────────┘         └────────────────────► zone files
 //! ```
+//!
+//! | module | what it reads |
+//! |---|---|
+//! | [`named_conf`] | BIND's configuration |
+//! | [`opengslb`] | OpenGSLB's configuration in YAML |
+//! | [`gdnsd`] | gdnsd's configuration, and zone files with DYNA and DYNC |
+//! | [`powerdns`] | zone files with PowerDNS's LUA records |
 //!
 //! Each key of the result names the line that it comes from. What has no counterpart is listed by
 //! its line, with what that means; text that the other server would not take either is an error.
 //!
-//! Deliberately absent: files, which the caller reads; and a judgement of the result, which
-//! `zonda check` gives.
+//! Deliberately absent: files, which the caller reads and writes; and a judgement of the result,
+//! which `zonda check` gives.
 
 mod document;
 mod error;
+mod format;
+pub mod gdnsd;
+mod master;
+#[cfg(test)]
+mod memory;
 pub mod named_conf;
+pub mod opengslb;
+mod pattern;
+pub mod powerdns;
+mod steering;
+mod tree;
+mod value;
 
-pub use document::{Effect, Omission};
+pub use document::{Effect, ReportLine};
 pub use error::{ImportError, Place, Problem};
+pub use format::Format;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The files that a configuration is made of.
 pub trait Files {
@@ -41,6 +63,17 @@ pub trait Files {
 pub struct Import {
     /// Text of the new `zonda.toml`.
     pub toml: String,
-    /// Omissions, in the order of the files.
-    pub left: Vec<Omission>,
+    /// New zone files, which the `zonda.toml` names.
+    pub files: Vec<NewFile>,
+    /// What became of statements, in the order of the files.
+    pub report: Vec<ReportLine>,
+}
+
+/// A file to be written.
+#[derive(Debug)]
+pub struct NewFile {
+    /// Path of the file, below the directory of the `zonda.toml`.
+    pub path: PathBuf,
+    /// Text of the file.
+    pub text: String,
 }

@@ -1,7 +1,8 @@
-//! The fuzzer's corpus of configurations, replayed, cut short and with single octets changed.
+//! The fuzzer's corpora of configurations, replayed, cut short and with single octets changed.
 #![allow(clippy::unwrap_used)]
 
 mod any_configuration;
+mod any_input;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,12 @@ use zonda_config::{Config, Flags};
 
 /// Returns the files of the corpus.
 fn corpus() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/named_conf");
+    files_of("named_conf")
+}
+
+/// Returns the files of the corpus of a fuzz target.
+fn files_of(target: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect()
 }
 
@@ -52,4 +58,26 @@ fn what_comes_of_the_corpus_can_be_loaded() {
     }
     fs::remove_file(&output).unwrap();
     assert!(loaded > 50, "{loaded}");
+}
+
+#[test]
+fn no_configuration_with_steering_panics_whole_truncated_or_mutated() {
+    for (format, read) in any_input::FORMATS {
+        let files = files_of(format);
+        assert!(files.len() >= 3, "{format}");
+        for file in files {
+            let octets = fs::read(&file).unwrap();
+            let whole = any_input::check(*read, &octets);
+            let is_wrong = file.file_name().is_some_and(|name| name == "wrong");
+            assert_eq!(whole.is_none(), is_wrong, "{}", file.display());
+            for at in 0..octets.len() {
+                any_input::check(*read, &octets[..at]);
+                for changed in *b"{}[](),;'\"#*:0!\n\xff" {
+                    let mut wrong = octets.clone();
+                    wrong[at] = changed;
+                    any_input::check(*read, &wrong);
+                }
+            }
+        }
+    }
 }

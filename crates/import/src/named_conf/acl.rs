@@ -7,7 +7,7 @@
 
 use super::statement::{Cursor, Element, Statement};
 use super::value::{Network, network};
-use crate::document::{Effect, Omission};
+use crate::document::{Effect, ReportLine};
 use crate::error::{ImportError, Problem};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -60,7 +60,7 @@ pub struct Acls<'s> {
     /// Names of lists that rules mention, as written.
     named: BTreeSet<&'s str>,
     /// Omissions: what rules cannot express.
-    pub left: Vec<Omission>,
+    pub left: Vec<ReportLine>,
 }
 
 impl<'s> Acls<'s> {
@@ -272,7 +272,7 @@ impl<'s> Acls<'s> {
             Some((Element::Word(word), _)) => word.escape_debug().to_string(),
             _ => "a list in a list".to_owned(),
         };
-        self.left.push(Omission { place: at.place().clone(), effect, what, why: why.to_owned() });
+        self.left.push(ReportLine { place: at.place().clone(), effect, what, why: why.to_owned() });
     }
 }
 

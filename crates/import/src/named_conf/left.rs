@@ -1,7 +1,7 @@
 //! Statements that have no counterpart, and what that means.
 
 use super::statement::Statement;
-use crate::document::{Effect, Omission};
+use crate::document::{Effect, ReportLine};
 use Effect::{Differs, Lost, Needless};
 
 /// Statements whose value asks for what Zonda does anyway.
@@ -120,7 +120,7 @@ const GROUPS: &[Group] = &[
 ];
 
 /// Returns why a statement is not carried over.
-pub fn explain(statement: &Statement) -> Omission {
+pub fn explain(statement: &Statement) -> ReportLine {
     let keyword = statement.keyword();
     let is_it = |known: &str| known.eq_ignore_ascii_case(keyword);
     if ALWAYS_SO.iter().any(|(known, value)| is_it(known) && statement.says(value)) {
@@ -133,9 +133,9 @@ pub fn explain(statement: &Statement) -> Omission {
 }
 
 /// Returns a statement that stays behind for a reason.
-pub fn because(statement: &Statement, effect: Effect, why: &str) -> Omission {
+pub fn because(statement: &Statement, effect: Effect, why: &str) -> ReportLine {
     let place = statement.place().clone();
-    Omission { place, effect, what: statement.summary(), why: why.to_owned() }
+    ReportLine { place, effect, what: statement.summary(), why: why.to_owned() }
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ mod left;
 mod lexer;
 mod logging;
 mod options;
-mod pattern;
 mod servers;
 mod sockets;
 mod special;
@@ -22,7 +21,7 @@ mod value;
 mod write;
 mod zones;
 
-use crate::document::{Effect, Omission, Value};
+use crate::document::{Effect, ReportLine, Value};
 use crate::error::{ImportError, Place};
 use crate::{Files, Import};
 use acl::Acls;
@@ -62,7 +61,7 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
 /// A configuration being carried over.
 struct Importer<'s> {
     acls: Acls<'s>,
-    left: Vec<Omission>,
+    left: Vec<ReportLine>,
     /// Directory at which relative paths start.
     base: PathBuf,
     settings: Vec<Setting>,
@@ -223,11 +222,12 @@ impl<'s> Importer<'s> {
     /// Ends with what is to be written.
     fn finish(mut self, path: &Path) -> Import {
         self.left.append(&mut self.acls.left);
-        let order = |left: &Omission| (left.place.file.clone(), left.place.line, left.place.column);
+        let order =
+            |left: &ReportLine| (left.place.file.clone(), left.place.line, left.place.column);
         self.left.sort_by_key(order);
         self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
         let toml = self.write(path);
-        Import { toml, left: self.left }
+        Import { toml, files: Vec::new(), report: self.left }
     }
 }
 

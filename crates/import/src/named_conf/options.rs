@@ -5,7 +5,7 @@ use super::statement::Cursor;
 use super::value::{self, Size};
 use super::zones::Source;
 use super::{Importer, left};
-use crate::document::{Effect, Omission, Value};
+use crate::document::{Effect, ReportLine, Value};
 use crate::error::ImportError;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -181,7 +181,7 @@ impl<'s> Importer<'s> {
         let why = "`no` where it is not said; here, expired answers are given when no server \
             answers, unless `stale = \"0s\"` in [cache]";
         let (what, why) = ("stale-answer-enable".to_owned(), why.to_owned());
-        self.left.push(Omission { place, effect: Effect::Differs, what, why });
+        self.left.push(ReportLine { place, effect: Effect::Differs, what, why });
     }
 
     /// Notes a key of all zones that are forwarded.

@@ -5,9 +5,9 @@
 //! each other, and how much is read altogether, is bounded.
 
 use super::lexer::{Lexer, Token};
-use super::pattern;
 use crate::Files;
 use crate::error::{ImportError, Place, Problem};
+use crate::pattern;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;

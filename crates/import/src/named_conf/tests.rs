@@ -77,7 +77,7 @@ fn left(text: &str) -> Vec<String> {
 fn all_left(text: &str) -> Vec<String> {
     let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
     loads(&import.toml);
-    import.left.iter().map(ToString::to_string).collect()
+    import.report.iter().map(ToString::to_string).collect()
 }
 
 /// Fails unless each of these lines is in the text.
@@ -626,7 +626,8 @@ zone f { type forward; forwarders { }; };
 response-policy { };
 ";
     let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
-    let left: Vec<_> = import.left.iter().map(|it| (it.place.line, it.effect, &*it.what)).collect();
+    let left: Vec<_> =
+        import.report.iter().map(|it| (it.place.line, it.effect, &*it.what)).collect();
     assert_eq!(
         left,
         [

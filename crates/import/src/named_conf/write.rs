@@ -2,7 +2,7 @@
 
 use super::Importer;
 use super::zones::{Source, common_directory};
-use crate::document::{Document, quoted};
+use crate::document::{Document, key};
 use crate::error::Place;
 use std::path::Path;
 
@@ -105,10 +105,4 @@ fn write_access(document: &mut Document, access: Option<&(Vec<String>, Place)>) 
     if let Some((rules, origin)) = access {
         document.key("access", &rules[..], Some(origin));
     }
-}
-
-/// Returns a key as it is written: bare where that is possible.
-fn key(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }

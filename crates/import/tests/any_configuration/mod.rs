@@ -29,7 +29,7 @@ pub fn check(text: &[u8]) -> Option<String> {
     match import(Path::new(OWN), &mut Single(text)) {
         Ok(import) => {
             let lines = text.iter().filter(|octet| **octet == b'\n').count() + 1;
-            for left in &import.left {
+            for left in &import.report {
                 assert!((1..=lines).contains(&(left.place.line as usize)), "{left}");
                 assert!(!left.to_string().contains('\n'), "{left:?}");
             }
