@@ -1,0 +1,137 @@
+//! The way of a query to its source: listener, access lists, and the zone of its name.
+
+use super::question::ExplainedQuery;
+use super::steps::Steps;
+use std::net::IpAddr;
+use zonda_config::{Access, Action, Config, Forward, Source, Zone};
+use zonda_engine::zones::Source as ServedSource;
+use zonda_engine::{Reason, Snapshot};
+use zonda_wire::{Name, name};
+use zonda_zone::LookupName;
+
+/// Where a query comes in.
+pub struct Place {
+    /// The place of the listener in the configuration.
+    pub listener: u16,
+}
+
+impl Place {
+    /// Finds the listener of a query, and tells which clients it answers.
+    ///
+    /// # Errors
+    /// When there is no such listener.
+    pub fn find(
+        config: &Config,
+        asked: &ExplainedQuery,
+        steps: &mut Steps,
+    ) -> Result<Self, String> {
+        let listeners = &config.listeners;
+        let found = match asked.listener {
+            None => listeners.first().map(|first| (0, first)),
+            Some(address) => {
+                let mut numbered = listeners.iter().enumerate();
+                numbered.find(|(_, listener)| listener.address == address)
+            }
+        };
+        let Some((number, listener)) = found else {
+            let known: Vec<_> = listeners.iter().map(|it| it.address.to_string()).collect();
+            let wanted = asked.listener.map_or("any".to_owned(), |address| address.to_string());
+            return Err(format!("no listener {wanted}; there are: {}", known.join(", ")));
+        };
+        steps.add("listener", format!("{} over {}", listener.address, asked.transport.name()));
+        let rule = rule(listener.access.as_deref(), asked.client);
+        steps.add("access", format!("the listener {rule}"));
+        if let Some(rate) = config.rate_limit.responses_per_second {
+            let text = format!(
+                "{rate} responses a second for a network; what {} has had of them is not looked at",
+                asked.client
+            );
+            steps.add("rate-limit", text);
+        }
+        let listener = u16::try_from(number).unwrap_or(u16::MAX);
+        Ok(Self { listener })
+    }
+
+    /// Tells which zone the name lies in, and what answers for it.
+    pub fn tell_zones(
+        &self,
+        snapshot: &Snapshot,
+        (config, asked): (&Config, &ExplainedQuery),
+        reason: Option<Reason>,
+        steps: &mut Steps,
+    ) {
+        let wire = asked.name.to_lowercase();
+        let lookup = LookupName::new(wire.as_wire(), snapshot.zones.seed());
+        let handlers = snapshot.handlers.as_ref();
+        if let Some(pattern) = handlers.and_then(|it| it.pattern_for(&lookup, asked.qtype)) {
+            steps.add("code", format!("the handler of {pattern} is called in front of all zones"));
+        }
+        let Some(found) = snapshot.zones.find_answering(&lookup, asked.qtype) else {
+            return steps.add("zone", format!("no zone of this server holds {}", asked.name));
+        };
+        let entry = snapshot.zones.get(found.index);
+        let mut shorter = Vec::new();
+        let mut labels = usize::from(found.labels);
+        while let Some(less) = labels.checked_sub(1) {
+            let Some(next) = snapshot.zones.find(&lookup, less) else { break };
+            shorter.push(snapshot.zones.get(next.index).apex.to_string());
+            labels = usize::from(next.labels);
+        }
+        let others = match shorter.len() {
+            0 => "no other zone holds the name".to_owned(),
+            _ => format!("shorter matches: {}", shorter.join(", ")),
+        };
+        steps.add("zone", format!("{} is the longest match; {others}", entry.apex));
+        let configured = config.zones.iter().find(|zone| is_named(zone, &entry.apex));
+        let access = configured.and_then(|zone| zone.access.as_deref());
+        if access.is_some() {
+            steps.add("access", format!("the zone {}", rule(access, asked.client)));
+        }
+        let text = match &entry.source {
+            ServedSource::Data(zone) if zone.is_signed() => {
+                "data of the zone, which is signed: no pool chooses among them".to_owned()
+            }
+            ServedSource::Data(_) => "data of the zone".to_owned(),
+            ServedSource::Forward(_) => match reason {
+                Some(Reason::Cached | Reason::Stale) => "the answer cache".to_owned(),
+                _ => "other servers, to which the zone is forwarded".to_owned(),
+            },
+            _ => "none: the zone could not be loaded, as the log tells".to_owned(),
+        };
+        steps.add("source", text);
+    }
+}
+
+/// How the zone of a name is forwarded, if it is.
+pub fn forward_of<'c>(config: &'c Config, name: &Name) -> Option<&'c Forward> {
+    let wire = name.to_lowercase();
+    let holds = |zone: &&Zone| {
+        let apex = zone.name.as_ref().map(Name::to_lowercase);
+        apex.is_some_and(|apex| name::is_at_or_below(wire.as_wire(), apex.as_wire()))
+    };
+    let length = |zone: &&Zone| zone.name.as_ref().map(|name| name.as_wire().len());
+    match &config.zones.iter().filter(holds).max_by_key(length)?.source {
+        Source::Forward(forward) => Some(forward),
+        _ => None,
+    }
+}
+
+/// Whether a zone has this apex.
+fn is_named(zone: &Zone, apex: &Name) -> bool {
+    zone.name.as_ref().is_some_and(|name| name.to_lowercase() == *apex)
+}
+
+/// What an access list says to a client, and by which of its rules.
+fn rule(access: Option<&Access>, client: IpAddr) -> String {
+    let Some(access) = access else { return "answers all clients".to_owned() };
+    let verb = |action| match action {
+        Action::Allow => "answers",
+        Action::Refuse => "refuses",
+        Action::Drop => "ignores",
+    };
+    let client = client.to_canonical();
+    match access.rules.iter().find(|rule| rule.network.contains(client)) {
+        Some(rule) => format!("{} {client} by its rule for {}", verb(rule.action), rule.network),
+        None => format!("{} {client}, which no rule names", verb(access.otherwise)),
+    }
+}

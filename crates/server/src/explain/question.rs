@@ -1,0 +1,53 @@
+//! The query that is explained.
+
+use std::net::{IpAddr, SocketAddr};
+use zonda_engine::Transport;
+use zonda_wire::message::{Message, Opt, Question};
+use zonda_wire::query::{flag, option};
+use zonda_wire::{Class, Name, Type};
+
+/// Octets of a reply over UDP that the query has room for.
+const UDP_BYTES: u16 = 1232;
+/// A query that is to be explained.
+pub struct ExplainedQuery {
+    /// The name that is asked for.
+    pub name: Name,
+    /// The type that is asked for.
+    pub qtype: Type,
+    /// The address that the query comes from.
+    pub client: IpAddr,
+    /// The network that the query names as that of the client (rfc7871).
+    pub subnet: Option<(IpAddr, u8)>,
+    /// The transport by which it comes.
+    pub transport: Transport,
+    /// The address of the listener that it comes to; none: the first.
+    pub listener: Option<SocketAddr>,
+    /// Whether it asks for records of DNSSEC.
+    pub dnssec: bool,
+}
+
+impl ExplainedQuery {
+    /// The query as the client sends it.
+    pub fn message(&self) -> Message {
+        let mut options = Vec::new();
+        if let Some((address, bits)) = self.subnet {
+            let (family, octets) = match address {
+                IpAddr::V4(address) => (1, address.octets().to_vec()),
+                IpAddr::V6(address) => (2, address.octets().to_vec()),
+            };
+            let mut data = vec![0, family, bits, 0];
+            data.extend(&octets[..usize::from(bits.div_ceil(8)).min(octets.len())]);
+            options.push((option::CLIENT_SUBNET, data));
+        }
+        let flags = if self.dnssec { 1 << 15 } else { 0 };
+        let (udp_bytes, rcode_high, version) = (UDP_BYTES, 0, 0);
+        let (name, qtype) = (self.name.clone(), self.qtype);
+        Message {
+            id: 1,
+            flags: flag::RD,
+            questions: vec![Question { name, qtype, qclass: Class::IN }],
+            records: Vec::new(),
+            opt: Some(Opt { udp_bytes, rcode_high, version, flags, options }),
+        }
+    }
+}
