@@ -38,6 +38,8 @@ enum Command {
     Status(control::Status),
     Stats(control::Stats),
     Zone(control::Zone),
+    Pool(control::Pool),
+    Explain(control::Explain),
     Upstream(control::Upstream),
     Cache(control::Cache),
     Stop(control::Stop),
@@ -74,6 +76,8 @@ impl Cli {
             Command::Status(command) => command.run(),
             Command::Stats(command) => command.run(),
             Command::Zone(command) => command.run(),
+            Command::Pool(command) => command.run(),
+            Command::Explain(command) => command.run(),
             Command::Upstream(command) => command.run(),
             Command::Cache(command) => command.run(),
             Command::Stop(command) => command.run(),
@@ -109,6 +113,13 @@ pub struct Configuration {
     /// of the machine can see a password that is given so
     #[arg(long, value_name = "NAME=URL")]
     pub store: Vec<String>,
+    /// Answer for a name with those of these members that are up (repeatable); the port is checked
+    /// unless --check says otherwise
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT],…")]
+    pub steer: Vec<String>,
+    /// Check the members of --steer so: tcp, http:/PATH or https:/PATH
+    #[arg(long, value_name = "KIND:PATH")]
+    pub check: Option<String>,
     /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
     #[arg(long, value_name = "ADDRESS")]
     pub forward: Vec<String>,
@@ -148,6 +159,7 @@ impl Configuration {
             && self.listen.is_empty()
             && self.zone.is_empty()
             && self.store.is_empty()
+            && self.steer.is_empty()
             && self.forward.is_empty()
     }
 
@@ -185,6 +197,8 @@ impl Configuration {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
             stores: self.store.clone(),
+            steer: self.steer.clone(),
+            check: self.check.clone(),
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
             writable: self.writable,
             state: self.state.clone(),

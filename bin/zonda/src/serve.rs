@@ -35,6 +35,7 @@ there is nothing to check: give a configuration by --config FILE, as there is ne
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
   zonda serve --store example.com=redis://127.0.0.1 --listen 127.0.0.1:5300
   zonda serve --forward 192.0.2.1 --forward 192.0.2.2 --listen 127.0.0.1:5300
+  zonda serve --steer www.example.com=192.0.2.10:443,198.51.100.7:443 --check https:/health
   zonda serve --config /etc/zonda/zonda.toml
   zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server")]
 pub struct Serve {

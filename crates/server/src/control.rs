@@ -11,23 +11,25 @@ use crate::load::{load_all, load_text};
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
+use crate::steering::checks::ChecksHandle;
 use crate::stop::Stop;
 use crate::texts::Texts;
 use crate::unit_states::{Scope, UnitStates};
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
+use arc_swap::ArcSwap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::{Config, Source};
 use zonda_deferral::{Clock, Deferrals, LazyResponder};
-use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
+use zonda_engine::{Engine, Snapshot};
 use zonda_forward::{ForwarderCounters, Forwarders};
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
@@ -87,6 +89,10 @@ pub struct ControlParts {
     pub stores: StoreFeeds,
     /// The texts that zones of the program were started with.
     pub texts: Texts,
+    /// The snapshot that workers answer from, which the publisher replaces.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The checks of members of pools.
+    pub checks: Option<ChecksHandle>,
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
@@ -101,6 +107,8 @@ pub struct Control {
     /// Lock held while a text of the program is built and published, so that no older one comes
     /// last.
     updating: Mutex<()>,
+    /// Lock held while a request changes the files of networks and latencies.
+    geo_files: Mutex<()>,
     /// Told after each reload of the configuration: what is watched may be other than before.
     pub reloaded: Notify,
     read_config: ReadConfig,
@@ -134,11 +142,18 @@ pub struct Control {
     pub stores: StoreFeeds,
     /// The texts that zones of the program were started with: all mistakes are told from them.
     pub texts: Texts,
+    /// The snapshot that workers answer from, which the publisher replaces.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The checks of members of pools.
+    pub checks: Option<ChecksHandle>,
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
+    /// The state of the files of the database of locations that was last found to be unusable, or
+    /// taken over.
+    refused_locations: AtomicU64,
     /// When the server started.
     pub started: Instant,
     /// When the server started, by the system clock.
@@ -156,7 +171,9 @@ impl Control {
             publisher: parts.publisher.0,
             units: Mutex::new(parts.publisher.1),
             updating: Mutex::new(()),
+            geo_files: Mutex::new(()),
             reloaded: Notify::new(),
+            refused_locations: AtomicU64::new(0),
             read_config: parts.read_config,
             counters: parts.counters,
             udp: parts.udp,
@@ -173,6 +190,8 @@ impl Control {
             cache_file: parts.cache_file,
             stores: parts.stores,
             texts: parts.texts,
+            snapshot: parts.snapshot,
+            checks: parts.checks,
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
             admin: AdminCounters::default(),
@@ -371,13 +390,20 @@ impl Control {
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }
 
+    /// The snapshot that workers answer from.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
     /// Whether files are watched.
     pub fn watches(&self) -> bool {
         let state = self.state();
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        state.config.watch || state.config.zones.iter().any(is_always_watched)
+        state.config.watch
+            || state.config.has_location_files()
+            || state.config.zones.iter().any(is_always_watched)
     }
 
     /// How often watched files are looked at.
@@ -400,7 +426,8 @@ impl Control {
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let outcome = control.load_and_publish(&mut units, None, Scope::Watched);
+            let config = control.config_of_present_locations();
+            let outcome = control.load_and_publish(&mut units, config, Scope::Watched);
             let Ok(outcome) = outcome else { return }; // the log has why
             if outcome.is_worth_telling() {
                 let failed = !outcome.failed.is_empty();
@@ -410,6 +437,43 @@ impl Control {
         };
         let looked = tokio::task::spawn_blocking(work).await;
         self.watchdog.note_round(WATCH, looked.is_ok());
+    }
+
+    /// Waits until no other request changes the files of networks and latencies.
+    pub fn lock_geo_files(&self) -> MutexGuard<'_, ()> {
+        self.geo_files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over what the files tell now of where clients are. Blocks until it is published.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn reload_locations(&self) -> Result<(), String> {
+        let mut units = self.units();
+        let config = self.config_of_present_locations();
+        let outcome = self.load_and_publish(&mut units, config, Scope::Watched)?;
+        log(&outcome);
+        Ok(())
+    }
+
+    /// The configuration with the database of locations as it is now, if its files have changed and
+    /// can be used.
+    fn config_of_present_locations(&self) -> Option<Config> {
+        let state = self.state();
+        let stamp = state.config.changed_locations()?;
+        if self.refused_locations.swap(stamp, Ordering::Relaxed) == stamp {
+            return None; // the log has why
+        }
+        match state.config.with_present_locations() {
+            Ok(config) => {
+                tracing::info!("changed files of [geo] are in force");
+                Some(config)
+            }
+            Err(error) => {
+                tracing::error!(%error, "what is known of locations stays in force");
+                None
+            }
+        }
     }
 
     /// Does what SIGHUP asks for.

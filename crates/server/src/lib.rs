@@ -9,6 +9,7 @@
 //! Deliberately absent: what an answer is (engine), and the command line.
 
 mod admin;
+mod atomic_file;
 mod cache_file;
 mod check;
 pub mod client;
@@ -16,6 +17,7 @@ mod control;
 mod delegations;
 mod directory_reader;
 mod edit;
+mod explain;
 mod failed_zones;
 mod feed;
 mod forwards;
@@ -42,6 +44,7 @@ mod signals;
 mod small_zones;
 mod stamp;
 mod state_directory;
+mod steering;
 mod stop;
 mod texts;
 mod threads;

@@ -22,6 +22,7 @@ use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
 use crate::settings::{self, SettingsBuilder};
+use crate::steering::{CheckMessages, Pools};
 use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
 use crate::watchdog::Watchdog;
@@ -125,6 +126,7 @@ pub struct Publisher {
     zone_set: ZoneSet,
     settings_builder: SettingsBuilder,
     settings: Arc<Settings>,
+    pools: Pools,
     snapshot: Arc<ArcSwap<Snapshot>>,
     state: Arc<ArcSwap<ServerState>>,
     handlers: Option<Arc<Handlers>>,
@@ -177,6 +179,11 @@ impl FirstLoad {
     /// The server as it was published last.
     pub fn state(&self) -> Arc<ServerState> {
         self.publisher.state.load_full()
+    }
+
+    /// The states of the members of pools, and the messages for the thread of their checks.
+    pub fn take_checks(&mut self) -> Option<CheckMessages> {
+        self.publisher.pools.take_messages()
     }
 
     /// Makes a thread of the publisher, which ends when its handle is gone; returns that, and the
@@ -232,10 +239,17 @@ impl Publisher {
         let mut settings_builder = SettingsBuilder::default();
         let (zones, _) = zone_set.table(true);
         let settings = Arc::new(settings_builder.settings(&config));
+        let mut pools = Pools::default();
+        pools.configure(&config, seed);
         let handlers = code.handlers(seed);
         let (first_handlers, first_settings) = (handlers.clone(), Arc::clone(&settings));
-        let first =
-            Snapshot { zones, handlers: first_handlers, settings: first_settings, generation: 1 };
+        let first = Snapshot {
+            zones,
+            handlers: first_handlers,
+            steering: pools.steering(),
+            settings: first_settings,
+            generation: 1,
+        };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
         let (of_state, own) = (Arc::clone(&config), history.clone());
@@ -247,6 +261,7 @@ impl Publisher {
             zone_set,
             settings_builder,
             settings,
+            pools,
             snapshot,
             state: Arc::new(ArcSwap::from_pointee(state)),
             handlers,
@@ -381,6 +396,9 @@ impl Publisher {
                 self.settings = Arc::new(self.settings_builder.settings(&self.config));
                 (self.is_changed, self.rules_changed) = (true, true);
             }
+            if self.pools.configure(&self.config, self.seed) {
+                (self.is_changed, self.rules_changed) = (true, true);
+            }
         }
         let mut fed = Outcome::default();
         self.zone_set.add_stores(&self.config, &mut fed);
@@ -414,7 +432,13 @@ impl Publisher {
             let (zones, names_changed) = self.zone_set.table(self.rules_changed);
             self.generation += u64::from(names_changed);
             let (handlers, settings) = (self.handlers.clone(), Arc::clone(&self.settings));
-            Arc::new(Snapshot { zones, handlers, settings, generation: self.generation })
+            Arc::new(Snapshot {
+                zones,
+                handlers,
+                steering: self.pools.steering(),
+                settings,
+                generation: self.generation,
+            })
         });
         let (zone_set, config) = (self.zone_set.view(), Arc::clone(&self.config));
         let (history, seed) = (self.history.clone(), self.seed);

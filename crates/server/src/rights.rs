@@ -80,7 +80,10 @@ impl fmt::Display for TooFewDescriptors {
 /// # Errors
 /// When the system allows too few to start.
 pub(crate) fn raise_descriptor_limit(config: &Config) -> Result<usize, TooFewDescriptors> {
-    let needed = u64::from(config.tcp.connections_max) + BESIDES;
+    let checked = config.pools.iter().filter(|pool| pool.check.is_some());
+    let probes: usize = checked.map(|pool| pool.members.len()).sum();
+    let probes = probes.min(zonda_health::Limits::default().concurrent_max) as u64;
+    let needed = u64::from(config.tcp.connections_max) + BESIDES + probes;
     let granted = match process::raise_descriptor_limit(needed + PORTS_MAX) {
         Ok(granted) => granted,
         Err(error) => {

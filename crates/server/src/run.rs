@@ -14,15 +14,17 @@ use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
-use crate::publish::{FirstLoad, Publisher, ServerState};
+use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
 use crate::serve_error::ServeError;
 use crate::settle::{self, StartPhase};
 use crate::signals::{SignalStreams, Signals, caught};
+use crate::steering::checks::{self, ChecksHandle};
 use crate::stop::Stop;
-use crate::texts::Texts;
+use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
+use crate::unit_states::UnitStates;
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
 use arc_swap::ArcSwap;
@@ -120,6 +122,7 @@ pub(crate) fn run(
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
     let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
+    let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
@@ -218,6 +221,19 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     }
 }
 
+/// Starts the publisher, and the thread that has members of pools checked.
+fn start_publisher(
+    mut first: FirstLoad,
+    runtime: &Handle,
+    watchdog: &Arc<Watchdog>,
+) -> io::Result<((PublisherHandle, UnitStates), Option<ChecksHandle>)> {
+    let checks = first.take_checks();
+    let publisher = first.start(watchdog)?;
+    let start = |it| checks::start(it, publisher.0.clone(), runtime, watchdog);
+    let checks = checks.map(start);
+    Ok((publisher, checks))
+}
+
 /// The I/O runtime.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("io").enable_all().build()
@@ -293,10 +309,9 @@ impl Running {
             parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
         let snapshot = Arc::clone(first.snapshot());
-        let publisher = first.start(&watchdog)?;
+        let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
         let state = publisher.0.state(); // the zones of stores are in none of what is read of it
-        let (texts, stores) = zones;
-        let stores = StoreFeeds::start(publisher.0.clone(), &state.config, stores)?;
+        let stores = StoreFeeds::start(publisher.0.clone(), &state.config, zones.1)?;
         let cache_file = open_cache(&state, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
@@ -304,10 +319,10 @@ impl Running {
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
         let make_engine =
             engine_maker(&snapshot, query_log.clone(), loggers, Arc::clone(&long_calls));
-        let groups = Arc::clone(state.zone_set.forwards().groups());
+        let groups = state.zone_set.forwards().groups();
         let ports_max = engines.ports_max / engines.forwarders.max(1);
         let of_forwarder =
-            forwarder_config(runtime.handle(), (&snapshot, &groups), clock, ports_max);
+            forwarder_config(runtime.handle(), (&snapshot, groups), clock, ports_max);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes: Arc<[_]> =
@@ -343,7 +358,9 @@ impl Running {
             clock,
             cache_file,
             stores,
-            texts,
+            texts: zones.0,
+            snapshot: Arc::clone(&snapshot),
+            checks,
             watchdog,
             stop_request,
         });
@@ -420,6 +437,7 @@ impl Running {
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
         self.control.stores.end();
+        self.control.checks.iter().for_each(ChecksHandle::stop);
         let is_handed_over = how == tcp::Stop::HandedOver;
         let cache_file = self.control.cache_file.as_ref();
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one

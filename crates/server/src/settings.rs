@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use zonda_config::{
-    Access as AccessConfig, Action, Config, CookieSecret, Network as NetworkConfig,
+    Access as AccessConfig, Action, Config, CookieSecret, Edns, Network as NetworkConfig,
 };
 use zonda_engine::Settings;
 use zonda_engine::access::{Access, AccessList, Network};
@@ -35,6 +35,7 @@ impl SettingsBuilder {
                 .map(|l| l.access.as_deref().map(access))
                 .collect(),
             cookies: config.edns.cookies.then(|| self.secrets(&config.edns.cookie_secrets)),
+            client_subnet: client_subnet(&config.edns),
             rate: self.rate(config),
             rotate: config.answers.rotate,
             cross_zone: config.answers.cross_zone,
@@ -109,6 +110,14 @@ pub fn access(configured: &AccessConfig) -> AccessList {
             .collect(),
         otherwise: action(configured.otherwise),
     }
+}
+
+/// The resolvers that are believed when they tell the network of their client.
+fn client_subnet(edns: &Edns) -> Option<AccessList> {
+    let allowed = edns.client_subnet_from.iter().filter_map(network);
+    let rules: Vec<_> = allowed.map(|resolvers| (resolvers, Access::Allow)).collect();
+    let otherwise = if rules.is_empty() { Access::Allow } else { Access::Refuse };
+    edns.client_subnet.then_some(AccessList { rules, otherwise })
 }
 
 /// A network as the engine reads it; the configuration has checked its prefix.

@@ -296,7 +296,15 @@ mod tests {
     fn zone(name: Option<&str>, source: Source) -> ZoneConfig {
         let name = name.map(|name| name.parse().unwrap());
         let root = Path::new("/").into();
-        ZoneConfig { name, source, hosts: None, root, writable: None, access: None }
+        ZoneConfig {
+            name,
+            source,
+            hosts: None,
+            root,
+            writable: None,
+            access: None,
+            steer: Vec::new(),
+        }
     }
 
     fn file(name: &str, path: &str) -> ZoneConfig {

@@ -61,6 +61,7 @@ fn snapshot(
     Arc::new(ArcSwap::from_pointee(Snapshot {
         zones,
         handlers,
+        steering: None,
         settings: Arc::new(settings),
         generation: 1,
     }))

@@ -29,8 +29,8 @@ const BUSY: Duration = Duration::from_secs(4);
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with the zone `example.org` of a file, `example.net` of the program, and code that
-/// keeps a worker busy.
+/// A server with the zone `example.org` of a file, a pool of that name, the zone `example.net` of
+/// the program, and code that keeps a worker busy.
 struct Zonda {
     server: Arc<Server>,
     folder: PathBuf,
@@ -59,7 +59,8 @@ impl Zonda {
         let config = folder.join("zonda.toml");
         let text = format!(
             "version = 1\n[admin]\naddress = \"off\"\nsocket = {socket:?}\n\
-             [[zone]]\nname = \"example.org\"\nfile = \"example.org.zone\"\n"
+             [[zone]]\nname = \"example.org\"\nfile = \"example.org.zone\"\n\
+             [[pool]]\nname = \"example.org\"\nmembers = [{{ address = \"192.0.2.1\" }}]\n"
         );
         fs::write(&config, text).unwrap();
         let flags = Flags { listen: vec!["127.0.0.1:0".to_owned()], ..Flags::default() };

@@ -2,27 +2,34 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `explain` | why a client gets the answer that it gets |
+//! | `pool` | pools and their members |
 //! | `records` | the records of zones, read and changed |
 //! | `show` | what the server answers, as people read it |
 //! | `table` | columns, times and octets |
 //! | `zone` | the zones of the server |
 
+mod explain;
+mod pool;
 mod records;
 mod show;
 mod table;
 mod zone;
 
+pub use explain::Explain;
+pub use pool::Pool;
 pub use zone::Zone;
 
 use crate::cli::environment;
 use crate::output::{self, Failure};
 use clap::{Args, Subcommand};
+use serde_json::Value;
 use show::Show;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use zonda_server::client::{self, answers, ask, encoded};
+use zonda_server::client::{self, answers, ask, ask_with, encoded};
 
 /// How long `zonda ready` waits for the server: a container runs it every ten seconds.
 const READY_MAX: Duration = Duration::from_secs(5);
@@ -62,16 +69,33 @@ impl AdminConnection {
     /// Asks the server and prints its answer: a table, or JSON. A failure of the server is told on
     /// standard error.
     fn ask(self, method: &str, path: &str, show: Show) -> ExitCode {
-        output::end(self.try_ask(method, path, show))
+        output::end(self.try_ask(method, path, None, show))
     }
 
-    fn try_ask(self, method: &str, path: &str, show: Show) -> Result<ExitCode, Failure> {
+    /// Sends the server a request with a body, which is JSON, and prints its answer likewise.
+    fn send(self, method: &str, path: &str, body: &Value, show: Show) -> ExitCode {
+        output::end(self.try_ask(method, path, Some(&body.to_string()), show))
+    }
+
+    fn try_ask(
+        self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        show: Show,
+    ) -> Result<ExitCode, Failure> {
         let socket = self.target.socket()?;
-        let answer = ask(&socket, method, path).map_err(|error| error.to_string())?;
+        let answer = match body {
+            Some(body) => ask_with(&socket, (method, path), &[], body),
+            None => ask(&socket, method, path),
+        };
+        let answer = answer.map_err(|error| error.to_string())?;
         let body = &answer.body;
-        let value = serde_json::from_str(body).ok().filter(|_| !self.json);
+        let value: Option<Value> = serde_json::from_str(body).ok().filter(|_| !self.json);
         let mut text = Vec::new();
+        let problem = value.as_ref().and_then(|value| value["detail"].as_str());
         match &value {
+            Some(_) if problem.is_some() => text.extend(problem.unwrap_or_default().bytes()),
             Some(value) => show(value, &mut text).map_err(|error| error.to_string())?,
             None => text.extend(body.as_bytes()),
         }

@@ -6,6 +6,7 @@
 use super::table;
 use serde_json::Value;
 use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Writes an answer for people.
 pub type Show = fn(&Value, &mut dyn Write) -> io::Result<()>;
@@ -260,17 +261,17 @@ fn aside(number: String, parts: &[(u64, &str)]) -> String {
 }
 
 /// What stands for a value that is not there.
-fn dash() -> String {
+pub fn dash() -> String {
     "–".to_owned()
 }
 
 /// The text of a key.
-fn text(object: &Value, key: &str) -> String {
+pub fn text(object: &Value, key: &str) -> String {
     object[key].as_str().map_or_else(dash, str::to_owned)
 }
 
 /// The number of a key, as text.
-fn number(object: &Value, key: &str) -> String {
+pub fn number(object: &Value, key: &str) -> String {
     object[key].as_u64().map_or_else(dash, |number| number.to_string())
 }
 
@@ -280,11 +281,24 @@ fn count(object: &Value, key: &str) -> u64 {
 }
 
 /// The items of a list.
-fn items(value: &Value) -> &[Value] {
+pub fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// The texts of a list, a line each.
 fn lines(value: &Value) -> String {
     items(value).iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+}
+
+/// A moment in seconds since 1970, as the time from now.
+pub fn moment(seconds: f64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let distance = (now - seconds).abs() as u64;
+    let text = match distance {
+        0..60 => format!("{distance}s"),
+        60..3600 => format!("{}m {}s", distance / 60, distance % 60),
+        3600..86400 => format!("{}h {}m", distance / 3600, distance / 60 % 60),
+        _ => format!("{}d {}h", distance / 86400, distance / 3600 % 24),
+    };
+    if seconds > now { format!("in {text}") } else { format!("{text} ago") }
 }

@@ -4,6 +4,7 @@ use super::exchange::Exchange;
 use super::text::{SECTIONS, data, flags, printable};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use zonda_wire::ClientSubnet;
 use zonda_wire::message::{Opt, Record};
 use zonda_wire::query::option;
 use zonda_wire::rdata::print::Hex;
@@ -65,6 +66,12 @@ fn edns(opt: &Opt) -> Value {
                 let code = octets.first_chunk().map(|code| u16::from_be_bytes(*code));
                 let text = printable(octets.get(2..).unwrap_or_default());
                 object["error"] = json!({"code": code, "text": text});
+            }
+            option::CLIENT_SUBNET => {
+                object["client_subnet"] = match ClientSubnet::parse(octets) {
+                    Some(it) => json!({"network": it.to_string(), "scope": it.scope_len}),
+                    None => hex(), // of no family, or malformed
+                };
             }
             other => object[format!("option{other}")] = hex(),
         }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use zonda_wire::message::{Opt, Record};
 use zonda_wire::query::{flag, option};
 use zonda_wire::rdata::{Presentation, print::Hex};
-use zonda_wire::{Ede, Message, Section};
+use zonda_wire::{ClientSubnet, Ede, Message, Section};
 
 /// The flags of a header with their usual names.
 pub const FLAGS: &[(u16, &str)] = &[
@@ -96,6 +96,10 @@ fn print_opt(opt: &Opt, out: &mut impl Write) -> io::Result<()> {
             option::NSID => writeln!(out, ";; nsid {hex} \"{}\"", printable(octets))?,
             option::COOKIE => writeln!(out, ";; cookie {hex}")?,
             option::EDE => writeln!(out, ";; error {}", extended_error(octets))?,
+            option::CLIENT_SUBNET => match ClientSubnet::parse(octets) {
+                Some(it) => writeln!(out, ";; client subnet {it}, scope {}", it.scope_len)?,
+                None => writeln!(out, ";; client subnet {hex}")?, // of no family, or malformed
+            },
             other => writeln!(out, ";; option {other} {hex}")?,
         }
     }

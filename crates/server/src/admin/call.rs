@@ -29,6 +29,8 @@ pub struct Call<'a> {
     pub headers: &'a HeaderMap,
     /// Whether the client may know what is wrong with files.
     pub tells_all: bool,
+    /// Whether the request came over the Unix socket.
+    pub is_over_socket: bool,
 }
 
 impl<'a> Call<'a> {

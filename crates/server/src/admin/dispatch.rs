@@ -54,6 +54,7 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
             body: &body,
             headers: &head.headers,
             tells_all: rights.tells_all(),
+            is_over_socket: !matches!(rights, Rights::Tcp { .. }),
         })
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {

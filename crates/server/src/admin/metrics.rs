@@ -5,6 +5,7 @@
 
 mod edits;
 mod page;
+mod pools;
 
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
@@ -40,6 +41,7 @@ pub fn page(control: &Control) -> String {
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
     stores(&mut page, control);
+    pools::write(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);
     cache(&mut page, control);

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Scope};
 use super::reply::{Reply, about_name, json_reply, parameter};
-use super::{api, cache, edits, metrics, rrsets, upstreams};
+use super::{api, cache, checks, edits, explain, geo, metrics, pools, rrsets, upstreams};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -112,6 +112,118 @@ const ROUTES: &[Route] = &[
         doc: "the [upstreams](forwarding.md) of forwarded zones, with their states",
         command: "`zonda upstream list`",
         answer: |call| json_reply(&upstreams::list(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/pools",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the [pools](steering.md#states), with the states of their members",
+        command: "`zonda pool list`",
+        answer: |call| json_reply(&pools::list(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/pools/NAME",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "one pool, with the last 100 changes of each member",
+        command: "`zonda pool show NAME`",
+        answer: pools::one,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/pool-overrides",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "has members count as an operator says, [whatever their probes \
+              find](steering.md#overrides)",
+        command: "`zonda pool drain`, `up`, `down`, `resume`",
+        answer: pools::force,
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/pool-overrides",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the last 1,000 such requests",
+        command: "`zonda pool log`",
+        answer: |call| json_reply(&pools::actions(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/checks",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the targets that are [probed](steering.md#checks), with their last result and the \
+              last 100 changes",
+        command: "",
+        answer: |call| json_reply(&checks::list(call.control)),
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/checks",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "says the state of members whose check is [`pushed`](steering.md#checks)",
+        command: "`zonda pool push MEMBER up`",
+        answer: checks::push,
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/geo/networks",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the [networks](steering.md#where-clients-are) whose site is known",
+        command: "",
+        answer: |call| json_reply(&geo::networks(call.control)),
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/geo/networks",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "sets and removes networks in `networks-file`",
+        command: "",
+        answer: geo::change_networks,
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/geo/latencies",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the [latencies](steering.md#latencies) from networks to sites",
+        command: "",
+        answer: |call| json_reply(&geo::latencies(call.control)),
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/geo/latencies",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "sets and removes latencies in `latencies-file`",
+        command: "",
+        answer: geo::change_latencies,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/explain",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: true,
+        doc: "[why a client gets the answer](explain.md) that it gets, step by step",
+        command: "`zonda explain`",
+        answer: explain::answer,
     },
     Route {
         method: Method::GET,
@@ -428,7 +540,9 @@ mod tests {
     #[test]
     fn requests_that_change_something_need_the_write_scope() {
         for route in ROUTES {
-            assert_eq!(route.scope == Scope::Write, route.method != Method::GET, "{}", route.path);
+            let is_question = route.path == "v1/explain"; // which is too long for a path
+            let changes = route.method != Method::GET && !is_question;
+            assert_eq!(route.scope == Scope::Write, changes, "{}", route.path);
         }
     }
 }

@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
+use zonda_balance::PoolPlan;
 use zonda_config::Config;
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff};
@@ -83,6 +84,21 @@ impl PublisherHandle {
         // What a panic left half done, `UnitStates::is_torn` tells.
         *units = std::mem::take(&mut own.lock().unwrap_or_else(PoisonError::into_inner));
         outcome
+    }
+
+    /// Has workers choose by other plans of the pools with these numbers, unless the pools are no
+    /// longer those of this epoch.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn replace_pools(
+        &self,
+        epoch: u64,
+        plans: Vec<(u32, Arc<PoolPlan>)>,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| {
+            publisher.is_changed |= publisher.pools.replace(epoch, plans);
+        })
     }
 
     /// Takes updates of zones, whose names are in lower case, from the feed of a number alone from

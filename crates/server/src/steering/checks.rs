@@ -1,0 +1,232 @@
+//! The thread that has targets probed and publishes what changes.
+
+use super::overrides::{MemberName, Override, matches, unix_seconds};
+use super::states::MemberChange;
+use super::{CheckMessages, Message, SharedStates};
+use crate::publish::PublisherHandle;
+use crate::watchdog::Watchdog;
+use serde_json::Value;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use zonda_health::{Limits, Observation, Outcome, Prober};
+
+/// The name of the thread.
+const THREAD: &str = "checks";
+/// How long an operator's request waits until the answers are what it says.
+const PUBLISH_MAX: Duration = Duration::from_secs(5);
+/// Results that are taken together before what they change is published.
+const BATCH_MAX: usize = 1024;
+
+/// The checks of members, for the rest of the server.
+#[derive(Clone)]
+pub struct ChecksHandle {
+    /// Probes the members.
+    pub prober: Prober,
+    /// The states of the members.
+    pub states: SharedStates,
+    messages: Sender<Message>,
+    /// Held while overrides change, so that the file has what is in force.
+    writing: Arc<Mutex<()>>,
+    start: Instant,
+}
+
+impl ChecksHandle {
+    /// Notes what an operator says about the members that a pattern `POOL/MEMBER` stands for, or
+    /// takes back what was said, in the file of a state directory and then in the answers. Returns
+    /// the members; none if the pattern stands for none. Blocks.
+    ///
+    /// # Errors
+    /// When the file cannot be written; then nothing has changed.
+    pub fn set_override(
+        &self,
+        pattern: &str,
+        said: Option<&Override>,
+        (directory, action): (&Path, Value),
+    ) -> io::Result<Vec<MemberName>> {
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (members, mut overrides) = {
+            let states = self.states.lock();
+            let is_meant =
+                |(pool, member): &MemberName| matches(pattern, &format!("{pool}/{member}"));
+            (states.member_names().filter(is_meant).collect::<Vec<_>>(), states.overrides().clone())
+        };
+        if members.is_empty() {
+            return Ok(members);
+        }
+        overrides.set(&members, said, action);
+        overrides.write(directory)?;
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.states.lock().set_overrides(overrides, (unix_seconds(), now));
+        let (sender, published) = sync_channel(1);
+        if self.messages.send(Message::Publish(sender)).is_ok() {
+            let _ = published.recv_timeout(PUBLISH_MAX); // else the log says why
+        }
+        Ok(members)
+    }
+
+    /// Ends the thread, and with it the probes.
+    pub fn stop(&self) {
+        let _ = self.prober.set_targets(Vec::new()); // no target is always possible
+        let _ = self.messages.send(Message::Stop); // else it has ended
+    }
+}
+
+/// The thread's work.
+struct Checks {
+    states: SharedStates,
+    prober: Prober,
+    publisher: PublisherHandle,
+    /// The time from which the times of states count.
+    start: Instant,
+    /// When weights rise next.
+    next_step: Option<Instant>,
+}
+
+/// Prepares the thread, whose probes run on the I/O runtime. The thread starts with the first pool:
+/// a server without pools has none.
+pub fn start(
+    started_with: CheckMessages,
+    publisher: PublisherHandle,
+    runtime: &Handle,
+    watchdog: &Arc<Watchdog>,
+) -> ChecksHandle {
+    let CheckMessages { states, sender, messages, first_pool } = started_with;
+    let observed = sender.clone();
+    let prober = Prober::new(runtime, Limits::default(), move |observation: &Observation| {
+        let _ = observed.send(Message::Observed(observation.clone())); // else all ends
+    });
+    let start = Instant::now();
+    let handle = ChecksHandle {
+        prober: prober.clone(),
+        states: states.clone(),
+        messages: sender,
+        writing: Arc::default(),
+        start,
+    };
+    let watchdog = Arc::clone(watchdog);
+    runtime.spawn(async move {
+        first_pool.notified().await;
+        let mut checks = Checks { states, prober, publisher, start, next_step: None };
+        let thread = watchdog.spawn(THREAD, move || {
+            checks.configure();
+            checks.run(&messages);
+            true // it was told to
+        });
+        if let Err(error) = thread {
+            tracing::error!(%error, "members are not checked");
+        }
+    });
+    handle
+}
+
+impl Checks {
+    /// Does what it is told until the server ends.
+    fn run(&mut self, messages: &Receiver<Message>) {
+        loop {
+            let first = match self.next_step {
+                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(next) => messages.recv_timeout(next.saturating_duration_since(Instant::now())),
+            };
+            match first {
+                Ok(first) => {
+                    let more = messages.try_iter().take(BATCH_MAX - 1);
+                    if !self.take(std::iter::once(first).chain(more)) {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.publish(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Takes messages, and notes what they say; whether the thread is to go on.
+    fn take(&mut self, messages: impl Iterator<Item = Message>) -> bool {
+        let mut observations = Vec::new();
+        let mut is_configured = false;
+        let mut waiting = Vec::new();
+        for message in messages {
+            match message {
+                Message::Configured => is_configured = true,
+                Message::Observed(observation) => observations.push(observation),
+                Message::Publish(sender) => waiting.push(sender),
+                Message::Stop => return false,
+            }
+        }
+        if is_configured {
+            self.configure();
+        }
+        let now = self.now();
+        let mut changes = Vec::new();
+        {
+            let mut states = self.states.lock();
+            for Observation { id, counts_as_up, earliest_change, outcome, took, .. } in observations
+            {
+                if outcome.is_ok() {
+                    states.observe_latency(id, took);
+                }
+                let change = states.observe(id, (counts_as_up, earliest_change), now);
+                changes.extend(change.map(|change| (change, outcome)));
+            }
+        }
+        changes.iter().for_each(|(change, outcome)| log(change, outcome));
+        self.publish();
+        for sender in waiting {
+            let _ = sender.try_send(()); // it may have waited long enough
+        }
+        true
+    }
+
+    /// Has the targets of the present pools probed, and takes over the states of those that were
+    /// probed before.
+    fn configure(&mut self) {
+        let targets = self.states.lock().targets();
+        if let Err(error) = self.prober.set_targets(targets) {
+            tracing::error!(%error, "members are not checked");
+            return;
+        }
+        let mut known = Vec::new();
+        self.prober.each(|it| {
+            known.push((it.id, (it.health.counts_as_up(), it.earliest_change)));
+        });
+        let (now, mut states) = (self.now(), self.states.lock());
+        for (id, state) in known {
+            let _ = states.observe(id, state, now);
+        }
+    }
+
+    /// Publishes the plans of pools that have changed.
+    fn publish(&mut self) {
+        let now = self.now();
+        let (epoch, plans, next) = {
+            let mut states = self.states.lock();
+            let next = states.pass_time(now, unix_seconds());
+            (states.epoch(), states.take_stale(), next)
+        };
+        self.next_step = next.map(|next| Instant::now() + next);
+        if !plans.is_empty() {
+            let _ = self.publisher.replace_pools(epoch, plans); // its failure is logged
+        }
+    }
+
+    /// Nanoseconds since the thread was started.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Tells the administrator that a member went up or down.
+fn log(change: &MemberChange, outcome: &Outcome) {
+    let MemberChange { pool, member, is_up } = change;
+    match outcome {
+        Ok(success) if *is_up => {
+            tracing::info!(pool, member, result = %success, "member is up");
+        }
+        Ok(success) => tracing::warn!(pool, member, result = %success, "member is held down"),
+        Err(fault) => tracing::warn!(pool, member, error = %fault, "member is down"),
+    }
+}
