@@ -367,3 +367,62 @@ fn processes_name(text: &str) -> bool {
     let mut lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).contains(text))
 }
+
+/// An address chosen by each algorithm, for clients of a hundred networks.
+const CHOICES: &str = r#"
+name = "choices"
+title = "Algorithms"
+servers = ["reflector", "gdnsd", "zonda"]
+seconds = 0.2
+rounds = 1
+warm_up_secs = 0.1
+
+[[workload]]
+name = "algorithms"
+roles = ["gslb"]
+ready = ["app1.${algorithm}.gslb.example.com A", "app${services}.${algorithm}.gslb.example.com A"]
+settings = { services = "3", subnets = "100" }
+places = [
+  { algorithm = "round-robin" },
+  { algorithm = "weighted" },
+  { algorithm = "failover" },
+  { algorithm = "geo" },
+]
+[[workload.queries]]
+to = "${services}"
+mix = [{ text = "app${n}.${algorithm}.gslb.example.com A" }]
+
+[[workload]]
+name = "hash"
+like = "algorithms"
+servers = ["zonda"]
+places = [{ algorithm = "hash" }]
+
+[[workload]]
+name = "members"
+like = "algorithms"
+roles = ["gslb-members"]
+servers = ["zonda"]
+settings = { services = "1", members = "300" }
+places = [{ algorithm = "weighted" }, { algorithm = "hash" }]
+"#;
+
+#[test]
+fn real_peers_and_pools_answer_every_query_for_a_choice() {
+    let folder = Folder::new("choices");
+    let suite = folder.write("choices.toml", CHOICES);
+    let json = folder.path().join("run.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["bench", "suite", "--max-foreign", "100", "--json"]).arg(&json).arg(&suite);
+    let output = command.env_remove("ZONDA").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let cells = run["cells"].as_array().unwrap();
+    for cell in cells {
+        let rcodes = cell["rounds"][0]["traffic"]["rcodes"].as_object();
+        let rcodes = rcodes.unwrap_or_else(|| panic!("{cell:#}"));
+        assert_eq!(rcodes.keys().collect::<Vec<_>>(), ["NOERROR"], "{cell:#}");
+    }
+    let of = |server: &str| cells.iter().filter(|cell| cell["server"] == server).count();
+    assert_eq!([of("zonda"), of("gdnsd")], [7, 4]);
+}

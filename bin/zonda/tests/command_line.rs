@@ -157,3 +157,53 @@ fn a_man_page_is_made_for_each_command_and_completions_for_each_shell() {
         assert!(String::from_utf8(output.stdout).unwrap().contains("zonda"), "{shell}");
     }
 }
+
+/// A gdnsd configuration in a folder, with a zone that refers to it.
+fn gdnsd_folder() -> zonda_testkit::process::Folder {
+    let folder = zonda_testkit::process::Folder::new("import");
+    let config = "plugins => { multifo => { web => [ 192.0.2.1, 192.0.2.2 ] } }\n";
+    let zone = "@ SOA ns1 admin 1 7200 1800 259200 900\n@ NS ns1\nns1 A 192.0.2.53\n\
+        www 300/30 DYNA multifo!web\nme DYNA reflect\n";
+    std::fs::create_dir_all(folder.path().join("gdnsd/zones")).unwrap();
+    folder.write("gdnsd/config", config);
+    folder.write("gdnsd/zones/example.com", zone);
+    folder
+}
+
+/// Runs `zonda import` in a folder.
+fn import_in(folder: &zonda_testkit::process::Folder, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.current_dir(folder.path()).arg("import").args(arguments).output().unwrap()
+}
+
+#[test]
+fn an_import_writes_zone_files_beside_the_configuration_and_none_over_another() {
+    let folder = gdnsd_folder();
+    let first = import_in(&folder, &["gdnsd", "-o", "new/zonda.toml"]);
+    assert_eq!(first.status.code(), Some(0), "{first:?}");
+    let told = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert!(told.contains("gdnsd/zones/example.com:5: lost: reflect: "), "{told}");
+    let zone = folder.path().join("new/zones/example.com.zone");
+    let text = std::fs::read_to_string(&zone).unwrap();
+    assert!(text.contains("\n; taken out: www 300/30 DYNA multifo!web\n"), "{text}");
+    let toml = std::fs::read_to_string(folder.path().join("new/zonda.toml")).unwrap();
+    assert!(toml.contains("file = \"zones/example.com.zone\""), "{toml}");
+    std::fs::write(&zone, "; edited\n").unwrap();
+    let second = import_in(&folder, &["gdnsd/config", "-o", "new/other.toml"]);
+    assert_eq!(second.status.code(), Some(2), "{second:?}");
+    assert!(String::from_utf8_lossy(&second.stderr).contains("example.com.zone"), "{second:?}");
+    assert_eq!(std::fs::read_to_string(&zone).unwrap(), "; edited\n");
+    assert!(!folder.path().join("new/other.toml").exists());
+}
+
+#[test]
+fn an_import_with_zone_files_needs_a_place_to_write_them_to() {
+    let folder = gdnsd_folder();
+    for arguments in [&["gdnsd"][..], &["gdnsd/config", "gdnsd/config", "-o", "x.toml"]] {
+        let output = import_in(&folder, arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty() && !folder.path().join("x.toml").exists());
+    }
+    let several = import_in(&folder, &["gdnsd/config", "x", "-o", "x.toml"]);
+    assert!(String::from_utf8_lossy(&several.stderr).contains("--from powerdns"), "{several:?}");
+}

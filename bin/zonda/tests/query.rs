@@ -73,7 +73,13 @@ fn a_reply_is_shown_section_by_section() {
         reply.id = 0; // the number of a wrong reply
         let wrong = reply.to_wire();
         let mut reply = answer(query);
-        let options = vec![(3, b"a\x1b[0m".to_vec()), (15, b"\0\x12no\n".to_vec()), (99, vec![1])];
+        let options = vec![
+            (3, b"a\x1b[0m".to_vec()),
+            (15, b"\0\x12no\n".to_vec()),
+            (8, vec![0, 1, 24, 20, 192, 0, 2]),
+            (8, vec![0; 4]),
+            (99, vec![1]),
+        ];
         let (udp_bytes, flags) = (1232, 0x8000);
         reply.opt = Some(Opt { udp_bytes, rcode_high: 0, version: 0, flags, options });
         vec![b"junk".to_vec(), wrong, reply.to_wire()]
@@ -91,6 +97,8 @@ fn a_reply_is_shown_section_by_section() {
 ;; edns 0, takes 1232 octets, do
 ;; nsid 611B5B306D \"a\u{fffd}[0m\"
 ;; error 18 (Prohibited): no\u{fffd}
+;; client subnet 192.0.2.0/24, scope 20
+;; client subnet 00000000
 ;; option 99 01
 
 ;; question
@@ -99,7 +107,7 @@ fn a_reply_is_shown_section_by_section() {
 ;; answer, 1
 www.example.org.\t60\tIN\tA\t192.0.2.1
 
-;; 98 octets",
+;; 117 octets",
         question.id
     );
     assert_eq!(head, expected);

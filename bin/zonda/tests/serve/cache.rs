@@ -421,12 +421,17 @@ fn signatures_are_for_those_who_want_them() {
 }
 
 #[test]
-fn a_clients_subnet_is_not_passed_on() {
+fn a_clients_subnet_is_not_passed_on_and_the_answer_is_for_every_subnet() {
     let upstream = Upstream::usual();
     let server = Server::start(&[], &upstream.keys(""));
-    let subnet = [0, 1, 24, 0, 198, 51, 100]; // rfc7871#6
-    let reply = server.ask(&recursive("www.example.net", "A").option(8, &subnet));
-    assert!(reply.edns.unwrap().options.iter().all(|(code, _)| *code != 8));
+    for subnet in [&[0, 1, 24, 0, 198, 51, 100][..], &[0, 1, 24, 0, 203, 0, 113], &[0; 4]] {
+        let reply = server.ask(&recursive("www.example.net", "A").option(8, subnet)); // rfc7871#6
+        let options = reply.edns.unwrap().options;
+        assert_eq!(options, [(8, subnet.to_vec())], "as it came, and for all");
+        assert_eq!(upstream.asked(), 1, "and cached for all");
+    }
+    let plain = server.ask(&recursive("www.example.net", "A").option(3, &[]));
+    assert_eq!((plain.edns.unwrap().options, upstream.asked()), (Vec::new(), 1));
     let queries = upstream.queries.lock().unwrap();
     assert!(!queries.is_empty());
     for query in &*queries {

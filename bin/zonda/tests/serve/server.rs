@@ -113,6 +113,22 @@ impl Server {
         exchange(stream, &format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n"))
     }
 
+    /// What the admin socket answers to a request with a JSON body.
+    pub fn post_json(&self, path: &str, body: &str) -> (u16, String) {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
     /// The value of a metric, labels included in its name.
     pub fn metric(&self, name: &str) -> f64 {
         let page = self.get("/metrics").1;
