@@ -1,11 +1,13 @@
 //! Text with places to fill in: configurations of servers, zones and queries of suites.
 //!
 //! `${name}` stands for a value. A line `%for NAME in LIST` repeats the lines up to `%end` for each
-//! item of a list, or of `1..N`. Nothing else is special, so that braces, percent signs and at
+//! item of a list, or of `1..N`, where `${NAME.ip}` is the address of that number in 10.0.0.0/8.
+//! Nothing else is special, so that braces, percent signs and at
 //! signs of other languages stay what they are. Loops do not nest.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// What can be filled in.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +43,16 @@ impl Values {
             let (name, list) = head.trim().split_once(" in ").ok_or(TemplateError::Loop)?;
             let body: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "%end").collect();
             let body = body.concat();
+            let mut with_address = body.contains(&format!("${{{name}.ip}}")).then(|| self.clone());
             for item in self.items(list)? {
-                self.fill_into(&mut filled, &body, Some((name, &item)))?;
+                let values = match (&mut with_address, item.parse()) {
+                    (Some(values), Ok(number)) => {
+                        values.set(&format!("{name}.ip"), address_of(number));
+                        &*values
+                    }
+                    _ => self,
+                };
+                values.fill_into(&mut filled, &body, Some((name, &item)))?;
             }
         }
         Ok(filled)
@@ -80,6 +90,13 @@ impl Values {
         filled.push_str(rest);
         Ok(())
     }
+}
+
+/// Returns the address of a number in 10.0.0.0/8.
+#[must_use]
+pub fn address_of(number: u64) -> Ipv4Addr {
+    let [.., high, middle, low] = number.to_be_bytes();
+    Ipv4Addr::new(10, high, middle, low)
 }
 
 /// A fault of a template.
@@ -129,6 +146,14 @@ mod tests {
     fn a_loop_counts_up_to_a_value() {
         let text = "%for n in 5298..${port}\n${n} \n%end\n";
         assert_eq!(values().fill_lines(text).unwrap(), "5298 \n5299 \n5300 \n");
+    }
+
+    #[test]
+    fn a_loop_over_numbers_has_an_address_for_each() {
+        let filled = values().fill_lines("%for n in 255..257\n${n}: ${n.ip}\n%end\n").unwrap();
+        assert_eq!(filled, "255: 10.0.0.255\n256: 10.0.1.0\n257: 10.0.1.1\n");
+        let error = values().fill_lines("%for zone in zones\n${zone.ip}\n%end\n").unwrap_err();
+        assert_eq!(error.to_string(), "`zone.ip` has no value here");
     }
 
     #[test]

@@ -58,7 +58,12 @@ impl Stock {
         let zones_folder = folder.join("zones");
         let zones = write_zones(&zones_folder, place.zones(&workload.zones)?, stop)?;
         let lines = place.queries(workload)?;
-        let queries = Queries::from_lines(&lines, &Form::default()).map_err(BedError::Queries)?;
+        let form = Form::default();
+        let queries = match place.subnets {
+            None => Queries::from_lines(&lines, &form),
+            Some(clients) => Queries::of_clients(&lines, &form, clients),
+        };
+        let queries = queries.map_err(BedError::Queries)?;
         let queries_file = folder.join("queries");
         fs::write(&queries_file, &lines)?;
         let ready = place.ready(workload)?;

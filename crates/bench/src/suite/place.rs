@@ -27,6 +27,8 @@ pub struct Place {
     /// the socket buffer that a server gets unless it asks for another, so that they would be lost
     /// in the first moment, and the server would be asked less than its peers until they time out.
     pub outstanding: usize,
+    /// Networks of clients that resolvers tell in the queries; default none.
+    pub subnets: Option<usize>,
     /// Most queries a second; default no limit.
     pub rate: Option<u64>,
 }
@@ -61,6 +63,7 @@ impl Place {
             processes: at_least_one(&values, "processes", 1)?,
             clients: at_least_one(&values, "clients", 100)?,
             outstanding: at_least_one(&values, "outstanding", 100)?,
+            subnets: setting::<NonZeroUsize>(&values, "subnets")?.map(NonZeroUsize::get),
             rate: setting::<NonZeroU64>(&values, "rate")?.map(NonZeroU64::get),
             values,
         })

@@ -270,6 +270,11 @@ impl Runner<'_> {
                     );
                     continue;
                 }
+                if place.subnets.is_some() && options.by_dnsperf {
+                    let (name, text) = (&workload.name, place.text());
+                    self.skip("all", format!("{name}, {text}: dnsperf tells no client subnets"));
+                    continue;
+                }
                 let contestants = self.able_to_share(&contestants, &place);
                 contests.push(Contest { workload, place, contestants });
             }

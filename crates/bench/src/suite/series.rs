@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::random::scatter;
-use crate::template::{TemplateError, Values};
+use crate::template::{TemplateError, Values, address_of};
 
 /// A text for each number of a range. In the text, `${n}` is the number and `${ip}` the address of
 /// that number in 10.0.0.0/8.
@@ -104,8 +104,7 @@ pub fn numbers(
 /// Sets `n` and `ip`.
 pub fn set_number(values: &mut Values, number: u64) {
     values.set("n", number);
-    let [.., high, middle, low] = number.to_be_bytes();
-    values.set("ip", format_args!("10.{high}.{middle}.{low}"));
+    values.set("ip", address_of(number));
 }
 
 #[cfg(test)]

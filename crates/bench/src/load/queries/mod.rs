@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use zonda_wire::name::{self, NameError};
 use zonda_wire::{Class, Type};
 
+use crate::random::scatter;
 use frame::Frame;
 use generated::GeneratedQueries;
 
@@ -126,6 +127,29 @@ impl Queries {
     /// The first line that is wrong.
     pub fn from_lines(lines: &str, form: &Form) -> Result<Self, QueriesError> {
         Self::from_reader(lines.as_bytes(), Path::new("queries"), form)
+    }
+
+    /// Reads lines as [`read`](Self::read) does; in the queries, resolvers tell networks of so many
+    /// clients (rfc7871), one after the other, /24 each, spread over 10.0.0.0/8.
+    ///
+    /// # Errors
+    /// The first line that is wrong.
+    pub fn of_clients(lines: &str, form: &Form, clients: usize) -> Result<Self, QueriesError> {
+        /// The number of the option CLIENT-SUBNET.
+        const CLIENT_SUBNET: u16 = 8;
+        let lines: Vec<&str> = lines.lines().collect();
+        let mut all = QueryList::new(form);
+        for turn in 0..lines.len().max(clients) {
+            let [middle, low, ..] = scatter((turn % clients.max(1)) as u64).to_be_bytes();
+            let mut form = form.clone();
+            form.options.push((CLIENT_SUBNET, vec![0, 1, 24, 0, 10, middle, low]));
+            let line = lines.get(turn % lines.len().max(1)).copied().unwrap_or_default();
+            if let Self(Source::Listed { octets, .. }) = Self::from_lines(line, &form)? {
+                all.octets.extend_from_slice(&octets);
+                all.ends.push(all.octets.len());
+            }
+        }
+        all.finish().ok_or_else(|| QueriesError::Empty("queries".into()))
     }
 
     /// Reads lines or a capture that come from `path`, already unpacked.
@@ -276,5 +300,34 @@ impl QueryList {
     fn finish(self) -> Option<Queries> {
         let Self { octets, ends, .. } = self;
         (!ends.is_empty()).then_some(Queries(Source::Listed { octets, ends }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The queries for clients of so many networks.
+    fn queries(lines: &str, clients: usize) -> Vec<Vec<u8>> {
+        let queries = Queries::of_clients(lines, &Form::default(), clients).unwrap();
+        let message = |place| queries.message(place, &mut Vec::new()).to_vec();
+        (0..queries.count() as u32).map(message).collect()
+    }
+
+    #[test]
+    fn queries_of_clients_tell_as_many_networks_and_ask_every_line() {
+        let option = |query: &Vec<u8>| query[query.len() - 7..].to_vec();
+        let of_one_name = queries("a.test A\n", 100);
+        let networks: BTreeSet<_> = of_one_name.iter().map(option).collect();
+        assert_eq!((of_one_name.len(), networks.len()), (100, 100));
+        assert!(networks.iter().all(|it| it.starts_with(&[0, 1, 24, 0, 10])));
+        let of_many_names = queries("a.test A\nb.test A\nc.test AAAA\n", 2);
+        assert_eq!(of_many_names.len(), 3);
+        assert_eq!(option(&of_many_names[0]), option(&of_many_names[2]));
+        let error = Queries::of_clients("", &Form::default(), 5).unwrap_err();
+        assert!(error.to_string().contains("no query"), "{error}");
     }
 }
