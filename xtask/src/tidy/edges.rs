@@ -13,10 +13,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
+    // Which member of a pool answers; knows nothing of zones, clocks and checks.
+    ("zonda-balance", &["zonda-geo", "zonda-wire"]),
     // What a change is, the owner of the journal says. One process at a time locks its file.
     ("zonda-journal", &["zonda-netio", "zonda-wire"]),
-    ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
+    (
+        "zonda-engine",
+        // Only the workloads of an example make sites.
+        &["zonda-balance", "zonda-cache", "zonda-geo", "zonda-wire", "zonda-zone"],
+    ),
     ("zonda-netio", &[]),
+    // Networks and where they are; knows neither pools nor zones.
+    ("zonda-geo", &[]),
+    // Knows neither zones nor pools.
+    ("zonda-health", &["zonda-netio", "zonda-wire"]),
     // Makes zones of the records of databases.
     ("zonda-store", &["zonda-wire", "zonda-zone"]),
     ("zonda-client", &["zonda-wire"]),
@@ -41,10 +51,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-transport", &["zonda-deferral", "zonda-engine", "zonda-netio"]),
     // Names in the file are read as names, so that a wrong one is reported with its line.
     // The same holds for upstreams and their certificates.
-    ("zonda-config", &["zonda-client", "zonda-upstream", "zonda-wire"]),
+    (
+        "zonda-config",
+        &[
+            "zonda-balance",
+            "zonda-client",
+            "zonda-geo",
+            "zonda-health",
+            "zonda-upstream",
+            "zonda-wire",
+        ],
+    ),
     (
         "zonda-server",
         &[
+            "zonda-balance",
             "zonda-cache",
             "zonda-config",
             "zonda-engine",
@@ -52,6 +73,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-client",
             "zonda-deferral",
             "zonda-forward",
+            "zonda-geo",
+            "zonda-health",
             "zonda-journal",
             "zonda-runtime",
             // Databases that zones of a configuration follow.
@@ -124,6 +147,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "zonda-client",
             "zonda-deferral",
             "zonda-forward",
+            "zonda-health",
             "zonda-transport",
             "zonda-server",
             "zonda-cli",
@@ -133,7 +157,8 @@ const CONFINED: &[(&str, &[&str])] = &[
         ],
     ),
     ("libc", &["zonda-netio"]),
-    ("socket2", &["zonda-netio", "zonda-testkit"]),
+    // Probes by ICMP need a socket that neither std nor tokio has.
+    ("socket2", &["zonda-health", "zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
     ("redb", &["zonda-store"]),
