@@ -17,12 +17,17 @@ pub enum Step {
     Up,
     /// None is up, and the policy for that decides.
     AllDown(WhenAllDown),
+    /// Members remain that do not wait after they have come back.
+    Held,
     /// Members with a weight remain.
     Weight,
     /// Members of the lowest priority number remain.
     Failover,
     /// Members remain whose latency is little above the least, in microseconds.
     Latency(u32),
+    /// These members, by their numbers in the pool, take less than all queries that come to them:
+    /// so many percent.
+    Load(Vec<(u32, u8)>),
     /// All members are at one site, or at none, whatever the client prefers.
     OneSite,
     /// Members at the sites remain that the client prefers.
@@ -31,6 +36,9 @@ pub enum Step {
         tiers: Vec<Vec<u16>>,
         /// The bits of the client's network that this depends on.
         scope: u8,
+        /// The part of the queries that the members take, in percent: the rest goes to the next
+        /// tier.
+        percent: u8,
     },
 }
 
@@ -82,6 +90,13 @@ pub(crate) struct Explained {
     pub steps: Vec<PassedStep>,
     /// The bits of the client's network that they depend on.
     pub scope: u8,
+}
+
+impl Explained {
+    /// Notes bits of the client's network that a step depends on.
+    pub fn note_scope(&mut self, scope: u8) {
+        self.scope = self.scope.max(scope);
+    }
 }
 
 impl Pool {

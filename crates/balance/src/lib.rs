@@ -11,6 +11,7 @@
 //! | `geography` | sites, and what tells where clients are |
 //! | `site_map` | the sites that the clients of each network prefer |
 //! | `compile` | from a pool and the states of its members to a plan |
+//! | `filters` | the filters that members pass while a plan is made |
 //! | `explain` | what a pool does for a client, step by step |
 //! | `plan` | the plan of a pool, and the choice for one query |
 //! | `alias_table` | a random member by weight, in constant time |
@@ -25,6 +26,7 @@ mod client;
 mod compile;
 mod dice;
 pub mod explain;
+mod filters;
 pub mod geography;
 mod plan;
 mod pool;
@@ -35,7 +37,7 @@ pub use client::ClientNetwork;
 pub use compile::MemberState;
 pub use dice::{Dice, identity_of};
 pub use plan::{Choice, EndWithout, Outcome, PoolPlan, View};
-pub use pool::{Answers, Filter, Member, Order, Pool, Records, WhenAllDown};
+pub use pool::{Answers, Filter, LoadMarks, Member, Order, Pool, Records, WhenAllDown};
 pub use site_map::{MapSource, NEAREST_MAX, SiteMap};
 
 /// Most records that a pool answers with, unless it answers with all of its members.

@@ -93,6 +93,9 @@ pub(crate) struct Group {
     pub pick: Pick,
     /// How many are chosen; at least one and at most all.
     pub count: usize,
+    /// The part of the queries that come to it which it takes, in units of 2⁻¹⁶: of the rest, the
+    /// next tier of the client's sites gets its part.
+    pub taken: u32,
 }
 
 /// How the first member is found.
@@ -195,7 +198,7 @@ impl View {
     pub fn choose(&self, client: &ClientNetwork, name: &[u8], dice: &mut Dice) -> Outcome<'_> {
         let (group, of_sites) = match &self.decision {
             Decision::Group(group) => (group, 0),
-            Decision::Sites(groups) => groups.of(client),
+            Decision::Sites(groups) => groups.of(client, dice),
             Decision::Pool(pool) => return Outcome::Pool(*pool, 0),
             Decision::Without(end) => return Outcome::Without(*end),
         };
@@ -228,14 +231,21 @@ impl View {
 impl SiteGroups {
     /// The members for a client, and the bits of its network that they depend on.
     #[inline(never)] // it would only make the choice of other pools longer
-    fn of(&self, client: &ClientNetwork) -> (&Group, u8) {
+    fn of(&self, client: &ClientNetwork, dice: &mut Dice) -> (&Group, u8) {
         let (tiers, scope) = self.map.lookup(client.address);
-        let mut groups = tiers.iter().filter_map(|tier| self.tiers.get(*tier as usize)?.as_ref());
-        (groups.next().unwrap_or(&self.rest), scope)
+        let groups = || tiers.iter().filter_map(|tier| self.tiers.get(*tier as usize)?.as_ref());
+        let takes = |group: &&Group| {
+            group.taken == Group::ALL || (dice.roll() >> 48) < u64::from(group.taken)
+        };
+        let found = groups().find(takes).or_else(|| groups().next());
+        (found.unwrap_or(&self.rest), scope)
     }
 }
 
 impl Group {
+    /// All queries that come to a group.
+    pub const ALL: u32 = 1 << 16;
+
     /// The place of the first member, and the bits of the client's network that it depends on.
     #[inline]
     fn first(&self, client: &ClientNetwork, name: &[u8], dice: &mut Dice) -> (usize, u8) {

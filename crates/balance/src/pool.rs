@@ -57,9 +57,34 @@ pub enum Filter {
     /// Members remain whose latency is at most 1 ms and a quarter above the least; all if none has
     /// a latency.
     Latency,
+    /// Members with a load between the marks take less of the queries, and those at the higher one
+    /// nothing.
+    Load(LoadMarks),
     /// Members remain at the sites of the best tier for the client that has any; all if none of the
     /// client's tiers has. A pool has at most one such filter.
     Sites(Arc<SiteMap>),
+}
+
+/// The loads between which a member takes less and less of the queries that come to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadMarks {
+    /// The load, in percent, up to which the member takes all of them.
+    pub low: u32,
+    /// The load, in percent, from which on the member takes none; above the lower one.
+    pub high: u32,
+}
+
+impl LoadMarks {
+    /// The share that a member with this load, in percent, takes: from 1 to 0.
+    #[must_use]
+    pub fn share_taken(self, load: u32) -> f64 {
+        if load <= self.low {
+            return 1.0;
+        }
+        let above =
+            f64::from(load - self.low) / f64::from(self.high.saturating_sub(self.low).max(1));
+        (1.0 - above).max(0.0)
+    }
 }
 
 /// The order in which the members that are left answer.
