@@ -184,10 +184,28 @@ pub struct PoolConfig {
     pub up_min: u32,
     /// Time in which the weight of a member that has come back rises to the whole.
     pub slow_start: Duration,
+    /// Time for which a member that has come back answers only when no other is up.
+    pub hold_down: Duration,
+    /// Whether a member that was down does so until an operator says otherwise.
+    pub is_resumed_by_hand: bool,
     /// The least TTL of records.
     pub ttl_min: Duration,
     /// The greatest TTL of records, and that of a pool without check.
     pub ttl_max: Duration,
+}
+
+impl PoolConfig {
+    /// Calls a function with each state that the member with a number depends on besides its
+    /// probes.
+    pub fn each_source(&self, member: usize, visit: &mut impl FnMut(StateSource)) {
+        if let Some(pool) = self.pool.members.get(member).and_then(|member| member.pool) {
+            return visit(StateSource { pool, member: None });
+        }
+        let calculation = self.members.get(member).and_then(|it| it.calculation.as_ref());
+        if let Some(calculation) = calculation {
+            calculation.formula.each_leaf(&mut |source| visit(*source));
+        }
+    }
 }
 
 /// How the members of a pool are checked.
@@ -216,6 +234,26 @@ pub struct MemberConfig {
     pub address: Option<IpAddr>,
     /// The name of the site that the member is at.
     pub site: Option<String>,
+    /// The states from which its own is calculated, if it is.
+    pub calculation: Option<Calculation>,
+}
+
+/// How the state of a member is calculated from those of pools and of their members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calculation {
+    /// The formula as it is written, with the names in it.
+    pub text: String,
+    /// The formula, with the pools and members by their numbers.
+    pub formula: zonda_health::Formula<StateSource>,
+}
+
+/// A state that others are calculated from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSource {
+    /// The number of the pool.
+    pub pool: u32,
+    /// The number of the member in the pool; none for the pool as a whole.
+    pub member: Option<u32>,
 }
 
 /// How the queries for a zone are forwarded.

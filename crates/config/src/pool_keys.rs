@@ -1,7 +1,7 @@
 //! The sections and keys of pools and of the names that are steered to them.
 
 use crate::pool_value::{
-    AllDownPolicy, AnswerCount, CheckRcode, ChoiceStep, StartState, StatusRange,
+    AllDownPolicy, AnswerCount, CheckRcode, ChoiceStep, ResumePolicy, StartState, StatusRange,
 };
 use crate::section::{EffectTime, Key, Kind, Section, section};
 use crate::value::Value;
@@ -49,7 +49,8 @@ section! {
     /// `priority` among those that are up; `latency`, those whose checks are answered within 1 ms
     /// and a quarter of the fastest; `geo`, those at the sites that serve the client's place;
     /// `nearest`, those at the site that is nearest to the client; `learned-latency`, those at the
-    /// site that the client reaches soonest. The orders: `round-robin`, each is the first equally
+    /// site that the client reaches soonest; `load` has members with a load above `load-low` take
+    /// fewer queries, and those with one of `load-high` none. The orders: `round-robin`, each is the first equally
     /// often; `weighted`, one is drawn by `weight`; `hash`, the network of the client decides, /24
     /// or /56, so that a client keeps its member; `hash-name`, the name asked for decides;
     /// `in-order`, the order in the file. Without an order: `round-robin`.
@@ -67,6 +68,16 @@ section! {
     /// Time in which the weight of a member that has come back rises to the whole, in 16 steps; 0:
     /// it has all of it at once.
     slow_start: Duration = "0 s", from "0 s" to "1d";
+    /// Time for which a member that has come back answers only when no other member is up.
+    hold_down: Duration = "0 s", from "0 s" to "7d";
+    /// Whether a member that was down answers again by itself once it is up: `automatic`, or
+    /// `manual`, then it answers only when no other member is up, until `zonda pool resume`.
+    resume: ResumePolicy = "automatic";
+    /// The load of a member, in percent, up to which `load` leaves it all of its queries.
+    load_low: u32 = "70", from "0" to "1000000";
+    /// The load of a member, in percent, from which on `load` leaves it none; between the two, the
+    /// part falls evenly.
+    load_high: u32 = "95", from "1" to "1000000";
     /// The least TTL of records. A TTL is the time until the earliest change of state that probes
     /// could bring, between this and `ttl-max`: fewer seconds while a member is failing.
     ttl_min: Duration = "5s", from "1s" to "1d";
@@ -98,8 +109,8 @@ section! {
 
 section! {
     /// How the members of a pool are checked; without it, all of them are up. Give exactly one
-    /// kind: `tcp`, `tls`, `http`, `https`, `grpc`, `icmp`, `dns`, `udp`, `program`, `file` or
-    /// `pushed`.
+    /// kind: `tcp`, `tls`, `http`, `https`, `grpc`, `icmp`, `dns`, `udp`, `program`, `file`,
+    /// `pushed` or `calculated`.
     /// Follows its `[[pool]]`, or stands in it as a table on one line:
     /// `check = { https = "/health", host = "www.example.com" }`. Members that are pools, or data
     /// without an `address`, are not checked. A target that several pools check in one way is
@@ -132,6 +143,10 @@ section! {
     /// Whether `POST /v1/checks` tells the states of members; one that it has not told of for the
     /// time that it said is down.
     pushed: bool = "false";
+    /// A formula of pools, as `POOL`, and of members, as `POOL/MEMBER`, that must be up: with
+    /// `and`, `or`, `not`, `N of (…, …)` and parentheses. In a name, `{member}` stands for the
+    /// member's own; names with spaces, commas or parentheses stand in single quotes.
+    calculated: Option<String>, like "2 of (from-fra/{member}, from-nyc/{member}, lb)";
     /// The port of `http`, `https`, `dns` and `program`. Unset: 80, 443, 53 and 0.
     port: Option<u16>, like "8080";
     /// The host of a request, and the name that the certificate must have. Unset: the address.

@@ -18,6 +18,8 @@ words! {
         Nearest = "nearest",
         /// The filter that leaves the members that the client reaches soonest.
         LearnedLatency = "learned-latency",
+        /// The filter by which members with too much to do take fewer queries.
+        Load = "load",
         /// The order in which each member is the first equally often.
         RoundRobin = "round-robin",
         /// The order that begins with a member drawn by weight.
@@ -38,6 +40,16 @@ words! {
         Up = "up",
         /// The member answers once it has succeeded often enough.
         Down = "down",
+    }
+}
+
+words! {
+    /// Whether a member that was down answers again by itself.
+    pub enum ResumePolicy {
+        /// The member answers as soon as it is up.
+        Automatic = "automatic",
+        /// The member answers once an operator says so, or no other is up.
+        Manual = "manual",
     }
 }
 

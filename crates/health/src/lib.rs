@@ -29,7 +29,7 @@ pub use check::{
     Identity, Kind, PushCheck, Roots, TEXT_BYTES_MAX, Target, TcpExchange, TlsError, TlsSettings,
     Transport, Trust, UdpExchange,
 };
-pub use formula::Formula;
+pub use formula::{Formula, FormulaError};
 pub use outcome::{Distrust, Fault, Outcome, Proof, Step, Success};
 pub use probe::Probe;
 pub use prober::{

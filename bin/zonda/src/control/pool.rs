@@ -42,6 +42,8 @@ Examples:
     Down(Said),
     /// Have members count as up, whatever their probes find
     Up(Said),
+    /// Have members answer only when no other member is up
+    Hold(Said),
     /// Let the probes of members decide again
     Resume(Said),
     /// Say the state of members whose check is `pushed`: what a program outside has found
@@ -50,6 +52,12 @@ Examples:
   zonda pool push web/192.0.2.10 up --for 30s
   zonda pool push 'web/*' down --reason \"disk is full\"")]
     Push(PushedState),
+    /// Say the load of members, which `load` in `choose` minds
+    #[command(after_help = "\
+Examples:
+  zonda pool load web/192.0.2.10 83 --for 1m
+  zonda pool load '*/192.0.2.10' 20")]
+    Load(ToldLoad),
     /// Show what operators have said lately
     Log {
         #[command(flatten)]
@@ -90,6 +98,21 @@ struct PushedState {
     admin: AdminConnection,
 }
 
+/// What a program has found of the load of members.
+#[derive(Args)]
+struct ToldLoad {
+    /// The member, as POOL/MEMBER; `*` stands for any text and `?` for a character
+    member: String,
+    /// The load, in percent of what the member can take
+    #[arg(value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    load: u32,
+    /// How long it holds; the load is not known then unless it is said again
+    #[arg(long = "for", value_name = "TIME", default_value = "1m")]
+    lasts: String,
+    #[command(flatten)]
+    admin: AdminConnection,
+}
+
 impl Pool {
     /// Does what the subcommand says.
     pub fn run(self) -> ExitCode {
@@ -101,8 +124,10 @@ impl Pool {
             PoolCommand::Drain(said) => said.send("drain"),
             PoolCommand::Down(said) => said.send("down"),
             PoolCommand::Up(said) => said.send("up"),
+            PoolCommand::Hold(said) => said.send("hold"),
             PoolCommand::Resume(said) => said.send("resume"),
             PoolCommand::Push(pushed) => pushed.send(),
+            PoolCommand::Load(told) => told.send(),
             PoolCommand::Log { admin } => admin.ask("GET", "/v1/pool-overrides", log),
         }
     }
@@ -120,6 +145,19 @@ impl PushedState {
         self.admin.send("POST", "/v1/checks", &body, |answer, out| {
             let (count, lasts) = (show::number(answer, "members"), &answer["for_secs"]);
             writeln!(out, "members that take it, for {lasts} s: {count}")
+        })
+    }
+}
+
+impl ToldLoad {
+    /// Has the server take note.
+    fn send(self) -> ExitCode {
+        let loads =
+            [(self.member, json!(self.load))].into_iter().collect::<serde_json::Map<_, _>>();
+        let body = json!({ "loads": loads, "for": self.lasts });
+        self.admin.send("POST", "/v1/loads", &body, |answer, out| {
+            let (count, lasts) = (show::number(answer, "members"), &answer["for_secs"]);
+            writeln!(out, "members that have it, for {lasts} s: {count}")
         })
     }
 }
@@ -164,9 +202,10 @@ fn list(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
 /// What a member counts as: up or down, and why if an operator has said so.
 fn counts_as(member: &Value) -> String {
     let state = if member["up"] == true { "up" } else { "down" };
-    match member["override"]["state"].as_str() {
-        Some(said) => format!("{state} ({said})"),
-        None => state.to_owned(),
+    match (member["override"]["state"].as_str(), &member["held"]) {
+        (Some(said), _) => format!("{state} ({said})"),
+        (None, Value::Bool(true)) => format!("{state} (waits)"),
+        (None, _) => state.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use zonda_health::CheckError;
+use zonda_health::{CheckError, FormulaError};
 use zonda_wire::rdata::RdataError;
 use zonda_wire::{Name, NameError, Type};
 
@@ -43,6 +43,12 @@ pub enum PoolMistake {
     TrustTwice,
     /// A file of certificates that cannot be read, and why.
     Certificates(PathBuf, String),
+    /// A formula that is none.
+    Formula(FormulaError),
+    /// A member that a formula names and the pool of that name does not have.
+    UnknownMember(String, String),
+    /// Marks of load of which the lower is not below the higher.
+    LoadMarks,
     /// A mistake in the names that are steered.
     Steer(SteerMistake),
 }
@@ -105,7 +111,7 @@ impl fmt::Display for PoolMistake {
             }
             Self::Circle(name) => write!(
                 f,
-                "pool `{name}` would answer with itself, by way of other pools, or through more \
+                "pool `{name}` would depend on itself, by way of other pools, or on a chain of more \
                  than {} of them; take one of them out",
                 zonda_balance::POOL_DEPTH_MAX
             ),
@@ -116,7 +122,7 @@ impl fmt::Display for PoolMistake {
             Self::Ttl => f.write_str("`ttl-min` is above `ttl-max`; swap them"),
             Self::CheckKind => f.write_str(
                 "write exactly one of `tcp`, `tls`, `http`, `https`, `grpc`, `icmp`, `dns`, `udp`, \
-                 `program`, `file` and `pushed`, as in `https = \"/health\"`",
+                 `program`, `file`, `pushed` and `calculated`, as in `https = \"/health\"`",
             ),
             Self::NotOfCheck(key, kind) => {
                 write!(f, "a check by `{kind}` has no `{key}`; remove it, or choose another kind")
@@ -141,6 +147,16 @@ impl fmt::Display for PoolMistake {
                 "cannot use the certificates in {}: {error}; write the path of a PEM file",
                 path.display()
             ),
+            Self::Formula(error) => {
+                write!(f, "{error}; write a formula as in `\"2 of (a, b, c) and not d/192.0.2.1\"`")
+            }
+            Self::UnknownMember(pool, member) => write!(
+                f,
+                "pool `{pool}` has no member {member}; write the pool alone, or one of its members"
+            ),
+            Self::LoadMarks => {
+                f.write_str("`load-low` is not below `load-high`; write a lower or a higher one")
+            }
             Self::Steer(mistake) => mistake.fmt(f),
         }
     }

@@ -1,7 +1,7 @@
 //! How the members of a pool are checked.
 
 use crate::PoolCheck;
-use crate::error::{Contradiction, PoolMistake};
+use crate::error::{Contradiction, Origin, PoolMistake};
 use crate::keys::CheckKeys;
 use crate::pool_value::StartState;
 use crate::reader::Reader;
@@ -10,15 +10,30 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_health::{
-    Check, CheckError, CommandCheck, DnsCheck, FileCheck, GrpcCheck, HttpCheck, HttpVersion,
-    Identity, Kind, PushCheck, Roots, Start, TcpExchange, Thresholds, TlsError, TlsSettings, Trust,
-    UdpExchange,
+    Check, CheckError, CommandCheck, DnsCheck, FileCheck, Formula, GrpcCheck, HttpCheck,
+    HttpVersion, Identity, Kind, PushCheck, Roots, Start, TcpExchange, Thresholds, TlsError,
+    TlsSettings, Trust, UdpExchange,
 };
 use zonda_wire::{Name, Type};
 
 /// The keys of kinds, of which there must be one.
-const KINDS: [&str; 11] =
-    ["tcp", "tls", "http", "https", "grpc", "icmp", "dns", "udp", "program", "file", "pushed"];
+const KINDS: [&str; 12] = [
+    "tcp",
+    "tls",
+    "http",
+    "https",
+    "grpc",
+    "icmp",
+    "dns",
+    "udp",
+    "program",
+    "file",
+    "pushed",
+    "calculated",
+];
+/// Keys that all kinds of probes have.
+const OF_PROBES: [&str; 7] =
+    ["source", "probe-address", "interval", "timeout", "rise", "fall", "start"];
 /// Keys that some kinds have.
 const MODIFIERS: [&str; 19] = [
     "port",
@@ -47,8 +62,16 @@ const HTTP: &[&str] = &["port", "host", "method", "headers", "status", "contains
 const TLS: &[&str] =
     &["host", "ca-file", "verify", "certificate-days", "client-certificate", "client-key"];
 
+/// A check as it is written.
+pub(super) enum WrittenCheck {
+    /// Members are probed.
+    Probe(PoolCheck),
+    /// The states of members are calculated by a formula.
+    Calculated(Formula<String>, Origin),
+}
+
 /// Reads the check of a pool; none after a mistake, which is then reported.
-pub(super) fn read(reader: &mut Reader<'_, '_>) -> Option<PoolCheck> {
+pub(super) fn read(reader: &mut Reader<'_, '_>) -> Option<WrittenCheck> {
     let keys = CheckKeys::read(reader)?;
     let given: Vec<&'static str> = KINDS.into_iter().filter(|key| is_given(&keys, key)).collect();
     let &[kind] = &given[..] else {
@@ -56,6 +79,13 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) -> Option<PoolCheck> {
         return None;
     };
     refuse(reader, &keys, kind);
+    if let Some(text) = &keys.calculated {
+        let formula = Formula::parse(text).map_err(|error| {
+            let mistake = PoolMistake::Formula(error);
+            reader.contradict(Some("calculated"), Contradiction::Pool(mistake));
+        });
+        return Some(WrittenCheck::Calculated(formula.ok()?, reader.origin_of("calculated")));
+    }
     let (kind, port) = kind_of(reader, &keys, kind)?;
     let (source_v4, source_v6) = sources(reader, &keys);
     let start = match keys.start {
@@ -67,7 +97,8 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) -> Option<PoolCheck> {
     let check = Arc::new(Check { kind, source_v4, source_v6 });
     let (interval, timeout) = (keys.interval, keys.timeout);
     let address = keys.probe_address;
-    Some(PoolCheck { check, port, address, interval, timeout, thresholds })
+    let check = PoolCheck { check, port, address, interval, timeout, thresholds };
+    Some(WrittenCheck::Probe(check))
 }
 
 /// Whether a kind is given by its key.
@@ -83,7 +114,8 @@ fn is_given(keys: &CheckKeys, key: &str) -> bool {
         "udp" => keys.udp.is_some(),
         "program" => !keys.program.is_empty(),
         "file" => keys.file.is_some(),
-        _ => keys.pushed,
+        "pushed" => keys.pushed,
+        _ => keys.calculated.is_some(),
     }
 }
 
@@ -101,7 +133,9 @@ fn refuse(reader: &mut Reader<'_, '_>, keys: &CheckKeys, kind: &'static str) {
         "program" => vec!["port"],
         _ => Vec::new(),
     };
-    let wrong = MODIFIERS.into_iter().filter(|key| reader.is_set(key) && !allowed.contains(key));
+    let of_probes = OF_PROBES.into_iter().filter(|_| kind == "calculated");
+    let known = MODIFIERS.into_iter().chain(of_probes);
+    let wrong = known.filter(|key| reader.is_set(key) && !allowed.contains(key));
     for key in wrong.collect::<Vec<_>>() {
         let mistake = PoolMistake::NotOfCheck(key, kind);
         reader.contradict(Some(key), Contradiction::Pool(mistake));

@@ -1,21 +1,22 @@
 //! Pools, and the names that are steered to them.
 
 use super::geo::{self, Maps, SiteStep, Sites};
-use super::pool_check;
+use super::pool_check::{self, WrittenCheck};
 use crate::error::{Contradiction, GeoMistake, Origin, PoolMistake, Problem, SteerMistake};
 use crate::keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 use crate::load::Layers;
-use crate::pool_value::{AllDownPolicy, ChoiceStep};
+use crate::pool_value::{AllDownPolicy, ChoiceStep, ResumePolicy};
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::unknown::nearest;
-use crate::{MemberConfig, PoolCheck, PoolConfig, SteerRule};
-use std::collections::{BTreeMap, HashSet};
+use crate::{Calculation, MemberConfig, PoolCheck, PoolConfig, StateSource, SteerRule};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zonda_balance::geography::Geography;
-use zonda_balance::{Filter, Member, Order, Pool, Records, WhenAllDown, identity_of};
-use zonda_health::{Check, Kind, PushCheck};
+use zonda_balance::{Filter, LoadMarks, Member, Order, Pool, Records, WhenAllDown, identity_of};
+use zonda_health::{Check, Formula, Kind, PushCheck};
 use zonda_wire::{Name, Type, name, rdata};
 
 /// Bits of the IPv4 network by which the order `hash` knows a client: a usual size of a site's.
@@ -40,6 +41,8 @@ struct NewPool {
     types: HashSet<Type>,
     /// How members are chosen by their sites, until the map of these is made.
     site_step: Option<SiteStep>,
+    /// The formula of its members' states, if they are calculated, and where it stands.
+    formula: Option<(Formula<String>, Origin)>,
 }
 
 /// A member that was read.
@@ -106,9 +109,18 @@ impl Pools {
         let mut pools = Self { pools: Vec::new(), by_name };
         for (keys, check, members, origin) in read {
             let mut pool = pools.pool(session, keys, members, origin);
-            pool.config.check = check.map(|check| named_for(check, &pool.config.name));
+            match check {
+                Some(WrittenCheck::Probe(check)) => {
+                    pool.config.check = Some(named_for(check, &pool.config.name));
+                }
+                Some(WrittenCheck::Calculated(formula, origin)) => {
+                    pool.formula = Some((formula, origin));
+                }
+                None => {}
+            }
             pools.pools.push(pool);
         }
+        pools.calculate(session);
         pools.refuse_circles(session);
         pools
     }
@@ -184,17 +196,22 @@ impl Pools {
                 pool: member.pool.as_deref().map(|name| number_of(name, &origin)),
                 site,
             });
-            configs.push(MemberConfig { name, address: member.address, site: member.site });
+            let (address, site, calculation) = (member.address, member.site, None);
+            configs.push(MemberConfig { name, address, site, calculation });
             data.push(member.data);
         }
         for (origin, name) in twice {
             fail(session, &origin, PoolMistake::MemberTwice(name));
         }
-        let (filters, site_step, order) = steps(&keys.choose, &mut |mistake| {
+        let marks = LoadMarks { low: keys.load_low, high: keys.load_high };
+        let (filters, site_step, order) = steps(&keys.choose, marks, &mut |mistake| {
             session.fail(origin.clone(), Problem::Together(mistake));
         });
         if keys.ttl_min > keys.ttl_max {
             fail(session, &origin, PoolMistake::Ttl);
+        }
+        if marks.low >= marks.high {
+            fail(session, &origin, PoolMistake::LoadMarks);
         }
         let (members, answers) = (balanced, keys.answers.0);
         let records = Vec::new();
@@ -205,25 +222,92 @@ impl Pools {
             check: None,
             up_min: keys.up_min,
             slow_start: keys.slow_start,
+            hold_down: keys.hold_down,
+            is_resumed_by_hand: keys.resume == ResumePolicy::Manual,
             ttl_min: keys.ttl_min,
             ttl_max: keys.ttl_max,
         };
-        NewPool { config, data, origin, types: HashSet::new(), site_step }
+        NewPool { config, data, origin, types: HashSet::new(), site_step, formula: None }
     }
 
-    /// Reports pools that would answer with themselves, or through too many pools.
+    /// Has the members of pools know the states that their own are calculated from.
+    fn calculate(&mut self, session: &mut Session<'_>) {
+        for number in 0..self.pools.len() {
+            let Some((formula, origin)) = self.pools[number].formula.take() else { continue };
+            for member in 0..self.pools[number].config.members.len() {
+                let config = &self.pools[number].config;
+                if config.pool.members[member].pool.is_some() {
+                    continue; // its state is the pool's
+                }
+                match self.calculation(&formula, &config.members[member].name) {
+                    Ok(found) => {
+                        self.pools[number].config.members[member].calculation = Some(found);
+                    }
+                    Err(mistake) => {
+                        fail(session, &origin, mistake);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The calculation of a member's state by a formula.
+    fn calculation(
+        &self,
+        formula: &Formula<String>,
+        member: &str,
+    ) -> Result<Calculation, PoolMistake> {
+        /// What stands for the member in a formula.
+        const MEMBER: &str = "{member}";
+        let named = formula.try_map(&mut |name| Ok(name.replace(MEMBER, member)));
+        let named: Formula<String> = named.unwrap_or_else(|never: Infallible| match never {});
+        let formula = named.try_map(&mut |name| self.state_source(name))?;
+        Ok(Calculation { text: named.to_string(), formula })
+    }
+
+    /// The pool of a name, or the member of a pool.
+    fn state_source(&self, name: &str) -> Result<StateSource, PoolMistake> {
+        if let Some(pool) = self.by_name.get(name) {
+            return Ok(StateSource { pool: *pool, member: None });
+        }
+        let found = name.split_once('/').and_then(|(pool, member)| {
+            self.by_name.get(pool).map(|number| (*number, pool, member))
+        });
+        let Some((number, pool, member)) = found else {
+            let name = name.split('/').next().unwrap_or(name);
+            let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
+            return Err(PoolMistake::Unknown(name.to_owned(), near));
+        };
+        let members = &self.pools[number as usize].config.members;
+        match members.iter().position(|it| it.name == member) {
+            Some(place) => Ok(StateSource { pool: number, member: Some(place as u32) }),
+            None => Err(PoolMistake::UnknownMember(pool.to_owned(), member.to_owned())),
+        }
+    }
+
+    /// Reports pools that would depend on themselves, or on too many pools in a row.
     fn refuse_circles(&self, session: &mut Session<'_>) {
         /// How many pools a choice in this one may go through; none if there are too many.
         fn depth(pools: &[NewPool], number: u32, left: usize) -> bool {
             let Some(left) = left.checked_sub(1) else { return false };
             let Some(pool) = pools.get(number as usize) else { return true };
-            let pool = &pool.config.pool;
+            let config = &pool.config;
+            let pool = &config.pool;
             let substitute = match pool.when_all_down {
                 WhenAllDown::Pool(number) => Some(number),
                 _ => None,
             };
-            let mut next = pool.members.iter().filter_map(|it| it.pool).chain(substitute);
-            next.all(|number| depth(pools, number, left))
+            let mut next: BTreeSet<u32> =
+                pool.members.iter().filter_map(|it| it.pool).chain(substitute).collect();
+            for member in &config.members {
+                if let Some(calculation) = &member.calculation {
+                    calculation.formula.each_leaf(&mut |source| {
+                        let _ = next.insert(source.pool);
+                    });
+                }
+            }
+            next.into_iter().all(|number| depth(pools, number, left))
         }
         for (number, pool) in self.pools.iter().enumerate() {
             if !depth(&self.pools, number as u32, zonda_balance::POOL_DEPTH_MAX) {
@@ -400,6 +484,7 @@ fn member_name(keys: &MemberKeys) -> String {
 /// The filters, the step by sites and the order of the steps in `choose`.
 fn steps(
     choose: &[ChoiceStep],
+    marks: LoadMarks,
     fail: &mut dyn FnMut(Contradiction),
 ) -> (Vec<Filter>, Option<SiteStep>, Order) {
     let (mut filters, mut order) = (Vec::new(), None);
@@ -412,6 +497,7 @@ fn steps(
         match (step, &mut sites) {
             (ChoiceStep::Failover, _) => filters.push(Filter::Failover),
             (ChoiceStep::Latency, _) => filters.push(Filter::Latency),
+            (ChoiceStep::Load, _) => filters.push(Filter::Load(marks)),
             (ChoiceStep::Geo, None) => {
                 sites = Some(SiteStep { place, by_place: true, ..SiteStep::default() });
             }

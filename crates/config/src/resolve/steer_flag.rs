@@ -1,7 +1,7 @@
 //! Names that flags steer: `--steer NAME=ADDRESS:PORT,…` and `--check KIND:WHAT`.
 
 use super::geo::Sites;
-use super::pool_check;
+use super::pool_check::{self, WrittenCheck};
 use super::pools::{NewMember, Pools, member};
 use crate::error::{Contradiction, Origin, PoolMistake, Problem, SteerMistake};
 use crate::keys::{CheckKeys, MemberKeys, PoolKeys};
@@ -153,7 +153,10 @@ fn check<'a>(
         }
     };
     let (section, origin) = (&CheckKeys::SECTION, Origin::Flag("--check"));
-    pool_check::read(&mut Reader::new(session, section, None, values, origin))
+    match pool_check::read(&mut Reader::new(session, section, None, values, origin))? {
+        WrittenCheck::Probe(check) => Some(check),
+        WrittenCheck::Calculated(..) => None, // no flag says so
+    }
 }
 
 /// The address and the port of a member: `192.0.2.1:443`, `[2001:db8::1]:443`, or an address.

@@ -1,12 +1,14 @@
 //! What probes of members have found, and states that programs push.
 
 use super::call::Call;
+use super::json_body::JsonBody;
 use super::pools::describe;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply};
 use crate::control::Control;
+use crate::steering::checks::ChecksHandle;
 use hyper::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -40,6 +42,7 @@ pub fn list(control: &Control) -> Value {
             None => targets.push((key, describe(status.health, true), vec![member])),
         }
     });
+    let calculated = calculated(checks);
     let merged = targets.into_iter().map(|(key, mut value, mut members)| {
         members.sort_unstable();
         for word in ["kind", "address", "port"] {
@@ -48,7 +51,24 @@ pub fn list(control: &Control) -> Value {
         value["members"] = json!(members);
         value
     });
-    json!({ "checks": merged.collect::<Vec<_>>() })
+    json!({ "checks": merged.chain(calculated).collect::<Vec<_>>() })
+}
+
+/// The members whose states are calculated.
+fn calculated(checks: &ChecksHandle) -> Vec<Value> {
+    let mut found = Vec::new();
+    checks.states.lock().each(|report| {
+        for (described, member) in report.config.members.iter().zip(&report.members) {
+            let Some(calculation) = &described.calculation else { continue };
+            found.push(json!({
+                "kind": "calculated",
+                "formula": calculation.text,
+                "state": if member.is_healthy { "up" } else { "down" },
+                "members": [format!("{}/{}", report.config.name, described.name)],
+            }));
+        }
+    });
+    found
 }
 
 /// Takes the state of members that a program has found.
@@ -61,34 +81,21 @@ pub fn push(call: &Call<'_>) -> Reply {
 
 /// Does so, or says why not.
 fn try_push(call: &Call<'_>) -> Result<Reply, Problem> {
-    let body: Map<String, Value> = serde_json::from_slice(call.body)
-        .map_err(|error| Problem::bad_request(format!("the body is no JSON object: {error}")))?;
-    for key in body.keys() {
-        if !["member", "up", "for", "reason"].contains(&key.as_str()) {
-            let text = format!("unknown key `{key}`; write `member`, `up`, `for` and `reason`");
-            return Err(Problem::bad_request(text));
-        }
-    }
+    let keys = ["member", "up", "for", "reason"];
+    let body = JsonBody::read(call.body, &keys).map_err(Problem::bad_request)?;
     let bad = |text: &str| Problem::bad_request(text.to_owned());
-    let text = |key: &str| match body.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(Problem::bad_request(format!("`{key}` is text in quotes"))),
-    };
+    let text = |key| body.text(key).map_err(Problem::bad_request);
     let form = "write `member` as \"POOL/ADDRESS\", or \"POOL/*\" for all of its members";
     let (name, member) = text("member")?.and_then(|it| it.split_once('/')).ok_or(bad(form))?;
     let address = match member {
         "*" => None,
         address => Some(address.parse::<IpAddr>().map_err(|_| bad(form))?),
     };
-    let Some(Value::Bool(is_up)) = body.get("up") else {
+    let Some(Value::Bool(is_up)) = body.value("up") else {
         return Err(bad("write `up` as true or false"));
     };
-    let holds = text("for")?.map(|text| {
-        let duration = zonda_config::duration(text).filter(|time| !time.is_zero());
-        duration.ok_or_else(|| bad("write `for` as a time such as \"30s\""))
-    });
-    let (is_up, expires_in) = (*is_up, holds.transpose()?.unwrap_or(HOLDS));
+    let holds = body.duration("for").map_err(Problem::bad_request)?;
+    let (is_up, expires_in) = (*is_up, holds.unwrap_or(HOLDS));
     let push = Push { name, address, is_up, text: text("reason")?.unwrap_or(""), expires_in };
     let count = call.control.checks.as_ref().map_or(0, |checks| checks.prober.push(&push));
     if count == 0 {

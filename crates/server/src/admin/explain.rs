@@ -1,11 +1,12 @@
 //! Why a client gets the answer that it gets.
 
 use super::call::Call;
+use super::json_body::JsonBody;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply};
 use crate::explain::{ExplainedQuery, explain};
 use hyper::StatusCode;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use zonda_engine::Transport;
 use zonda_geo::Prefix;
@@ -26,16 +27,8 @@ pub fn answer(call: &Call<'_>) -> Reply {
 
 /// Reads a request; why it is none otherwise.
 fn asked(body: &[u8]) -> Result<ExplainedQuery, String> {
-    let body: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|error| format!("the body is no JSON object: {error}"))?;
-    if let Some(key) = body.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(format!("unknown key `{key}`; write some of {}", KEYS.join(", ")));
-    }
-    let text = |key: &str| match body.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(format!("`{key}` is text in quotes")),
-    };
+    let body = JsonBody::read(body, &KEYS)?;
+    let text = |key| body.text(key);
     let name = text("name")?.ok_or("write `name`, such as \"www.example.com\"")?;
     let name = Name::parse(name.as_bytes(), &[0]).map_err(|error| format!("`name`: {error}"))?;
     let rtype = text("type")?.unwrap_or("A");
@@ -58,7 +51,7 @@ fn asked(body: &[u8]) -> Result<ExplainedQuery, String> {
         let form = || format!("`listener` cannot be \"{text}\"; write an address and a port");
         text.parse::<SocketAddr>().map_err(|_| form())
     });
-    let dnssec = match body.get("dnssec") {
+    let dnssec = match body.value("dnssec") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(dnssec)) => *dnssec,
         Some(_) => return Err("`dnssec` is true or false".to_owned()),

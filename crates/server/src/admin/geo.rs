@@ -1,11 +1,12 @@
 //! Networks of sites and measured latencies, which programs tell.
 
 use super::call::Call;
+use super::json_body::JsonBody;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply};
 use crate::control::Control;
 use hyper::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -100,14 +101,9 @@ fn change(call: &Call<'_>, file: &File) -> Result<Value, Problem> {
         .ok_or_else(|| refused(format!("write `{}` in [geo], where this is kept", file.key)))?;
     let mut lines =
         read(&path, file).map_err(|error| refused(format!("{}: {error}", path.display())))?;
-    let body: Map<String, Value> = serde_json::from_slice(call.body)
-        .map_err(|error| Problem::bad_request(format!("the body is no JSON object: {error}")))?;
-    if let Some(key) = body.keys().find(|key| !["set", "remove"].contains(&key.as_str())) {
-        let text = format!("unknown key `{key}`; write `set` and `remove`");
-        return Err(Problem::bad_request(text));
-    }
-    let list = |key: &str| match body.get(key) {
-        None | Some(Value::Null) => Ok(&[][..]),
+    let body = JsonBody::read(call.body, &["set", "remove"]).map_err(Problem::bad_request)?;
+    let list = |key: &str| match body.value(key) {
+        None => Ok(&[][..]),
         Some(Value::Array(list)) => Ok(&list[..]),
         Some(_) => Err(Problem::bad_request(format!("`{key}` is a list"))),
     };

@@ -12,6 +12,8 @@ mod dispatch;
 mod edits;
 mod explain;
 mod geo;
+mod json_body;
+mod loads;
 mod metrics;
 mod pools;
 mod problem;

@@ -1,6 +1,7 @@
 //! Pools, the states of their members, and what operators say about these.
 
 use super::call::Call;
+use super::json_body::JsonBody;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply};
 use crate::control::Control;
@@ -9,9 +10,9 @@ use crate::steering::checks::ChecksHandle;
 use crate::steering::overrides::{ForcedState, Override, unix_seconds};
 use crate::steering::states::PoolReport;
 use hyper::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::time::Duration;
+use zonda_balance::MemberState;
 use zonda_health::{Health, Outcome};
 
 /// All pools.
@@ -49,33 +50,19 @@ pub fn force(call: &Call<'_>) -> Reply {
 
 /// Does so, or says why not.
 fn try_force(call: &Call<'_>) -> Result<Reply, Problem> {
-    let body: Map<String, Value> = serde_json::from_slice(call.body)
-        .map_err(|error| Problem::bad_request(format!("the body is no JSON object: {error}")))?;
-    for key in body.keys() {
-        if !["member", "state", "for", "reason"].contains(&key.as_str()) {
-            let text = format!("unknown key `{key}`; write `member`, `state`, `for` and `reason`");
-            return Err(Problem::bad_request(text));
-        }
-    }
-    let text = |key: &str| match body.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(Problem::bad_request(format!("`{key}` is text in quotes"))),
-    };
+    let keys = ["member", "state", "for", "reason"];
+    let body = JsonBody::read(call.body, &keys).map_err(Problem::bad_request)?;
+    let text = |key| body.text(key).map_err(Problem::bad_request);
     let pattern = text("member")?.ok_or_else(|| {
         Problem::bad_request("write `member` as \"POOL/MEMBER\"; `*` stands for any text".into())
     })?;
     let word = text("state")?.unwrap_or_default();
     let state = ForcedState::of_word(word);
     if state.is_none() && word != "resume" {
-        let text = "write `state` as \"drain\", \"down\", \"up\" or \"resume\"";
+        let text = "write `state` as \"drain\", \"down\", \"up\", \"hold\" or \"resume\"";
         return Err(Problem::bad_request(text.to_owned()));
     }
-    let lasts = text("for")?.map(|text| {
-        let form = || Problem::bad_request("write `for` as a time such as \"1h\"".to_owned());
-        zonda_config::duration(text).filter(|time| !time.is_zero()).ok_or_else(form)
-    });
-    let lasts: Option<Duration> = lasts.transpose()?;
+    let lasts = body.duration("for").map_err(Problem::bad_request)?;
     let (since, by) = (unix_seconds(), if call.is_over_socket { "socket" } else { "token" });
     let reason = text("reason")?.unwrap_or_default().to_owned();
     let until = lasts.map(|time| since.saturating_add(time.as_secs().max(1)));
@@ -131,9 +118,13 @@ fn described(
             value["name"] = json!(described.name);
             value["address"] = json!(described.address.map(|address| address.to_string()));
             value["site"] = json!(described.site);
-            value["up"] = json!(member.is_up);
+            value["up"] = json!(member.state.is_up);
             value["weight"] = json!(of_pool.weight);
-            value["weight_part"] = json!(member.part);
+            value["weight_part"] = json!(weight_part(&member.state));
+            value["held"] = json!(member.state.is_held);
+            value["load"] = json!(member.state.load);
+            value["calculated"] =
+                json!(described.calculation.as_ref().map(|calculation| &calculation.text));
             value["priority"] = json!(of_pool.priority);
             value["override"] = said.map_or(Value::Null, describe_override);
             value
@@ -146,6 +137,11 @@ fn described(
         }));
     });
     pools
+}
+
+/// The part of its weight that a member has at present, from 0 to 1.
+fn weight_part(state: &MemberState) -> f64 {
+    f64::from(state.part) / f64::from(MemberState::WHOLE)
 }
 
 /// What probes have found, as it is shown.

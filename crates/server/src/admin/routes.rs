@@ -2,7 +2,7 @@
 
 use super::call::{Call, Scope};
 use super::reply::{Reply, about_name, json_reply, parameter};
-use super::{api, cache, checks, edits, explain, geo, metrics, pools, rrsets, upstreams};
+use super::{api, cache, checks, edits, explain, geo, loads, metrics, pools, rrsets, upstreams};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ const ROUTES: &[Route] = &[
         has_body: true,
         doc: "has members count as an operator says, [whatever their probes \
               find](steering.md#overrides)",
-        command: "`zonda pool drain`, `up`, `down`, `resume`",
+        command: "`zonda pool drain`, `up`, `down`, `hold`, `resume`",
         answer: pools::force,
     },
     Route {
@@ -174,6 +174,16 @@ const ROUTES: &[Route] = &[
         doc: "says the state of members whose check is [`pushed`](steering.md#checks)",
         command: "`zonda pool push MEMBER up`",
         answer: checks::push,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/loads",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "says the [loads](steering.md#load) of members, in percent",
+        command: "`zonda pool load MEMBER 83`",
+        answer: loads::tell,
     },
     Route {
         method: Method::GET,

@@ -150,7 +150,21 @@ impl Words<'_> {
                 steps
                     .add(self.site_step(), format!("all {} members are at one site", before.len()));
             }
-            Step::Sites { tiers, scope } => {
+            Step::Held => {
+                let text = format!("{counts} do not wait after they have come back: {left}");
+                steps.add("hold-down", text);
+            }
+            Step::Load(shares) => {
+                let share = |(member, percent): &(u32, u8)| {
+                    format!("{} takes {percent} %", self.names(&[*member]))
+                };
+                let mut shown: Vec<String> = shares.iter().take(NAMES_MAX).map(share).collect();
+                if let Some(more @ 1..) = shares.len().checked_sub(NAMES_MAX) {
+                    shown.push(format!("{more} more take less than all"));
+                }
+                steps.add("load", format!("{counts}: {left}; {}", shown.join(", ")));
+            }
+            Step::Sites { tiers, scope, percent } => {
                 let tier = |sites: &Vec<u16>| {
                     let name = |site: &u16| self.geography.sites.get(usize::from(*site));
                     let names = sites.iter().filter_map(name).map(|site| &*site.name);
@@ -161,7 +175,11 @@ impl Words<'_> {
                     order.push("any site".to_owned());
                 }
                 let (place, order) = (self.place(), order.join(", then "));
-                let text = format!("{place} → {order}: {counts}: {left} (/{scope})");
+                let shed = match percent {
+                    100 => String::new(),
+                    _ => format!("; they take {percent} %, the next site the rest"),
+                };
+                let text = format!("{place} → {order}: {counts}: {left}{shed} (/{scope})");
                 steps.add(self.site_step(), text);
             }
         }
@@ -248,7 +266,7 @@ impl Words<'_> {
     fn site_step(&self) -> &'static str {
         let maps = self.config.pool.filters.iter().filter_map(|filter| match filter {
             Filter::Sites(map) => Some(map.source()),
-            Filter::Failover | Filter::Latency => None,
+            Filter::Failover | Filter::Latency | Filter::Load(_) => None,
         });
         match maps.map(|source| (source.by_place, source.by_distance)).next() {
             Some((true, true)) => "geo, nearest",

@@ -1,11 +1,12 @@
 //! The thread that has targets probed and publishes what changes.
 
-use super::overrides::{MemberName, Override, matches, unix_seconds};
+use super::overrides::{ForcedState, MemberName, Override, matches, unix_seconds};
 use super::states::MemberChange;
 use super::{CheckMessages, Message, SharedStates};
 use crate::publish::PublisherHandle;
+use crate::state_directory;
 use crate::watchdog::Watchdog;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
@@ -47,7 +48,7 @@ impl ChecksHandle {
         said: Option<&Override>,
         (directory, action): (&Path, Value),
     ) -> io::Result<Vec<MemberName>> {
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (members, mut overrides) = {
             let states = self.states.lock();
             let is_meant =
@@ -61,11 +62,25 @@ impl ChecksHandle {
         overrides.write(directory)?;
         let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.states.lock().set_overrides(overrides, (unix_seconds(), now));
+        drop(alone); // the thread of the checks may be waiting for it
         let (sender, published) = sync_channel(1);
         if self.messages.send(Message::Publish(sender)).is_ok() {
             let _ = published.recv_timeout(PUBLISH_MAX); // else the log says why
         }
         Ok(members)
+    }
+
+    /// Notes the load, in percent, of the members that a pattern `POOL/MEMBER` stands for, for so
+    /// long; returns their number.
+    pub fn set_load(&self, pattern: &str, load: u32, lasts: Duration) -> usize {
+        let until = self.start.elapsed().saturating_add(lasts).as_nanos();
+        let until = u64::try_from(until).unwrap_or(u64::MAX);
+        self.states.lock().set_load(pattern, load, until)
+    }
+
+    /// Has what loads change be published soon.
+    pub fn publish_loads(&self) {
+        let _ = self.messages.send(Message::Loaded); // without the thread nothing is steered
     }
 
     /// Ends the thread, and with it the probes.
@@ -82,7 +97,9 @@ struct Checks {
     publisher: PublisherHandle,
     /// The time from which the times of states count.
     start: Instant,
-    /// When weights rise next.
+    /// Held while overrides change.
+    writing: Arc<Mutex<()>>,
+    /// When time changes the state of a member next.
     next_step: Option<Instant>,
 }
 
@@ -107,10 +124,11 @@ pub fn start(
         writing: Arc::default(),
         start,
     };
+    let writing = Arc::clone(&handle.writing);
     let watchdog = Arc::clone(watchdog);
     runtime.spawn(async move {
         first_pool.notified().await;
-        let mut checks = Checks { states, prober, publisher, start, next_step: None };
+        let mut checks = Checks { states, prober, publisher, start, writing, next_step: None };
         let thread = watchdog.spawn(THREAD, move || {
             checks.configure();
             checks.run(&messages);
@@ -152,6 +170,7 @@ impl Checks {
         for message in messages {
             match message {
                 Message::Configured => is_configured = true,
+                Message::Loaded => {} // what has changed is published below
                 Message::Observed(observation) => observations.push(observation),
                 Message::Publish(sender) => waiting.push(sender),
                 Message::Stop => return false,
@@ -162,7 +181,7 @@ impl Checks {
         }
         let now = self.now();
         let mut changes = Vec::new();
-        {
+        let derived = {
             let mut states = self.states.lock();
             for Observation { id, counts_as_up, earliest_change, outcome, took, .. } in observations
             {
@@ -172,13 +191,61 @@ impl Checks {
                 let change = states.observe(id, (counts_as_up, earliest_change), now);
                 changes.extend(change.map(|change| (change, outcome)));
             }
-        }
+            states.take_derived()
+        };
         changes.iter().for_each(|(change, outcome)| log(change, outcome));
+        derived.iter().for_each(log_derived);
+        let went_down = changes.iter().map(|(change, _)| change).chain(&derived);
+        self.hold(went_down.filter(|change| !change.is_up && change.is_resumed_by_hand));
         self.publish();
         for sender in waiting {
             let _ = sender.try_send(()); // it may have waited long enough
         }
         true
+    }
+
+    /// Has members that went down answer again only when an operator says so. Of a member that an
+    /// operator has said something about, that stays.
+    fn hold<'c>(&self, changes: impl Iterator<Item = &'c MemberChange>) {
+        let members: Vec<MemberName> =
+            changes.map(|change| (change.pool.clone(), change.member.clone())).collect();
+        if members.is_empty() {
+            return;
+        }
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, mut states) = (unix_seconds(), self.states.lock());
+        let (mut overrides, directory) = (states.overrides().clone(), states.directory());
+        for (pool, member) in members {
+            if overrides.of((&pool, &member), since).is_some() {
+                continue;
+            }
+            let said = Override {
+                state: ForcedState::Held,
+                since,
+                until: None,
+                reason: "it went down, and `resume` is manual".to_owned(),
+                by: "zonda".to_owned(),
+            };
+            let action = json!({
+                "at": since,
+                "member": format!("{pool}/{member}"),
+                "state": said.state.word(),
+                "until": null,
+                "reason": said.reason,
+                "by": said.by,
+            });
+            tracing::warn!(pool, member, "member waits for `zonda pool resume`");
+            overrides.set(&[(pool, member)], Some(&said), action);
+        }
+        states.set_overrides(overrides.clone(), (since, self.now()));
+        drop(states);
+        let written = directory
+            .ok_or_else(|| "there is no state directory".to_owned())
+            .and_then(|path| state_directory::make(&path).map(|()| path))
+            .and_then(|path| overrides.write(&path).map_err(|error| error.to_string()));
+        if let Err(error) = written {
+            tracing::error!(%error, "a restart will forget which members wait");
+        }
     }
 
     /// Has the targets of the present pools probed, and takes over the states of those that were
@@ -221,12 +288,22 @@ impl Checks {
 
 /// Tells the administrator that a member went up or down.
 fn log(change: &MemberChange, outcome: &Outcome) {
-    let MemberChange { pool, member, is_up } = change;
+    let MemberChange { pool, member, is_up, .. } = change;
     match outcome {
         Ok(success) if *is_up => {
             tracing::info!(pool, member, result = %success, "member is up");
         }
         Ok(success) => tracing::warn!(pool, member, result = %success, "member is held down"),
         Err(fault) => tracing::warn!(pool, member, error = %fault, "member is down"),
+    }
+}
+
+/// Tells the administrator that a member went up or down whose state depends on those of pools or
+/// of members.
+fn log_derived(change: &MemberChange) {
+    let MemberChange { pool, member, is_up, .. } = change;
+    match is_up {
+        true => tracing::info!(pool, member, "member is up, as what it depends on is"),
+        false => tracing::warn!(pool, member, "member is down, as what it depends on is"),
     }
 }

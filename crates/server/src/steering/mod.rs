@@ -2,6 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `member` | what is known about a member, and what it counts as |
 //! | `states` | the states of all members, and the plans that follow from them |
 //! | `overrides` | what operators have said about members, and the file that holds it |
 //! | `checks` | the thread that has targets probed and publishes what changes |
@@ -11,6 +12,7 @@
 //! lock for a moment, and no query does.
 
 pub mod checks;
+mod member;
 pub mod overrides;
 pub mod states;
 
@@ -33,6 +35,8 @@ pub enum Message {
     Configured,
     /// A target was probed.
     Observed(Observation),
+    /// Loads of members were told.
+    Loaded,
     /// Operators have said something about members; the sender waits until it is published.
     Publish(SyncSender<()>),
     /// The server stops.
@@ -118,7 +122,11 @@ impl Pools {
         if !config.pools.is_empty() && !std::mem::replace(&mut self.is_restored, true) {
             self.restore(config);
         }
-        let has_changed = self.states.lock().configure(&config.pools);
+        let has_changed = {
+            let mut states = self.states.lock();
+            states.set_directory(state_directory::path(config).ok());
+            states.configure(&config.pools)
+        };
         if has_changed {
             let _ = self.checks.send(Message::Configured); // without the thread nothing is checked
             self.first_pool.notify_one();

@@ -28,12 +28,14 @@ pub enum ForcedState {
     Up,
     /// The member counts as down.
     Down,
+    /// The member answers only when no other member is up.
+    Held,
 }
 
 impl ForcedState {
     /// All states, with their words in requests and replies.
-    const WORDS: [(&'static str, Self); 3] =
-        [("drain", Self::Drained), ("up", Self::Up), ("down", Self::Down)];
+    const WORDS: [(&'static str, Self); 4] =
+        [("drain", Self::Drained), ("up", Self::Up), ("down", Self::Down), ("hold", Self::Held)];
 
     /// The state of a word.
     pub fn of_word(word: &str) -> Option<Self> {
@@ -45,9 +47,13 @@ impl ForcedState {
         Self::WORDS.iter().find(|(_, state)| *state == self).map_or("", |(word, _)| word)
     }
 
-    /// Whether the member counts as up.
-    pub fn is_up(self) -> bool {
-        self == Self::Up
+    /// Whether the member counts as up, which its probes say that it is or is not.
+    pub fn counts_as_up(self, is_healthy: bool) -> bool {
+        match self {
+            Self::Up => true,
+            Self::Drained | Self::Down => false,
+            Self::Held => is_healthy,
+        }
     }
 }
 

@@ -10,12 +10,15 @@ use zonda_health::TargetId;
 pub fn write(page: &mut Page, control: &Control) {
     let Some(checks) = &control.checks else { return };
     let (mut members, mut pools, mut ids) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut loads = Vec::new();
     let states = checks.states.lock();
     states.each(|report| {
         let name = &report.config.name;
         pools.push((name.clone(), report.is_up, report.ttl));
         for (described, member) in report.config.members.iter().zip(&report.members) {
-            members.push((name.clone(), described.name.clone(), member.is_up, member.is_healthy));
+            let (is_up, load) = (member.state.is_up, member.state.load);
+            members.push((name.clone(), described.name.clone(), is_up, member.is_healthy));
+            loads.extend(load.map(|load| (name.clone(), described.name.clone(), load)));
             ids.insert(member.id, (name.clone(), described.name.clone()));
         }
     });
@@ -40,6 +43,13 @@ pub fn write(page: &mut Page, control: &Control) {
     metric("zonda_pool_member_up", help, |member| member.2);
     let help = "Whether the probes of a member say that it is up, whatever operators say: 1 or 0.";
     metric("zonda_pool_member_healthy", help, |member| member.3);
+    let name = "zonda_pool_member_load_percent";
+    if !loads.is_empty() {
+        page.metric(name, "gauge", "Load of a member, as it was last told.");
+    }
+    for (pool, member, load) in &loads {
+        page.value(name, &[("pool", pool), ("member", member)], load);
+    }
     write_checks(page, checks, &ids);
     let counts = checks.prober.counts();
     let help = "Probes that have begun.";
