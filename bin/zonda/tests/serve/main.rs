@@ -23,6 +23,7 @@ mod https_server;
 mod limits;
 mod local;
 mod log;
+mod member_states;
 mod memory;
 mod names;
 mod promises;

@@ -262,6 +262,7 @@ fn the_grafana_board_shows_each_metric_of_pools_and_no_other() {
     wait_until("a member was probed", || {
         steered.server.get("/metrics").1.contains("zonda_check_last_seconds{")
     });
+    steered.command(&["load", "web/127.0.0.1", "20"]);
     let page = steered.server.get("/metrics").1;
     let beginnings = ["zonda_pool_", "zonda_probes_", "zonda_check_"];
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/grafana-pools.json");
