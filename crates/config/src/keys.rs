@@ -415,6 +415,10 @@ section! {
     /// The resolvers whose client subnet is used; from any other client the option is ignored.
     /// Unset: all.
     client_subnet_from: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
+    /// The clients that are told why an answer is what it is, if a query of theirs asks for it by
+    /// an extended error (rfc8914): the reason, the zone, and the pool and members that it chose.
+    /// Unset: none is told.
+    reasons_to: Vec<Network>, like "127.0.0.0/8, ::1/128";
 }
 
 section! {

@@ -283,7 +283,7 @@ fn steering((pools, members): (usize, usize), by_place: bool) -> Option<Arc<Stee
     let plan = || Arc::new(pool.compile(&vec![MemberState::UP; members], 30, None));
     let pools = (0..pools).map(|_| plan()).collect();
     let names = Arc::new(SteeredNames::new(&sets, SEED));
-    (!sets.is_empty()).then(|| Arc::new(Steering { names, pools }))
+    (!sets.is_empty()).then(|| Arc::new(Steering { names, pools, labels: None }))
 }
 
 /// The snapshot that holds a workload's zones.

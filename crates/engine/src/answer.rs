@@ -1,6 +1,8 @@
 //! The reply under way, which gates and sources write one after the other.
 
 use crate::opt::TEXT_BYTES_MAX;
+use std::fmt;
+use std::io::Write;
 use zonda_wire::{Ede, Reply};
 
 /// The reply under way, and what goes with it.
@@ -75,6 +77,14 @@ impl<'a> Answer<'a> {
             [0, ..] => 0,
             _ => self.bits_looked_at(),
         }
+    }
+
+    /// Adds to the text of the extended error, as far as there is room.
+    pub fn add_text(&mut self, body: &mut [u8], words: fmt::Arguments<'_>) {
+        let mut room = &mut body[self.text_bytes..TEXT_BYTES_MAX];
+        let before = room.len();
+        let _ = room.write_fmt(words); // what there is no room for is left out
+        self.text_bytes += before - room.len();
     }
 
     /// Puts the text of the extended error, as far as it is sent, into the worker's body.

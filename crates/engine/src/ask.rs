@@ -40,6 +40,19 @@ impl Ask<'_> {
         self.query.dnssec_ok()
     }
 
+    /// Whether the client asks for the reason of the answer, and may be told it.
+    #[inline]
+    pub fn wants_reason(&self) -> bool {
+        self.query.edns.is_some_and(|edns| edns.reason) && self.may_be_told_reasons()
+    }
+
+    /// Whether the client may be told the reasons of answers.
+    #[cold]
+    fn may_be_told_reasons(&self) -> bool {
+        let address = self.peer.address.ip();
+        self.snapshot.settings.reasons_to.iter().any(|network| network.contains(address))
+    }
+
     /// How many labels of the name stand in front of its zone's apex; all of them if no zone holds
     /// it.
     pub fn labels_below_apex(&self) -> usize {

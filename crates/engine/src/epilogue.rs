@@ -89,7 +89,11 @@ fn write_opt(
         opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);
     }
     let room = room.checked_sub(opt.len + OPTION_HEADER + 2);
-    if let (Some(room), Some(Ede(code))) = (room, answer.ede.or_else(|| reason.ede(rcode))) {
+    let mut ede = answer.ede.or_else(|| reason.ede(rcode));
+    if edns.reason && ede.is_none() {
+        ede = tell_reason(ask, answer, &mut worker.body, reason);
+    }
+    if let (Some(room), Some(Ede(code))) = (room, ede) {
         let text = match answer.text_bytes {
             0 => reason.text().as_bytes(),
             bytes => &worker.body[..bytes],
@@ -101,6 +105,25 @@ fn write_opt(
     opt.octets[9..11].copy_from_slice(&data_len.to_be_bytes());
     let written = answer.reply.raw_record(Section::Additional, &opt.octets[..opt.len]);
     debug_assert!(written.is_ok(), "room for OPT is kept free");
+}
+
+/// Puts the reason of an answer into words, for a client that asks for it and may be told.
+#[cold]
+fn tell_reason(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    body: &mut [u8],
+    reason: Reason,
+) -> Option<Ede> {
+    if !ask.wants_reason() {
+        return None;
+    }
+    let separator = if answer.text_bytes > 0 { "; " } else { "" };
+    answer.add_text(body, format_args!("{separator}{}", reason.name()));
+    if let Some(zone) = ask.zone {
+        answer.add_text(body, format_args!("; zone {}", zone.apex));
+    }
+    Some(Ede::OTHER)
 }
 
 /// Appends the TSIG record of a reply to a query that is signed, behind all other records

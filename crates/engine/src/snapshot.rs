@@ -1,6 +1,6 @@
 //! What the workers answer from: zones and settings, immutable and swapped whole.
 
-use crate::access::{Access, AccessList};
+use crate::access::{Access, AccessList, Network};
 use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
@@ -44,6 +44,8 @@ pub struct Settings {
     /// The resolvers that are believed when they tell the network of their client (rfc7871), by a
     /// list that allows them; without a list none is.
     pub client_subnet: Option<AccessList>,
+    /// The clients that are told why an answer is what it is, if they ask for it.
+    pub reasons_to: Box<[Network]>,
     /// Response rate limiting; off without it.
     pub rate: Option<RateSettings>,
     /// Whether sets of addresses begin with another record each time.
@@ -65,6 +67,7 @@ impl Default for Settings {
             listener_access: Vec::new(),
             cookies: None,
             client_subnet: Some(AccessList { rules: Vec::new(), otherwise: Access::Allow }),
+            reasons_to: Box::default(),
             rate: None,
             rotate: false,
             cross_zone: false,

@@ -25,6 +25,17 @@ pub struct Steering {
     pub names: Arc<SteeredNames>,
     /// The plan of each pool, by its number.
     pub pools: Box<[Arc<PoolPlan>]>,
+    /// What pools and members are called, by the number of the pool; none if no client is told.
+    pub labels: Option<Arc<[PoolLabels]>>,
+}
+
+/// What a pool and its members are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolLabels {
+    /// The name of the pool.
+    pub pool: Box<str>,
+    /// The names of its members.
+    pub members: Box<[Box<str>]>,
 }
 
 impl Steering {

@@ -250,7 +250,7 @@ fn steered() -> Engine {
     let sets = STEERED[..4].iter().enumerate().chain([(6, &"bare.example")]);
     let sets: Vec<_> = sets.map(set).collect();
     let names = Arc::new(SteeredNames::new(&sets, SEED));
-    let steering = Some(Arc::new(Steering { names, pools: pools.to_vec().into() }));
+    let steering = Some(Arc::new(Steering { names, pools: pools.to_vec().into(), labels: None }));
     let settings = Arc::default();
     let snapshot = Snapshot { zones, handlers: None, steering, settings, generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())

@@ -9,7 +9,7 @@
 //!
 //! case its_name_is_a_sentence   rfc4592#2.2.2
 //! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +subnet=HEX +nsid
-//!                             +opcode=N
+//!                             +opcode=N +reason
 //! > NOERROR aa                  the reply: code and flags, then a line for each record
 //! flood 20 h$.example.org A     asks so many times within a second, `$` being the number
 //! > 20 NOERROR aa               how often each reply's first line was given
@@ -28,11 +28,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_balance::{Answers, Member, MemberState, Order, Pool, PoolPlan, Records, WhenAllDown};
-use zonda_engine::access::{Access, AccessList};
+use zonda_engine::access::{Access, AccessList, Network};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
-use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
+use zonda_engine::steering::{PoolLabels, SteeredNames, SteeredSet, Steering};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;
@@ -154,6 +154,9 @@ impl World {
             ("version", text) => settings.version = Some(text.into()),
             ("server-id", text) => settings.server_id = Some(text.into()),
             ("keepalive", text) => settings.keepalive = Some(text.parse().unwrap()),
+            ("reasons", _) => {
+                settings.reasons_to = Network::new([0; 4].into(), 0).into_iter().collect();
+            }
             ("cookies", _) => {
                 settings.cookies = Some(Secrets { current: [7; 16], accepted: Vec::new() });
             }
@@ -253,7 +256,12 @@ impl World {
             handlers: None,
             steering: (!self.pools.is_empty()).then(|| {
                 let names = Arc::new(SteeredNames::new(&self.steered, SEED));
-                Arc::new(Steering { names, pools: self.pools.clone().into() })
+                let labels = (0..self.pools.len()).map(|number| PoolLabels {
+                    pool: format!("p{number}").into(),
+                    members: (0..9).map(|member| format!("m{member}").into()).collect(),
+                });
+                let labels = Some(labels.collect());
+                Arc::new(Steering { names, pools: self.pools.clone().into(), labels })
             }),
             settings: Arc::new(settings),
             generation: 1,
@@ -291,6 +299,7 @@ impl HandlerQuery {
                 ("+edns", value) => version = value.parse().unwrap(),
                 ("+opcode", value) => flags |= value.parse::<u16>().unwrap() << 11,
                 ("+nsid", _) => options.extend([0, 3, 0, 0]),
+                ("+reason", _) => options.extend([0, 15, 0, 2, 0, 0]),
                 ("+keepalive", _) => options.extend([0, 11, 0, 0]),
                 ("+unknown", _) => options.extend([0xff, 0, 0, 2, 1, 2]),
                 ("+subnet", hex) => {
@@ -434,6 +443,7 @@ scenarios! {
     names_are_found_or_denied "lookup.txt",
     messages_that_are_no_queries_get_what_they_deserve "messages.txt",
     replies_of_one_kind_are_limited "rate.txt",
+    reasons_are_told_to_clients_that_ask "reasons.txt",
     the_root_is_a_zone_like_any_other "root.txt",
     addresses_rotate_if_told_to "rotate.txt",
     records_of_a_set_are_told_apart "sets.txt",

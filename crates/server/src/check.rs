@@ -35,7 +35,10 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let mut delegations = Delegations::new(config);
     let names = survey.units.iter().filter_map(|unit| unit.key.content.only_zone());
     names.for_each(|name| delegations.add_zone(name));
-    let mut checker = Checker { report: CheckReport::default(), delegations, print };
+    let of_names = config.zones.iter().filter(|zone| !zone.steer.is_empty());
+    let of_flags = config.steered.iter().map(|(zone, _)| zone);
+    let steered = of_names.filter_map(|zone| zone.name.as_ref()).chain(of_flags).collect();
+    let mut checker = Checker { report: CheckReport::default(), delegations, steered, print };
     for (zone, store) in config.stores() {
         checker.report.zones += 1;
         if let (Some(name), Err(error)) = (&zone.name, check_store(store)) {
@@ -141,6 +144,8 @@ fn errors<'z>(
 struct Checker<'p> {
     report: CheckReport,
     delegations: Delegations,
+    /// The zones with names that pools answer for.
+    steered: HashSet<&'p Name>,
     print: &'p mut dyn FnMut(&str),
 }
 
@@ -160,9 +165,19 @@ impl Checker<'_> {
                 }
             }
             self.delegations.add(&name, &records);
-            if let Err(error) = build(&name, &records, HashSeed::random()) {
-                let path = unit.key.path().display().to_string();
-                self.error(&format!("{path}:0:0: error: zone {name}: {error}"));
+            let path = unit.key.path();
+            let path = path.display();
+            match build(&name, &records, HashSeed::random()) {
+                Ok(zone) if zone.is_signed() && self.steered.contains(&name) => {
+                    self.report.warnings += 1;
+                    (self.print)(&format!(
+                        "{path}:0:0: warning: zone {name} is signed, so that `steer` has no effect: \
+                         no signature would be of the records that pools choose; leave out the \
+                         signatures, or steer names of a zone below it that has none"
+                    ));
+                }
+                Ok(_) => {}
+                Err(error) => self.error(&format!("{path}:0:0: error: zone {name}: {error}")),
             }
         }
     }

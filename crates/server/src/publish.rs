@@ -405,6 +405,7 @@ impl Publisher {
         let mut outcome = self.zone_set.apply(units, plan, loaded);
         self.zone_set.drop_stores(&self.config, &mut fed);
         self.zone_set.warn_of_left_out();
+        self.zone_set.warn_of_signed_zones(&mut self.pools);
         outcome.add(fed);
         self.note(&outcome);
         if !outcome.unchanged.is_empty() {

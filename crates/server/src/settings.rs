@@ -36,6 +36,7 @@ impl SettingsBuilder {
                 .collect(),
             cookies: config.edns.cookies.then(|| self.secrets(&config.edns.cookie_secrets)),
             client_subnet: client_subnet(&config.edns),
+            reasons_to: config.edns.reasons_to.iter().filter_map(network).collect(),
             rate: self.rate(config),
             rotate: config.answers.rotate,
             cross_zone: config.answers.cross_zone,

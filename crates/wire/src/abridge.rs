@@ -44,8 +44,11 @@ impl Query {
         if let Some(cookie) = message.get(at..at + len).filter(|cookie| !cookie.is_empty()) {
             push_option(&mut short, option::COOKIE, cookie);
         }
-        for (code, is_asked_for) in [(option::NSID, edns.nsid), (option::KEEPALIVE, edns.keepalive)]
-        {
+        for (code, is_asked_for) in [
+            (option::NSID, edns.nsid),
+            (option::KEEPALIVE, edns.keepalive),
+            (option::EDE, edns.reason),
+        ] {
             if is_asked_for {
                 push_option(&mut short, code, &[]);
             }
@@ -61,10 +64,11 @@ impl Query {
 
     /// Appends as many other options as fit.
     fn push_others(&self, message: &[u8], mut room: usize, short: &mut Vec<u8>) {
-        const HAVE_OWN_PLACE: [u16; 5] = [
+        const HAVE_OWN_PLACE: [u16; 6] = [
             option::COOKIE,
             option::NSID,
             option::KEEPALIVE,
+            option::EDE,
             option::CLIENT_SUBNET,
             option::PADDING, // which has none
         ];

@@ -62,6 +62,9 @@ pub struct Edns {
     pub nsid: bool,
     /// Whether the client sent the TCP keepalive option (rfc7828).
     pub keepalive: bool,
+    /// Whether the client asks for the reason of the answer, by an extended error in the query:
+    /// draft-ietf-dnsop-structured-dns-error asks for words about failures so.
+    pub reason: bool,
     /// Offset and length of the COOKIE option's data (8 or 16–40); length 0 when there is none
     /// (rfc7873#4).
     pub cookie: (u16, u8),
@@ -255,8 +258,9 @@ impl Edns {
         let _extended_rcode = reader.u8()?;
         let version = reader.u8()?;
         let dnssec_ok = reader.u16()? & 0x8000 != 0;
-        let (nsid, keepalive, cookie, subnet_at) = (false, false, (0, 0), 0);
-        let edns = Self { udp_bytes, version, dnssec_ok, nsid, keepalive, cookie, subnet_at };
+        let (nsid, keepalive, reason, cookie, subnet_at) = (false, false, false, (0, 0), 0);
+        let edns =
+            Self { udp_bytes, version, dnssec_ok, nsid, keepalive, reason, cookie, subnet_at };
         let end = usize::from(reader.u16()?) + reader.at;
         Some((edns, end))
     }
@@ -278,6 +282,7 @@ impl Edns {
         match code {
             option::NSID => self.nsid = true,
             option::KEEPALIVE => self.keepalive = true,
+            option::EDE => self.reason = true,
             option::COOKIE if self.cookie.1 == 0 => match len {
                 8 | 16..=40 => self.cookie = (u16::try_from(start).ok()?, len as u8),
                 _ => return None, // rfc7873#5.2.2

@@ -233,7 +233,10 @@ fn metrics_tell_the_states_of_members_and_pools() {
     let port = free_port();
     let [first, _second] = [1, 2].map(|it| Member::start(it, port));
     let steered = Steered::start(&two_checked(port, ""));
-    steered.await_answers(&["127.0.0.1", "127.0.0.2"]);
+    wait_until("probes have found both up", || {
+        let pool = steered.pool();
+        [0, 1].iter().all(|member: &usize| pool["members"][*member]["state"] == "up")
+    });
     first.set(500);
     steered.await_answers(&["127.0.0.2"]);
     let metric = |name: &str| steered.server.metric(name);
@@ -299,4 +302,51 @@ fn flags_steer_a_name_in_a_zone_of_its_own_or_in_one_that_there_is() {
     for name in ["www.alone.test", "www.example.org"] {
         wait_until("the member is down", || addresses(name).len() == 1);
     }
+}
+
+#[test]
+fn a_signed_zone_is_not_steered_and_the_log_and_the_check_say_so() {
+    let steered = Steered::start("members = [{ address = \"192.0.2.10\" }]");
+    assert_eq!(steered.ask("www").answer[0].data.text, "192.0.2.10");
+    let key = format!("@ DNSKEY 257 3 13 {}==\n", "A".repeat(86));
+    steered.folder.write("steered.zone", &format!("{ZONE}{key}").replace("h 1 ", "h 2 "));
+    steered.reload("members = [{ address = \"192.0.2.10\" }]", "www A,AAAA");
+    wait_until("the zone's own records answer", || steered.ask("www").rcode_text() == "NXDOMAIN");
+    let log = steered.server.zonda.process.log_soon("zone is signed: its names are not steered");
+    assert!(log.contains("zone=steered.test."), "{log}");
+    let file = steered.folder.path().join("check.toml");
+    let keys = "members = [{ address = \"192.0.2.10\" }]";
+    let config = Steered::text(&steered.folder, keys, "www A");
+    std::fs::write(&file, format!("version = 1\n{config}")).unwrap();
+    let output = run(&["check", "--config", &*file.to_string_lossy()]);
+    let told = text(&output.stdout) + &text(&output.stderr);
+    assert!(
+        told.contains("warning: zone steered.test. is signed, so that `steer` has no"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_client_that_asks_is_told_which_member_of_which_pool_answers() {
+    let keys = "members = [{ address = \"192.0.2.10\" }, { address = \"2001:db8::10\" }]";
+    let steered = Steered::start(keys);
+    let reason = |name: &str| {
+        let question =
+            Question::new(&format!("{name}.steered.test"), "A").edns(1232).option(15, &[0, 0]);
+        let reply = ask(steered.server.zonda.address, &question).unwrap();
+        reply.edns.unwrap().options.iter().find(|(code, _)| *code == 15).map(|(_, data)| {
+            assert_eq!(data[..2], [0, 0]);
+            String::from_utf8(data[2..].to_vec()).unwrap()
+        })
+    };
+    assert_eq!(reason("www"), None, "no client is told unless the configuration says so");
+    steered.reload(&format!("{keys}\n[edns]\nreasons-to = [\"127.0.0.0/8\"]"), "www A,AAAA");
+    assert_eq!(reason("www").unwrap(), "pool web: 192.0.2.10; steered; zone steered.test.");
+    assert_eq!(reason("other").unwrap(), "answered; zone steered.test.");
+    assert_eq!(reason("nothing").unwrap(), "nxdomain; zone steered.test.");
+    let plain = Question::new("www.steered.test", "A").edns(1232);
+    let plain = ask(steered.server.zonda.address, &plain).unwrap().edns.unwrap().options;
+    assert!(plain.iter().all(|(code, _)| *code != 15), "a query that does not ask is not told");
+    steered.reload(&format!("{keys}\n[edns]\nreasons-to = [\"192.0.2.0/24\"]"), "www A,AAAA");
+    assert_eq!(reason("www"), None);
 }

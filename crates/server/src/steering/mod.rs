@@ -19,12 +19,13 @@ pub mod states;
 use crate::state_directory;
 use overrides::{Overrides, unix_seconds};
 use states::PoolStates;
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use zonda_balance::PoolPlan;
-use zonda_config::{Config, SteerRule};
-use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
+use zonda_config::{Config, PoolConfig, SteerRule};
+use zonda_engine::steering::{PoolLabels, SteeredNames, SteeredSet, Steering};
 use zonda_health::Observation;
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
@@ -74,6 +75,8 @@ pub struct Pools {
     states: SharedStates,
     /// What workers choose by; none if no name is steered.
     steering: Option<Arc<Steering>>,
+    /// The zones of which was told that they are signed, so that their names are not steered.
+    signed: HashSet<Name>,
     /// Whether it was looked for what operators have said before.
     is_restored: bool,
     checks: Sender<Message>,
@@ -91,6 +94,7 @@ impl Default for Pools {
             names: None,
             states: SharedStates::default(),
             steering: None,
+            signed: HashSet::new(),
             is_restored: false,
             checks,
             messages: Some(messages),
@@ -131,6 +135,8 @@ impl Pools {
             let _ = self.checks.send(Message::Configured); // without the thread nothing is checked
             self.first_pool.notify_one();
         }
+        let tells = !config.edns.reasons_to.is_empty();
+        let told = self.steering.as_ref().is_some_and(|steering| steering.labels.is_some());
         if rules != self.rules {
             let set = |(zone, rule): &(Name, SteerRule)| SteeredSet {
                 name: rule.name.clone(),
@@ -141,13 +147,14 @@ impl Pools {
             let sets: Vec<SteeredSet> = rules.iter().map(set).collect();
             self.names = (!sets.is_empty()).then(|| Arc::new(SteeredNames::new(&sets, seed)));
             self.rules = rules;
-        } else if !has_changed {
+        } else if !has_changed && (self.names.is_none() || tells == told) {
             return false;
         }
+        let labels = tells.then(|| config.pools.iter().map(labels).collect());
         self.steering = self
             .names
             .clone()
-            .map(|names| Arc::new(Steering { names, pools: self.states.lock().plans() }));
+            .map(|names| Arc::new(Steering { names, pools: self.states.lock().plans(), labels }));
         true
     }
 
@@ -164,9 +171,24 @@ impl Pools {
                 *place = plan;
             }
         }
-        let names = Arc::clone(&steering.names);
-        self.steering = Some(Arc::new(Steering { names, pools }));
+        let (names, labels) = (Arc::clone(&steering.names), steering.labels.clone());
+        self.steering = Some(Arc::new(Steering { names, pools, labels }));
         true
+    }
+
+    /// Tells of zones that are signed and have names that would be steered otherwise, once for as
+    /// long as that lasts.
+    pub fn warn_of_signed_zones(&mut self, is_signed: impl Fn(&Name) -> bool) {
+        let former = std::mem::take(&mut self.signed);
+        for (zone, _) in &self.rules {
+            if self.signed.contains(zone) || !is_signed(zone) {
+                continue;
+            }
+            if !former.contains(zone) {
+                tracing::warn!(%zone, "zone is signed: its names are not steered");
+            }
+            self.signed.insert(zone.clone());
+        }
     }
 
     /// What workers choose by; none if no name is steered.
@@ -180,6 +202,12 @@ impl Pools {
         let (states, sender) = (self.states.clone(), self.checks.clone());
         Some(CheckMessages { states, sender, messages, first_pool: Arc::clone(&self.first_pool) })
     }
+}
+
+/// What a pool and its members are called.
+fn labels(config: &PoolConfig) -> PoolLabels {
+    let members = config.members.iter().map(|member| (*member.name).into());
+    PoolLabels { pool: (*config.name).into(), members: members.collect() }
 }
 
 /// The rules of all zones.

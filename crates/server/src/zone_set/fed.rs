@@ -10,6 +10,7 @@ use super::outcome::Outcome;
 use super::version::Version;
 use crate::feed::Update;
 use crate::load::LoadError;
+use crate::steering::Pools;
 use crate::units::{Unit, UnitKey, UnitTerms, already_served};
 use std::collections::HashSet;
 use std::path::Path;
@@ -78,6 +79,13 @@ impl ZoneSet {
             fed.is_left_out = other.is_some();
         }
         self.fed = all;
+    }
+
+    /// Logs which zones are signed whose names would be steered by pools otherwise.
+    pub fn warn_of_signed_zones(&self, pools: &mut Pools) {
+        pools.warn_of_signed_zones(|name| {
+            self.zone(name).and_then(|zone| zone.data()).is_some_and(|zone| zone.is_signed())
+        });
     }
 
     /// Takes a zone that a feed sends out of service; returns whether there was one.

@@ -6,9 +6,9 @@
 
 use super::walk::Walk;
 use crate::reason::Reason;
-use crate::steering::{SteeredMatch, Steering};
+use crate::steering::{PoolLabels, SteeredMatch, Steering};
 use crate::verdict::Flow;
-use zonda_balance::{ClientNetwork, EndWithout, Outcome, POOL_DEPTH_MAX, View};
+use zonda_balance::{Choice, ClientNetwork, EndWithout, Outcome, POOL_DEPTH_MAX, View};
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Rcode, Type};
 use zonda_zone::Node;
@@ -95,6 +95,9 @@ impl<'s> Walk<'_, 's, '_> {
                         self.writer.answer.set_scope(choice.scope + more_bits);
                     }
                     self.writer.chosen(self.hop(), (rtype, ttl), &choice)?;
+                    if ask.wants_reason() {
+                        self.name_choice(steering, pool, &choice);
+                    }
                     if rtype == Type::CNAME && ask.query.qtype != Type::CNAME {
                         return Ok(self.go_to(choice.rdata(0)));
                     }
@@ -103,6 +106,19 @@ impl<'s> Walk<'_, 's, '_> {
             }
         }
         self.end_without(EndWithout::ServFail) // the configuration has no circle of pools
+    }
+
+    /// Puts the names of the pool and of the members that are chosen into the worker's body, as far
+    /// as there is room.
+    #[cold]
+    fn name_choice(&mut self, steering: &Steering, pool: u32, choice: &Choice<'_>) {
+        let labels = steering.labels.as_ref().and_then(|labels| labels.get(pool as usize));
+        let Some(PoolLabels { pool, members }) = labels else { return };
+        let names = (0..choice.count()).map(|place| members.get(choice.member(place) as usize));
+        self.writer.answer.add_text(&mut self.writer.worker.body, format_args!("pool {pool}:"));
+        for name in names.flatten() {
+            self.writer.answer.add_text(&mut self.writer.worker.body, format_args!(" {name}"));
+        }
     }
 
     /// Ends with a name that has no records of the type.
