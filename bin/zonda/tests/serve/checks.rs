@@ -15,14 +15,14 @@ const ZONE: &str = "$TTL 60\n@ SOA ns h 1 7200 3600 1209600 60\n@ NS ns\nns A 19
 
 /// A server that names a pool of one member, 127.0.0.1, for each check: up as long as the name is
 /// answered.
-struct Checked {
-    server: Server,
+pub struct Checked {
+    pub server: Server,
     folder: Folder,
 }
 
 impl Checked {
     /// Starts one; the checks are given a folder for their files.
-    fn start(checks: &[(&str, String)]) -> Self {
+    pub fn start(checks: &[(&str, String)]) -> Self {
         let folder = Folder::new("checked");
         folder.write("checked.zone", ZONE);
         Self::start_in(folder, checks)
@@ -50,12 +50,12 @@ impl Checked {
     }
 
     /// Whether the member of a pool is up.
-    fn is_up(&self, pool: &str) -> bool {
+    pub fn is_up(&self, pool: &str) -> bool {
         let question = Question::new(&format!("{pool}.checked.test"), "A");
         ask(self.server.zonda.address, &question).unwrap().rcode_text() == "NOERROR"
     }
 
-    fn await_state(&self, pool: &str, is_up: bool) {
+    pub fn await_state(&self, pool: &str, is_up: bool) {
         let what = format!("{pool} is {}", if is_up { "up" } else { "down" });
         wait_until(&what, || self.is_up(pool) == is_up);
     }

@@ -6,6 +6,7 @@ mod answers;
 mod bounds;
 mod cache;
 mod chains;
+mod check_kinds;
 mod checks;
 mod client_subnet;
 mod connections;
