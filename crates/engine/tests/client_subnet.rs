@@ -7,7 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use zonda_balance::{Answers, Member, MemberState, Order, Pool, PoolPlan, Records, WhenAllDown};
+use zonda_balance::geography::{Geography, Site};
+use zonda_balance::{
+    Answers, Filter, MapSource, Member, MemberState, Order, Pool, Records, SiteMap, WhenAllDown,
+};
 use zonda_engine::access::{Access, AccessList, Network};
 use zonda_engine::code::{
     Elsewhere, Handler, HandlerQuery, HandlerReply, Handlers, History, Route, Stage, Vary,
@@ -18,6 +21,7 @@ use zonda_engine::{
     AnswerBelow, Deferral, DeferredQuery, Engine, HandlerOutcome, Now, Outcome, Peer, Resumption,
     Settings, Snapshot, To, Transport,
 };
+use zonda_geo::SiteId;
 use zonda_wire::message::Message;
 use zonda_wire::{ClientSubnet, Name, Query, Section, Type};
 use zonda_zone::{HashSeed, build, file};
@@ -192,7 +196,7 @@ fn engine(
 
 /// A pool whose members answer with these TXT records, or have the pool of a number answer; `alias`
 /// is the target of the CNAME records that it has instead.
-fn pool(order: Order, options: &[Result<&str, u32>], alias: bool) -> Arc<PoolPlan> {
+fn pool(order: Order, options: &[Result<&str, u32>], alias: bool) -> Pool {
     let rtype = if alias { Type::CNAME } else { Type::TXT };
     let rdata = |text: &str| match alias {
         true => text.parse::<Name>().unwrap().as_wire().into(),
@@ -201,39 +205,99 @@ fn pool(order: Order, options: &[Result<&str, u32>], alias: bool) -> Arc<PoolPla
     let member = |(number, option): (usize, &Result<&str, u32>)| Member {
         identity: number as u64 + 1,
         weight: 1,
-        priority: 1,
+        priority: 1 + number as u32 % 2,
         pool: option.err(),
         site: None,
     };
     let rdatas = options.iter().map(|option| option.ok().map(rdata)).collect();
-    let pool = Pool {
+    Pool {
         members: options.iter().enumerate().map(member).collect(),
         filters: Vec::new(),
         order,
         answers: Answers::Some(1),
         when_all_down: WhenAllDown::ServFail,
         records: vec![Records { rtype, rdatas }],
-    };
-    Arc::new(pool.compile(&vec![MemberState::UP; options.len()], 30, None))
+    }
+}
+
+/// The sites that clients prefer: those of their networks, which lie in one another, and the
+/// default one.
+fn sites() -> Filter {
+    let site = |number: u16| Site { name: format!("s{number}").into(), ..Site::default() };
+    let networks = [
+        ("10.0.0.0/9", 0),
+        ("10.8.0.0/13", 3),
+        ("10.32.0.0/11", 1),
+        ("10.33.64.0/19", 2),
+        ("10.33.64.128/25", 0),
+        ("192.0.2.1/32", 3),
+        ("2001:db8::/36", 1),
+        ("2001:db8:2000::/35", 2),
+        ("2001:db8:3000:40::/58", 0),
+    ];
+    let network = |(text, site): &(&str, u32)| (text.parse().unwrap(), SiteId(*site));
+    let geography = Arc::new(Geography {
+        sites: (0..4).map(site).collect(),
+        networks: networks.iter().map(network).collect(),
+        default_site: Some(2),
+        ..Geography::default()
+    });
+    let (sites, [by_place, by_distance, by_latency]) = ((0..4).collect(), [true, false, false]);
+    let source = MapSource { geography, sites, by_place, by_distance, by_latency };
+    Filter::Sites(Arc::new(SiteMap::compile(source).unwrap()))
+}
+
+/// A pool whose members are at the sites in turn, and pass these filters.
+fn pool_by_place(order: Order, options: &[Result<&str, u32>], filters: &[Filter]) -> Pool {
+    let mut pool = pool(order, options, false);
+    pool.filters = filters.to_vec();
+    for (number, member) in pool.members.iter_mut().enumerate() {
+        member.site = Some(number as u16 % 4);
+    }
+    pool
 }
 
 /// The names of [`steered`], but for the last one of TXT records of the zone.
-const STEERED: [&str; 5] =
-    ["coarse.example", "fine.example", "tree.example", "cdn.example", "alias.example"];
+const STEERED: [&str; 9] = [
+    "coarse.example",
+    "fine.example",
+    "tree.example",
+    "cdn.example",
+    "place.example",
+    "first.example",
+    "later.example",
+    "forest.example",
+    "alias.example",
+];
 
-/// An engine that steers names by the hash of the client's network, straight, by way of other
-/// pools, and by aliases.
-fn steered() -> Engine {
+/// A snapshot with names that are steered by the hash of the client's network or by its place,
+/// straight, by way of other pools, and by aliases. Which members are up depends on a number; all
+/// are with 0.
+fn steered_with(states: u64) -> Snapshot {
     let hash = |v4, v6| Order::HashClient { v4, v6 };
+    let all = ["p", "q", "r", "s", "t", "u", "v", "w"].map(Ok);
     let pools = [
         pool(hash(12, 40), &[Ok("a"), Ok("b"), Ok("c"), Ok("d")], false),
         pool(hash(20, 52), &[Ok("e"), Ok("f"), Ok("g")], false),
-        pool(hash(16, 36), &[Err(0), Err(1), Ok("h"), Err(5)], false),
+        pool(hash(16, 36), &[Err(0), Err(1), Ok("h"), Err(9)], false),
         pool(hash(14, 32), &[Ok("fine.example"), Ok("zone.example"), Ok("tree.example")], true),
-        pool(hash(24, 56), &[Ok("i"), Ok("j")], false),
-        pool(Order::AsConfigured, &[Ok("k")], false),
+        pool_by_place(hash(18, 44), &all, &[sites()]),
+        pool_by_place(hash(10, 34), &all, &[sites(), Filter::Failover]),
+        pool_by_place(Order::HashName, &all, &[Filter::Failover, sites()]),
+        pool_by_place(Order::AsConfigured, &[Err(0), Err(4), Ok("x"), Err(2)], &[sites()]),
         pool(hash(24, 56), &[Err(3), Err(3)], false),
+        pool(Order::AsConfigured, &[Ok("k")], false),
     ];
+    let plan = |(number, pool): (usize, &Pool)| {
+        let is_up = |member: usize| {
+            let chance = mixed(states ^ (number * 64 + member) as u64) % 3;
+            states == 0 || chance > 0 || member == 0
+        };
+        let state = |member| if is_up(member) { MemberState::UP } else { MemberState::DOWN };
+        let states: Vec<MemberState> = (0..pool.members.len()).map(state).collect();
+        Arc::new(pool.compile(&states, 30, None))
+    };
+    let pools = pools.iter().enumerate().map(plan).collect();
     let apex: Name = "example".parse().unwrap();
     let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\nzone TXT zone\nalias CNAME fine\n";
     let options = file::Options::default();
@@ -247,19 +311,25 @@ fn steered() -> Engine {
         rtype: if pool == 3 { Type::CNAME } else { Type::TXT },
         pool: pool as u32,
     };
-    let sets = STEERED[..4].iter().enumerate().chain([(6, &"bare.example")]);
+    let sets = STEERED[..8].iter().enumerate().chain([(8, &"bare.example")]);
     let sets: Vec<_> = sets.map(set).collect();
     let names = Arc::new(SteeredNames::new(&sets, SEED));
-    let steering = Some(Arc::new(Steering { names, pools: pools.to_vec().into(), labels: None }));
-    let settings = Arc::default();
-    let snapshot = Snapshot { zones, handlers: None, steering, settings, generation: 1 };
-    Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
+    let steering = Some(Arc::new(Steering { names, pools, labels: None }));
+    Snapshot { zones, handlers: None, steering, settings: Arc::default(), generation: 1 }
+}
+
+/// An engine that steers names, all of whose pools' members are up.
+fn steered() -> Engine {
+    Engine::new(Arc::new(ArcSwap::from_pointee(steered_with(0))), Arc::default())
 }
 
 #[test]
 fn a_resolver_that_caches_by_scope_gives_each_client_what_the_pool_chooses_for_it() {
-    let never = |_: &str, _, _| panic!("no code elsewhere");
-    resolvers_keep_clients_apart(steered(), &STEERED, never);
+    for states in 0..3 {
+        let snapshot = Arc::new(ArcSwap::from_pointee(steered_with(states)));
+        let never = |_: &str, _, _| panic!("no code elsewhere");
+        resolvers_keep_clients_apart(Engine::new(snapshot, Arc::default()), &STEERED, never);
+    }
 }
 
 #[test]
@@ -271,15 +341,22 @@ fn a_pool_without_the_type_that_the_clients_network_leads_to_is_for_all_and_not_
 }
 
 #[test]
-fn a_client_gets_what_the_pool_chooses_for_it_whatever_was_asked_before() {
-    let mut asked_before = steered();
-    let mut random = Random(7);
-    for _ in 0..4000 {
+fn a_client_gets_what_the_pool_chooses_for_it_whatever_was_asked_and_went_up_or_down_before() {
+    let published = Arc::new(ArcSwap::from_pointee(steered_with(0)));
+    let mut asked_before = Engine::new(Arc::clone(&published), Arc::default());
+    let (mut random, mut states) = (Random(7), 0);
+    for round in 0..8000 {
+        if round % 40 == 39 {
+            states = random.below(50);
+            published.store(Arc::new(steered_with(states)));
+        }
         let (client, name) = (Client::random(&mut random), random.one_of(&STEERED));
         let never = |_, _| panic!("no code elsewhere");
         let told = ask(&mut asked_before, (client, name), never);
-        assert_eq!(told, ask(&mut steered(), (client, name), never), "{name} for {client:?}");
-        assert!(told.0.is_some(), "{name} for {client:?}");
+        let mut fresh = Engine::new(Arc::clone(&published), Arc::default());
+        let expected = ask(&mut fresh, (client, name), never);
+        assert_eq!(told, expected, "{name} for {client:?} in the states {states}");
+        assert!(told.0.is_some() || states > 0, "{name} for {client:?}");
     }
 }
 
