@@ -3,7 +3,7 @@
 //! What remains behind a filter are members, each with its share of the queries that come to it.
 //! The filter `load` alone makes a share less than the whole: the rest goes to the next members in
 //! the order of `failover`, of `in-order` or of the client's sites, if one of these follows, and to
-//! the others that remain otherwise.
+//! all members that remain otherwise.
 
 use crate::ANSWERS_MAX;
 use crate::alias_table::AliasTable;

@@ -7,7 +7,7 @@ mod pool;
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
-pub use pool::{PoolMistake, SteerMistake};
+pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
 
 use crate::mistake::Mistake;
 use crate::section::{Key, Section};

@@ -19,6 +19,7 @@ mod geo_keys;
 mod geo_value;
 mod keys;
 mod load;
+mod looked_up;
 mod mistake;
 mod pool_keys;
 mod pool_value;
@@ -44,6 +45,7 @@ pub use keys::{
     SECTIONS, StoreKeys, Tcp,
 };
 pub use load::{Flags, LoadedConfig};
+pub use looked_up::with_addresses;
 pub use mistake::Mistake;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
@@ -180,6 +182,9 @@ pub struct PoolConfig {
     pub members: Vec<MemberConfig>,
     /// How members that have an address are checked; none: they are always up.
     pub check: Option<PoolCheck>,
+    /// The name whose addresses are the members, which the configuration does not know, if they
+    /// are looked up.
+    pub lookup: Option<AddressLookup>,
     /// Members that must be up for the pool to count as up as a member of another one.
     pub up_min: u32,
     /// Time in which the weight of a member that has come back rises to the whole.
@@ -206,6 +211,15 @@ impl PoolConfig {
             calculation.formula.each_leaf(&mut |source| visit(*source));
         }
     }
+}
+
+/// A name whose addresses are looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressLookup {
+    /// The name that is looked up.
+    pub name: Name,
+    /// The servers that are asked; at least one.
+    pub servers: Vec<SocketAddr>,
 }
 
 /// How the members of a pool are checked.
@@ -247,7 +261,7 @@ pub struct Calculation {
     pub formula: zonda_health::Formula<StateSource>,
 }
 
-/// A state that others are calculated from.
+/// A state from which states of members are calculated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateSource {
     /// The number of the pool.

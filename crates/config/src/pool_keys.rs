@@ -4,10 +4,11 @@ use crate::pool_value::{
     AllDownPolicy, AnswerCount, CheckRcode, ChoiceStep, ResumePolicy, StartState, StatusRange,
 };
 use crate::section::{EffectTime, Key, Kind, Section, section};
-use crate::value::Value;
+use crate::value::{ServerAddress, Value};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use zonda_wire::Name;
 
 /// Names of a zone that pools answer for; each is the name of a pool.
 pub const STEER: Section = Section {
@@ -50,10 +51,10 @@ section! {
     /// and a quarter of the fastest; `geo`, those at the sites that serve the client's place;
     /// `nearest`, those at the site that is nearest to the client; `learned-latency`, those at the
     /// site that the client reaches soonest; `load` has members with a load above `load-low` take
-    /// fewer queries, and those with one of `load-high` none. The orders: `round-robin`, each is the first equally
-    /// often; `weighted`, one is drawn by `weight`; `hash`, the network of the client decides, /24
-    /// or /56, so that a client keeps its member; `hash-name`, the name asked for decides;
-    /// `in-order`, the order in the file. Without an order: `round-robin`.
+    /// fewer queries, and those with one of `load-high` none. The orders: `round-robin`, each is
+    /// the first equally often; `weighted`, one is drawn by `weight`; `hash`, the network of the
+    /// client decides, /24 or /56, so that a client keeps its member; `hash-name`, the name asked
+    /// for decides; `in-order`, the order in the file. Without an order: `round-robin`.
     choose: Vec<ChoiceStep> = "round-robin";
     /// How many members a query is answered with, at most 32, or `all` that the filters leave. Of
     /// members that are pools, one is chosen.
@@ -78,6 +79,9 @@ section! {
     /// The load of a member, in percent, from which on `load` leaves it none; between the two, the
     /// part falls evenly.
     load_high: u32 = "95", from "1" to "1000000";
+    /// DNS servers that are asked for the addresses of members that are given by `name`, and asked
+    /// again when their TTL is over.
+    bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
     /// The least TTL of records. A TTL is the time until the earliest change of state that probes
     /// could bring, between this and `ttl-max`: fewer seconds while a member is failing.
     ttl_min: Duration = "5s", from "1s" to "1d";
@@ -97,6 +101,9 @@ section! {
     data: Option<String>, like "10 mail.example.com.";
     /// The pool that is the member: what it answers with is the answer.
     pool: Option<String>, like "web-fra";
+    /// The name whose addresses are the member, which answers with all of those that are up: what
+    /// other servers have as ALIAS. They are looked up at the servers of `bootstrap`.
+    name: Option<Name>, like "lb.example.net";
     /// The member's share of the queries, relative to the other members; 0: only when no other is
     /// up.
     weight: u32 = "1", from "0" to "1000000";

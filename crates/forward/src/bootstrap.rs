@@ -1,4 +1,4 @@
-//! Where an upstream is that is given by name.
+//! Where an upstream is that is given by name, or the member of a pool.
 //!
 //! Its addresses are asked of bootstrap servers, and asked again when their TTL is over. Until they
 //! are known, and while no server tells them, the upstream is asked where it was. This is so of
@@ -39,12 +39,12 @@ const RETRY_MIN: Duration = Duration::from_millis(500);
 /// The longest such time.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// The upstream that is looked up, and the servers that are asked for it.
+/// What is looked up, and the servers that are asked for it.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
-    /// The upstream's name.
+    /// The name of an upstream, or of the member of a pool.
     pub name: Name,
-    /// The port of the upstream.
+    /// The port of an upstream; 0 for a member.
     pub port: u16,
     /// Servers that are asked for the name's addresses; at least one.
     pub servers: Vec<SocketAddr>,
@@ -144,6 +144,34 @@ impl Bootstrap {
                 }
             }
             drop(upstream);
+            sleep(pause).await;
+        }
+    }
+
+    /// Tells the addresses of the name, in ascending order, and each change of them, until `tell`
+    /// returns false. Nothing is told before a server has told some.
+    pub async fn watch(self, tell: impl Fn(&[IpAddr]) -> bool) {
+        let (mut known, mut retry) = (Vec::<SocketAddr>::new(), RETRY_MIN);
+        loop {
+            let found = self.look_up().await;
+            let pause = found.as_ref().map_or(retry, |found| found.pause(retry));
+            retry = match &found {
+                Some(found) if found.is_whole() => RETRY_MIN,
+                _ => (2 * retry).min(RETRY_MAX),
+            };
+            if let Some(found) = &found {
+                let mut now = found.now(&known);
+                now.sort_unstable();
+                now.dedup();
+                if !now.iter().copied().eq(known.iter().map(SocketAddr::ip)) {
+                    if !tell(&now) {
+                        return;
+                    }
+                    known = now.into_iter().map(|it| SocketAddr::new(it, self.port)).collect();
+                }
+            } else {
+                tracing::warn!(name = %self.name, "no server has addresses of a name");
+            }
             sleep(pause).await;
         }
     }

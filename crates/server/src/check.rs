@@ -171,9 +171,9 @@ impl Checker<'_> {
                 Ok(zone) if zone.is_signed() && self.steered.contains(&name) => {
                     self.report.warnings += 1;
                     (self.print)(&format!(
-                        "{path}:0:0: warning: zone {name} is signed, so that `steer` has no effect: \
-                         no signature would be of the records that pools choose; leave out the \
-                         signatures, or steer names of a zone below it that has none"
+                        "{path}:0:0: warning: zone {name} is signed, so that `steer` has no \
+                         effect: no signature would be of the records that pools choose; leave out \
+                         the signatures, or steer names of a zone below it that has none"
                     ));
                 }
                 Ok(_) => {}

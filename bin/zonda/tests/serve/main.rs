@@ -26,6 +26,7 @@ mod local;
 mod log;
 mod member_states;
 mod memory;
+mod named_members;
 mod names;
 mod promises;
 mod quic_server;

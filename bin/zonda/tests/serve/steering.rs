@@ -309,7 +309,7 @@ fn a_signed_zone_is_not_steered_and_the_log_and_the_check_say_so() {
     let steered = Steered::start("members = [{ address = \"192.0.2.10\" }]");
     assert_eq!(steered.ask("www").answer[0].data.text, "192.0.2.10");
     let key = format!("@ DNSKEY 257 3 13 {}==\n", "A".repeat(86));
-    steered.folder.write("steered.zone", &format!("{ZONE}{key}").replace("h 1 ", "h 2 "));
+    steered.folder.write("steered.zone", format!("{ZONE}{key}").replace("h 1 ", "h 2 "));
     steered.reload("members = [{ address = \"192.0.2.10\" }]", "www A,AAAA");
     wait_until("the zone's own records answer", || steered.ask("www").rcode_text() == "NXDOMAIN");
     let log = steered.server.zonda.process.log_soon("zone is signed: its names are not steered");

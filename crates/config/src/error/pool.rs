@@ -13,7 +13,7 @@ pub enum PoolMistake {
     Twice(String),
     /// A pool without members.
     Empty,
-    /// A member that is nothing, or an address and a pool.
+    /// A member that is nothing, or several things at once.
     MemberKind,
     /// A second member of the same name.
     MemberTwice(String),
@@ -43,14 +43,25 @@ pub enum PoolMistake {
     TrustTwice,
     /// A file of certificates that cannot be read, and why.
     Certificates(PathBuf, String),
-    /// A formula that is none.
-    Formula(FormulaError),
-    /// A member that a formula names and the pool of that name does not have.
-    UnknownMember(String, String),
+    /// A mistake in what members get from elsewhere.
+    Derived(DerivedMistake),
     /// Marks of load of which the lower is not below the higher.
     LoadMarks,
     /// A mistake in the names that are steered.
     Steer(SteerMistake),
+}
+
+/// What can be wrong with states that are calculated, and addresses that are looked up.
+#[derive(Debug)]
+pub enum DerivedMistake {
+    /// A formula that is none.
+    Formula(FormulaError),
+    /// A member that a formula names and the pool of that name does not have.
+    UnknownMember(String, String),
+    /// A member by name in a pool without servers that know its addresses.
+    NoBootstrap(Name),
+    /// Servers to look names up at in a pool without members by name.
+    BootstrapForNothing,
 }
 
 /// What can be wrong with the names that are steered.
@@ -96,8 +107,8 @@ impl fmt::Display for PoolMistake {
                 "no members; write them, as in `members = [{ address = \"192.0.2.1\" }]`",
             ),
             Self::MemberKind => f.write_str(
-                "a member is an `address`, a `pool`, or `data`, which may have an `address` to \
-                     check; write one of them",
+                "a member is an `address`, a `name`, a `pool`, or `data`, which may have an \
+                 `address` to check; write one of them",
             ),
             Self::MemberTwice(name) => write!(
                 f,
@@ -111,8 +122,8 @@ impl fmt::Display for PoolMistake {
             }
             Self::Circle(name) => write!(
                 f,
-                "pool `{name}` would depend on itself, by way of other pools, or on a chain of more \
-                 than {} of them; take one of them out",
+                "pool `{name}` would depend on itself, by way of other pools, or on a chain of \
+                 more than {} of them; take one of them out",
                 zonda_balance::POOL_DEPTH_MAX
             ),
             Self::OrderBefore => f.write_str(
@@ -147,6 +158,18 @@ impl fmt::Display for PoolMistake {
                 "cannot use the certificates in {}: {error}; write the path of a PEM file",
                 path.display()
             ),
+            Self::Derived(mistake) => mistake.fmt(f),
+            Self::LoadMarks => {
+                f.write_str("`load-low` is not below `load-high`; write a lower or a higher one")
+            }
+            Self::Steer(mistake) => mistake.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for DerivedMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Formula(error) => {
                 write!(f, "{error}; write a formula as in `\"2 of (a, b, c) and not d/192.0.2.1\"`")
             }
@@ -154,11 +177,21 @@ impl fmt::Display for PoolMistake {
                 f,
                 "pool `{pool}` has no member {member}; write the pool alone, or one of its members"
             ),
-            Self::LoadMarks => {
-                f.write_str("`load-low` is not below `load-high`; write a lower or a higher one")
-            }
-            Self::Steer(mistake) => mistake.fmt(f),
+            Self::NoBootstrap(name) => write!(
+                f,
+                "nothing tells the addresses of {name}; write DNS servers that do, as in \
+                 `bootstrap = [\"192.0.2.53\"]`"
+            ),
+            Self::BootstrapForNothing => f.write_str(
+                "`bootstrap` looks names up, but no member is given by `name`; remove it",
+            ),
         }
+    }
+}
+
+impl From<DerivedMistake> for PoolMistake {
+    fn from(mistake: DerivedMistake) -> Self {
+        Self::Derived(mistake)
     }
 }
 

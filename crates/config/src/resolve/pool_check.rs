@@ -1,7 +1,7 @@
 //! How the members of a pool are checked.
 
 use crate::PoolCheck;
-use crate::error::{Contradiction, Origin, PoolMistake};
+use crate::error::{Contradiction, DerivedMistake, Origin, PoolMistake};
 use crate::keys::CheckKeys;
 use crate::pool_value::StartState;
 use crate::reader::Reader;
@@ -81,7 +81,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) -> Option<WrittenCheck> {
     refuse(reader, &keys, kind);
     if let Some(text) = &keys.calculated {
         let formula = Formula::parse(text).map_err(|error| {
-            let mistake = PoolMistake::Formula(error);
+            let mistake = PoolMistake::from(DerivedMistake::Formula(error));
             reader.contradict(Some("calculated"), Contradiction::Pool(mistake));
         });
         return Some(WrittenCheck::Calculated(formula.ok()?, reader.origin_of("calculated")));

@@ -2,16 +2,18 @@
 
 use super::geo::{self, Maps, SiteStep, Sites};
 use super::pool_check::{self, WrittenCheck};
-use crate::error::{Contradiction, GeoMistake, Origin, PoolMistake, Problem, SteerMistake};
+use super::pool_names::{ReadPool, with_pools_of_names};
+use crate::error::{
+    Contradiction, DerivedMistake, GeoMistake, Origin, PoolMistake, Problem, SteerMistake,
+};
 use crate::keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 use crate::load::Layers;
 use crate::pool_value::{AllDownPolicy, ChoiceStep, ResumePolicy};
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::unknown::nearest;
-use crate::{Calculation, MemberConfig, PoolCheck, PoolConfig, StateSource, SteerRule};
+use crate::{MemberConfig, PoolCheck, PoolConfig, SteerRule};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zonda_balance::geography::Geography;
@@ -26,13 +28,13 @@ const HASH_V6_BITS: u8 = 56;
 
 /// The pools that were read, while zones are read that name them.
 pub(super) struct Pools {
-    pools: Vec<NewPool>,
-    by_name: BTreeMap<String, u32>,
+    pub(super) pools: Vec<NewPool>,
+    pub(super) by_name: BTreeMap<String, u32>,
 }
 
 /// A pool that was read.
-struct NewPool {
-    config: PoolConfig,
+pub(super) struct NewPool {
+    pub(super) config: PoolConfig,
     /// The data of each member, as they are written.
     data: Vec<Option<String>>,
     /// Where the pool stands.
@@ -42,16 +44,16 @@ struct NewPool {
     /// How members are chosen by their sites, until the map of these is made.
     site_step: Option<SiteStep>,
     /// The formula of its members' states, if they are calculated, and where it stands.
-    formula: Option<(Formula<String>, Origin)>,
+    pub(super) formula: Option<(Formula<String>, Origin)>,
 }
 
 /// A member that was read.
 pub(super) struct NewMember {
-    keys: MemberKeys,
+    pub(super) keys: MemberKeys,
     /// The number of its site.
     site: Option<u16>,
     /// Where the member stands.
-    origin: Origin,
+    pub(super) origin: Origin,
 }
 
 impl NewPool {
@@ -97,18 +99,25 @@ impl Pools {
                 reader.contradict(None, Contradiction::Pool(PoolMistake::Empty));
             }
             if let Some(keys) = keys {
-                read.push((keys, check, members, origin));
+                let has_names = members.iter().any(|member| member.keys.name.is_some());
+                if !has_names && !keys.bootstrap.is_empty() {
+                    let mistake = PoolMistake::from(DerivedMistake::BootstrapForNothing);
+                    reader.contradict(Some("bootstrap"), Contradiction::Pool(mistake));
+                }
+                read.push(ReadPool { keys, check, members, origin, lookup: None });
             }
         }
+        let read = with_pools_of_names(session, read);
         let mut by_name = BTreeMap::new();
-        for (number, (keys, _, _, origin)) in read.iter().enumerate() {
+        for (number, ReadPool { keys, origin, .. }) in read.iter().enumerate() {
             if by_name.insert(keys.name.clone(), number as u32).is_some() {
                 fail(session, origin, PoolMistake::Twice(keys.name.clone()));
             }
         }
         let mut pools = Self { pools: Vec::new(), by_name };
-        for (keys, check, members, origin) in read {
+        for ReadPool { keys, check, members, origin, lookup } in read {
             let mut pool = pools.pool(session, keys, members, origin);
+            pool.config.lookup = lookup;
             match check {
                 Some(WrittenCheck::Probe(check)) => {
                     pool.config.check = Some(named_for(check, &pool.config.name));
@@ -220,6 +229,7 @@ impl Pools {
             pool: Pool { members, filters, order, answers, when_all_down, records },
             members: configs,
             check: None,
+            lookup: None,
             up_min: keys.up_min,
             slow_start: keys.slow_start,
             hold_down: keys.hold_down,
@@ -228,62 +238,6 @@ impl Pools {
             ttl_max: keys.ttl_max,
         };
         NewPool { config, data, origin, types: HashSet::new(), site_step, formula: None }
-    }
-
-    /// Has the members of pools know the states that their own are calculated from.
-    fn calculate(&mut self, session: &mut Session<'_>) {
-        for number in 0..self.pools.len() {
-            let Some((formula, origin)) = self.pools[number].formula.take() else { continue };
-            for member in 0..self.pools[number].config.members.len() {
-                let config = &self.pools[number].config;
-                if config.pool.members[member].pool.is_some() {
-                    continue; // its state is the pool's
-                }
-                match self.calculation(&formula, &config.members[member].name) {
-                    Ok(found) => {
-                        self.pools[number].config.members[member].calculation = Some(found);
-                    }
-                    Err(mistake) => {
-                        fail(session, &origin, mistake);
-                        break;
-                    }
-                }
-            }
-        }
-    }
-
-    /// The calculation of a member's state by a formula.
-    fn calculation(
-        &self,
-        formula: &Formula<String>,
-        member: &str,
-    ) -> Result<Calculation, PoolMistake> {
-        /// What stands for the member in a formula.
-        const MEMBER: &str = "{member}";
-        let named = formula.try_map(&mut |name| Ok(name.replace(MEMBER, member)));
-        let named: Formula<String> = named.unwrap_or_else(|never: Infallible| match never {});
-        let formula = named.try_map(&mut |name| self.state_source(name))?;
-        Ok(Calculation { text: named.to_string(), formula })
-    }
-
-    /// The pool of a name, or the member of a pool.
-    fn state_source(&self, name: &str) -> Result<StateSource, PoolMistake> {
-        if let Some(pool) = self.by_name.get(name) {
-            return Ok(StateSource { pool: *pool, member: None });
-        }
-        let found = name.split_once('/').and_then(|(pool, member)| {
-            self.by_name.get(pool).map(|number| (*number, pool, member))
-        });
-        let Some((number, pool, member)) = found else {
-            let name = name.split('/').next().unwrap_or(name);
-            let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
-            return Err(PoolMistake::Unknown(name.to_owned(), near));
-        };
-        let members = &self.pools[number as usize].config.members;
-        match members.iter().position(|it| it.name == member) {
-            Some(place) => Ok(StateSource { pool: number, member: Some(place as u32) }),
-            None => Err(PoolMistake::UnknownMember(pool.to_owned(), member.to_owned())),
-        }
     }
 
     /// Reports pools that would depend on themselves, or on too many pools in a row.
@@ -444,14 +398,20 @@ pub(super) fn member(
     (sites, is_learned): (&mut Sites, bool),
 ) -> Option<NewMember> {
     let keys = MemberKeys::read(reader)?;
-    let is_sound = match (&keys.pool, &keys.data, &keys.address) {
-        (Some(_), None, None) | (None, Some(_), _) | (None, None, Some(_)) => true,
-        (Some(_), ..) | (None, None, None) => false,
+    let given = [keys.pool.is_some(), keys.name.is_some(), keys.data.is_some()];
+    let is_sound = match (given, keys.address.is_some()) {
+        ([false, false, has_data], has_address) => has_data || has_address,
+        ([is_pool, is_name, false], false) => is_pool != is_name,
+        _ => false,
     };
     if !is_sound {
         reader.contradict(None, Contradiction::Pool(PoolMistake::MemberKind));
     }
-    let first = if keys.pool.is_some() { "pool" } else { "address" };
+    let first = match given {
+        [true, ..] => "pool",
+        [_, true, _] => "name",
+        _ => "address",
+    };
     let origin = reader.origin_of(first);
     let site = match &keys.site {
         Some(name) => sites.number(reader, "site", name),
@@ -473,7 +433,11 @@ fn named_for(mut check: PoolCheck, pool: &str) -> PoolCheck {
 }
 
 /// The name of a member in logs, metrics and commands.
-fn member_name(keys: &MemberKeys) -> String {
+pub(super) fn member_name(keys: &MemberKeys) -> String {
+    if let Some(name) = &keys.name {
+        let name = name.to_string();
+        return name.strip_suffix('.').filter(|it| !it.is_empty()).unwrap_or(&name).to_owned();
+    }
     match (&keys.pool, &keys.data, keys.address) {
         (Some(name), ..) | (None, Some(name), None) => name.clone(),
         (None, _, Some(address)) => address.to_string(),
@@ -570,6 +534,6 @@ fn can_be_steered(rtype: Type) -> bool {
 }
 
 /// Reports a mistake at a place.
-fn fail(session: &mut Session<'_>, origin: &Origin, mistake: PoolMistake) {
+pub(super) fn fail(session: &mut Session<'_>, origin: &Origin, mistake: PoolMistake) {
     session.fail(origin.clone(), Problem::Together(Contradiction::Pool(mistake)));
 }

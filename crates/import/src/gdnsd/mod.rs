@@ -53,9 +53,6 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
     let mut importer = Importer { configuration, report, resources, limits, new_files: Vec::new() };
     importer.zones(&base.join("zones"), files)?;
     importer.resources.tell_unused(&mut importer.report)?;
-    for line in importer.configuration.make_readable() {
-        importer.report.tell(&line.place, line.effect, &line.what, &line.why);
-    }
     let toml = importer.configuration.write(path);
     Ok(Import { toml, files: importer.new_files, report: importer.report.finish() })
 }

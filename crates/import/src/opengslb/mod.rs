@@ -17,7 +17,7 @@ mod yaml;
 
 use crate::document::{Effect, ReportLine};
 use crate::error::{ImportError, Place};
-use crate::steering::{Configuration, keys};
+use crate::steering::Configuration;
 use crate::{Files, Import, NewFile};
 use files::File;
 use std::path::Path;
@@ -36,14 +36,6 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
     };
     importer.settings()?;
     importer.pools()?;
-    let lost = importer.configuration.make_readable();
-    if let Some(geo) = lost.iter().find(|line| line.what == keys::GEO) {
-        // Keys that would be in the section are lost with it.
-        for line in importer.report.iter_mut().filter(|line| line.why.contains(keys::GEO)) {
-            (line.effect, line.why) = (Effect::Lost, geo.why.clone());
-        }
-    }
-    importer.report.extend(lost);
     let order = |line: &ReportLine| (line.place.file.clone(), line.place.line, line.place.column);
     importer.report.sort_by_key(order);
     let toml = importer.configuration.write(path);

@@ -139,6 +139,9 @@ impl Importer<'_> {
             self.tell(&domain.name.1, Effect::Differs, &domain.name.0, why);
             return Ok(Vec::new());
         }
+        if domain.algorithm.0 == Algorithm::LearnedLatency {
+            self.learn_latencies(&domain.algorithm.1, &servers);
+        }
         if domain.algorithm.0 == Algorithm::Weighted {
             for server in servers.iter().filter(|server| server.weight.0 == 0) {
                 let why = "with weight 0, a member answers only when no other is up; there, it \
@@ -157,6 +160,25 @@ impl Importer<'_> {
             ("A", self.pool(domain, "-v4", &v4, defaults)),
             ("AAAA", self.pool(domain, "-v6", &v6, defaults)),
         ])
+    }
+
+    /// Has members at these servers' regions chosen by latencies, which a new file is to hold.
+    fn learn_latencies(&mut self, origin: &Place, servers: &[&Server]) {
+        const FILE: &str = "latencies.txt";
+        let geo = &mut self.configuration.geo;
+        for server in servers {
+            let site = geo.site(&server.region);
+            site.origin.get_or_insert_with(|| server.address.1.clone());
+        }
+        if geo.latencies.is_none() {
+            geo.latencies = Some((FILE.to_owned(), origin.clone()));
+            let text = "# A network, a site and milliseconds on each line, such as:\n\
+                        # 10.1.0.0/16 eu-west 12.5\n";
+            self.files.push(NewFile { path: FILE.into(), text: text.to_owned() });
+        }
+        let why = "nothing measures latencies here: a program must write them to latencies.txt, or \
+            send them by POST /v1/geo/latencies; until then the distance counts";
+        self.tell(origin, Effect::Differs, "learned_latency", why);
     }
 
     /// Adds the pool of a domain, of several pools if its servers are checked in several ways.

@@ -40,7 +40,6 @@ pub fn import(
     for path in paths {
         importer.zone(path, origin, files)?;
     }
-    importer.report.extend(importer.configuration.make_readable());
     let order = |it: &ReportLine| (it.place.file.clone(), it.place.line, it.place.column);
     importer.report.sort_by_key(order);
     let shown = paths.first().map_or(Path::new(""), PathBuf::as_path);

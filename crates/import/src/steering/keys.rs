@@ -1,9 +1,5 @@
 //! Spellings of the keys and words of steering in a `zonda.toml`: the only place that has them.
 
-/// Words of this module that the configuration's reader does not know. What needs one is reported
-/// as lost, so that every import can be loaded; a word that is taken out of the list is written.
-pub const NOT_READ: &[&str] = &[filter::LEARNED_LATENCY];
-
 /// The header of the section that tells where clients are.
 pub const GEO: &str = "[geo]";
 /// The header of a pool's section.
@@ -21,10 +17,10 @@ pub const FILE: &str = "file";
 
 /// Keys of `[geo]`.
 pub mod geo {
-    /// The name of the section and of all that is in it.
-    pub const SECTION: &str = "geo";
     /// The key of the database of locations.
     pub const DATABASE: &str = "database";
+    /// The key of the file of latencies.
+    pub const LATENCIES: &str = "latencies-file";
     /// The key of the list of networks whose site is known.
     pub const NETWORKS: &str = "networks";
     /// The key of a network's prefix.

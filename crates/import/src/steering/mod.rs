@@ -5,7 +5,6 @@
 //! `zonda.toml` is here ([`mod@write`]), with all spellings in [`keys`].
 
 pub mod keys;
-mod readable;
 mod write;
 
 use crate::document::Value;
@@ -46,6 +45,8 @@ pub struct Setting {
 pub struct Geo {
     /// Path of the database.
     pub database: Option<(String, Place)>,
+    /// Path of the file of latencies.
+    pub latencies: Option<(String, Place)>,
     /// Site of clients whose location no site serves.
     pub default_site: Option<(String, Place)>,
     /// Networks whose site is known.
@@ -269,11 +270,6 @@ impl Pools {
         let name = pool.name.clone();
         self.list.push(pool);
         name
-    }
-
-    /// Returns all pools, to be changed; their names must stay.
-    pub fn all_mut(&mut self) -> &mut [Pool] {
-        &mut self.list
     }
 
     /// Returns all pools.

@@ -67,12 +67,16 @@ impl Geo {
     /// Writes the section, if there is anything to say.
     fn write(&self, document: &mut Document) {
         let has_lists = !self.networks.is_empty() || !self.sites.is_empty();
-        if self.database.is_none() && self.default_site.is_none() && !has_lists {
+        let has_files = self.database.is_some() || self.latencies.is_some();
+        if !has_files && self.default_site.is_none() && !has_lists {
             return;
         }
         document.section(keys::GEO, None);
         if let Some((path, origin)) = &self.database {
             document.key(geo::DATABASE, &**path, Some(origin));
+        }
+        if let Some((path, origin)) = &self.latencies {
+            document.key(geo::LATENCIES, &**path, Some(origin));
         }
         if let Some((site, origin)) = &self.default_site {
             document.key(geo::DEFAULT_SITE, &**site, Some(origin));

@@ -86,7 +86,7 @@ fn try_push(call: &Call<'_>) -> Result<Reply, Problem> {
     let bad = |text: &str| Problem::bad_request(text.to_owned());
     let text = |key| body.text(key).map_err(Problem::bad_request);
     let form = "write `member` as \"POOL/ADDRESS\", or \"POOL/*\" for all of its members";
-    let (name, member) = text("member")?.and_then(|it| it.split_once('/')).ok_or(bad(form))?;
+    let (name, member) = text("member")?.and_then(|it| it.rsplit_once('/')).ok_or(bad(form))?;
     let address = match member {
         "*" => None,
         address => Some(address.parse::<IpAddr>().map_err(|_| bad(form))?),

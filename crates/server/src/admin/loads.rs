@@ -13,6 +13,11 @@ const HOLDS: Duration = Duration::from_secs(60);
 /// The largest load, percent: loads may be counts of anything in a hundredth of what is usual.
 const LOAD_MAX: u64 = 1_000_000;
 
+/// Patterns with wildcards in one request: each is compared with all members.
+const PATTERNS_MAX: usize = 100;
+/// Unknown members that an error names.
+const NAMES_MAX: usize = 8;
+
 /// Takes the loads of members.
 pub fn tell(call: &Call<'_>) -> Reply {
     match try_tell(call) {
@@ -36,20 +41,19 @@ fn try_tell(call: &Call<'_>) -> Result<Reply, Problem> {
         Ok((pattern.clone(), load as u32)) // at most LOAD_MAX
     };
     let loads: Vec<(String, u32)> = loads.iter().map(load).collect::<Result<_, Problem>>()?;
-    let (mut members, mut unknown) = (0, Vec::new());
-    if let Some(checks) = &call.control.checks {
-        for (pattern, load) in &loads {
-            let count = checks.set_load(pattern, *load, lasts);
-            members += count;
-            if count == 0 {
-                unknown.push(pattern.as_str());
-            }
-        }
-        checks.publish_loads();
+    if loads.iter().filter(|(pattern, _)| pattern.contains(['*', '?'])).count() > PATTERNS_MAX {
+        let text = format!("more than {PATTERNS_MAX} of `loads` have `*` or `?`; name the members");
+        return Err(Problem::bad_request(text));
     }
+    let counts = match &call.control.checks {
+        Some(checks) => checks.set_loads(&loads, lasts),
+        None => vec![0; loads.len()],
+    };
+    let members: usize = counts.iter().sum();
+    let unknown = loads.iter().zip(&counts).filter(|(_, count)| **count == 0);
+    let unknown: Vec<&str> = unknown.map(|((pattern, _), _)| pattern.as_str()).collect();
     if members == 0 {
-        let named = loads.iter().map(|(pattern, _)| pattern.as_str()).collect::<Vec<_>>();
-        let named = named.join(", ");
+        let named = unknown.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
         let text = format!("no member is called {named}; `zonda pool list` lists all");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text));
     }

@@ -1,5 +1,6 @@
 //! The thread that has targets probed and publishes what changes.
 
+use super::lookups::Lookups;
 use super::overrides::{ForcedState, MemberName, Override, matches, unix_seconds};
 use super::states::MemberChange;
 use super::{CheckMessages, Message, SharedStates};
@@ -70,17 +71,14 @@ impl ChecksHandle {
         Ok(members)
     }
 
-    /// Notes the load, in percent, of the members that a pattern `POOL/MEMBER` stands for, for so
-    /// long; returns their number.
-    pub fn set_load(&self, pattern: &str, load: u32, lasts: Duration) -> usize {
+    /// Notes loads, in percent, of the members that patterns `POOL/MEMBER` stand for, for so long,
+    /// and has what they change be published soon; returns the number of members of each pattern.
+    pub fn set_loads(&self, loads: &[(String, u32)], lasts: Duration) -> Vec<usize> {
         let until = self.start.elapsed().saturating_add(lasts).as_nanos();
         let until = u64::try_from(until).unwrap_or(u64::MAX);
-        self.states.lock().set_load(pattern, load, until)
-    }
-
-    /// Has what loads change be published soon.
-    pub fn publish_loads(&self) {
+        let counts = self.states.lock().set_loads(loads, until);
         let _ = self.messages.send(Message::Loaded); // without the thread nothing is steered
+        counts
     }
 
     /// Ends the thread, and with it the probes.
@@ -99,6 +97,8 @@ struct Checks {
     start: Instant,
     /// Held while overrides change.
     writing: Arc<Mutex<()>>,
+    /// Has names of members looked up.
+    lookups: Lookups,
     /// When time changes the state of a member next.
     next_step: Option<Instant>,
 }
@@ -126,9 +126,11 @@ pub fn start(
     };
     let writing = Arc::clone(&handle.writing);
     let watchdog = Arc::clone(watchdog);
+    let lookups = Lookups::new(runtime.clone(), handle.messages.clone());
     runtime.spawn(async move {
         first_pool.notified().await;
-        let mut checks = Checks { states, prober, publisher, start, writing, next_step: None };
+        let next_step = None;
+        let mut checks = Checks { states, prober, publisher, start, writing, lookups, next_step };
         let thread = watchdog.spawn(THREAD, move || {
             checks.configure();
             checks.run(&messages);
@@ -165,19 +167,26 @@ impl Checks {
     /// Takes messages, and notes what they say; whether the thread is to go on.
     fn take(&mut self, messages: impl Iterator<Item = Message>) -> bool {
         let mut observations = Vec::new();
-        let mut is_configured = false;
+        let (mut is_configured, mut has_addresses) = (false, false);
         let mut waiting = Vec::new();
         for message in messages {
             match message {
                 Message::Configured => is_configured = true,
                 Message::Loaded => {} // what has changed is published below
+                Message::Addresses(pool, addresses) => {
+                    tracing::info!(pool, ?addresses, "a name has these addresses");
+                    has_addresses |= self.states.lock().set_addresses(&pool, addresses);
+                }
                 Message::Observed(observation) => observations.push(observation),
                 Message::Publish(sender) => waiting.push(sender),
                 Message::Stop => return false,
             }
         }
-        if is_configured {
+        if is_configured || has_addresses {
             self.configure();
+        }
+        if has_addresses {
+            self.publish_all();
         }
         let now = self.now();
         let mut changes = Vec::new();
@@ -251,7 +260,11 @@ impl Checks {
     /// Has the targets of the present pools probed, and takes over the states of those that were
     /// probed before.
     fn configure(&mut self) {
-        let targets = self.states.lock().targets();
+        let (targets, lookups) = {
+            let states = self.states.lock();
+            (states.targets(), states.lookups())
+        };
+        self.lookups.set(lookups);
         if let Err(error) = self.prober.set_targets(targets) {
             tracing::error!(%error, "members are not checked");
             return;
@@ -264,6 +277,16 @@ impl Checks {
         for (id, state) in known {
             let _ = states.observe(id, state, now);
         }
+    }
+
+    /// Publishes the plans of all pools.
+    fn publish_all(&self) {
+        let (epoch, plans) = {
+            let states = self.states.lock();
+            (states.epoch(), states.plans())
+        };
+        let plans = plans.into_iter().enumerate().map(|(number, plan)| (number as u32, plan));
+        let _ = self.publisher.replace_pools(epoch, plans.collect()); // its failure is logged
     }
 
     /// Publishes the plans of pools that have changed.

@@ -33,7 +33,7 @@ pub struct MemberRecord {
     rising_since: Option<u64>,
     /// The part of its weight that it has, as [`MemberState`] has it.
     part: u32,
-    /// Its load in percent, and until when that holds, nanoseconds of the monotonic clock.
+    /// The load in percent, and until when that holds, nanoseconds of the monotonic clock.
     load: Option<(u32, u64)>,
 }
 

@@ -5,6 +5,7 @@
 //! | `member` | what is known about a member, and what it counts as |
 //! | `states` | the states of all members, and the plans that follow from them |
 //! | `overrides` | what operators have said about members, and the file that holds it |
+//! | `lookups` | the names of members whose addresses are followed |
 //! | `checks` | the thread that has targets probed and publishes what changes |
 //!
 //! The publisher has the names and the plans that workers read. The states are shared by the
@@ -12,6 +13,7 @@
 //! lock for a moment, and no query does.
 
 pub mod checks;
+mod lookups;
 mod member;
 pub mod overrides;
 pub mod states;
@@ -20,6 +22,7 @@ use crate::state_directory;
 use overrides::{Overrides, unix_seconds};
 use states::PoolStates;
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -38,6 +41,8 @@ pub enum Message {
     Observed(Observation),
     /// Loads of members were told.
     Loaded,
+    /// The name that a pool looks up has these addresses.
+    Addresses(String, Vec<IpAddr>),
     /// Operators have said something about members; the sender waits until it is published.
     Publish(SyncSender<()>),
     /// The server stops.

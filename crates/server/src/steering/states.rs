@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_balance::explain::Explanation;
 use zonda_balance::{ClientNetwork, Filter, MemberState, PoolPlan};
-use zonda_config::{MemberConfig, PoolConfig, StateSource};
+use zonda_config::{AddressLookup, MemberConfig, PoolConfig, StateSource, with_addresses};
 use zonda_health::{Assignment, Check, FileCheck, Kind, Target, TargetId, Timing};
 use zonda_wire::Type;
 
@@ -28,6 +28,8 @@ pub struct PoolStates {
     timed: BTreeSet<u32>,
     /// What operators have said about members.
     overrides: Overrides,
+    /// The addresses of names that are members, by the name of the pool whose members they are.
+    addresses: HashMap<String, Vec<IpAddr>>,
     /// The directory of the file that holds what operators have said.
     directory: Option<PathBuf>,
     /// When the next override ends, seconds since 1970.
@@ -99,6 +101,7 @@ impl PoolStates {
     /// Replaces the pools; whether they differ. A member that stays, of a pool of the same name and
     /// check, keeps its state.
     pub fn configure(&mut self, configs: &[PoolConfig]) -> bool {
+        let configs = &with_addresses(configs, |pool| self.addresses.get(pool).map(|it| &**it))[..];
         if self.pools.iter().map(|pool| &pool.config).eq(configs) {
             return false;
         }
@@ -135,6 +138,22 @@ impl PoolStates {
         self.force(unix_seconds(), self.now);
         let _ = (self.take_stale(), self.take_derived());
         true
+    }
+
+    /// Makes the addresses of a name the members of the pool that looks it up; whether that has
+    /// changed any pool.
+    pub fn set_addresses(&mut self, pool: &str, addresses: Vec<IpAddr>) -> bool {
+        self.addresses.insert(pool.to_owned(), addresses);
+        let configs: Vec<PoolConfig> = self.pools.iter().map(|pool| pool.config.clone()).collect();
+        self.configure(&configs)
+    }
+
+    /// The names that are looked up, with the pools whose members their addresses are.
+    pub fn lookups(&self) -> HashMap<String, AddressLookup> {
+        let lookup = |pool: &PoolState| {
+            pool.config.lookup.clone().map(|lookup| (pool.config.name.clone(), lookup))
+        };
+        self.pools.iter().filter_map(lookup).collect()
     }
 
     /// Has pools know the members that depend on them, and these their states. Pools form no
@@ -189,26 +208,38 @@ impl PoolStates {
         self.force(unix, now);
     }
 
-    /// Notes the load, in percent, of the members that a pattern `POOL/MEMBER` stands for, until a
-    /// time in nanoseconds of the monotonic clock; returns their number.
-    pub fn set_load(&mut self, pattern: &str, load: u32, until: u64) -> usize {
-        let mut count = 0;
-        for number in 0..self.pools.len() {
-            let pool = &mut self.pools[number];
-            let sheds = pool.config.pool.filters.iter().any(|it| matches!(it, Filter::Load(_)));
-            let mut is_stale = false;
-            for (described, member) in pool.config.members.iter().zip(&mut pool.members) {
-                if matches(pattern, &format!("{}/{}", pool.config.name, described.name)) {
-                    is_stale |= member.set_load(load, until) && sheds;
-                    self.timed.insert(number as u32);
-                    count += 1;
-                }
-            }
-            if is_stale {
-                self.note_stale(number);
+    /// Notes loads, in percent, of the members that patterns `POOL/MEMBER` stand for, until a time
+    /// in nanoseconds of the monotonic clock; returns the number of members of each pattern.
+    pub fn set_loads(&mut self, loads: &[(String, u32)], until: u64) -> Vec<usize> {
+        let mut places = HashMap::<String, (usize, usize)>::new();
+        for (number, pool) in self.pools.iter().enumerate() {
+            for (member, described) in pool.config.members.iter().enumerate() {
+                let name = format!("{}/{}", pool.config.name, described.name);
+                places.insert(name, (number, member));
             }
         }
-        count
+        let of_load = |(pattern, load): &(String, u32)| {
+            let found: Vec<(usize, usize)> = match pattern.contains(['*', '?']) {
+                false => places.get(pattern).copied().into_iter().collect(),
+                true => {
+                    let meant = places.iter().filter(|(name, _)| matches(pattern, name));
+                    meant.map(|(_, place)| *place).collect()
+                }
+            };
+            found.iter().for_each(|place| self.set_load(*place, *load, until));
+            found.len()
+        };
+        loads.iter().map(of_load).collect()
+    }
+
+    /// Notes the load of a member.
+    fn set_load(&mut self, (number, member): (usize, usize), load: u32, until: u64) {
+        let pool = &mut self.pools[number];
+        let sheds = pool.config.pool.filters.iter().any(|it| matches!(it, Filter::Load(_)));
+        self.timed.insert(number as u32);
+        if pool.members[member].set_load(load, until) && sheds {
+            self.note_stale(number);
+        }
     }
 
     /// Notes that the plan of a pool is to be made anew.
@@ -263,7 +294,7 @@ impl PoolStates {
         if up > 0 {
             pool.members.iter_mut().for_each(MemberRecord::note_was_up);
         }
-        let is_up = up >= (pool.config.up_min as usize).min(pool.members.len());
+        let is_up = up >= (pool.config.up_min as usize).min(pool.members.len()).max(1);
         if std::mem::replace(&mut pool.is_up, is_up) != is_up {
             self.derive_dependents(number, None);
         }
@@ -461,8 +492,8 @@ impl PoolStates {
     }
 
     /// Ends overrides and loads whose time is over, and changes what changes with time of members
-    /// that have come back, at a time in nanoseconds of the monotonic clock and one in seconds since
-    /// 1970; returns how long until the next such step.
+    /// that have come back, at a time in nanoseconds of the monotonic clock and one in seconds
+    /// since 1970; returns how long until the next such step.
     pub fn pass_time(&mut self, now: u64, unix: u64) -> Option<Duration> {
         if self.next_end.is_some_and(|end| end <= unix) {
             self.force(unix, now);

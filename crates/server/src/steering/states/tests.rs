@@ -299,8 +299,8 @@ fn the_ttl_of_a_calculated_state_is_that_of_what_it_depends_on() {
 #[test]
 fn a_reload_decides_anew_what_members_depend_on() {
     let text = "[[pool]]\nname = \"all\"\nchoose = \"failover\"\nmembers = [{ pool = \"fra\" }, \
-        { address = \"192.0.2.9\", priority = 2 }]\n[[pool]]\nname = \"fra\"\ncheck = { tcp = 80 }\n\
-        members = [{ address = \"192.0.2.1\" }]\n";
+        { address = \"192.0.2.9\", priority = 2 }]\n[[pool]]\nname = \"fra\"\n\
+        check = { tcp = 80 }\nmembers = [{ address = \"192.0.2.1\" }]\n";
     let mut states = configured("reload-derived", text);
     observe(&mut states, (1, 0), false, 1);
     states.take_stale();
@@ -309,23 +309,28 @@ fn a_reload_decides_anew_what_members_depend_on() {
     assert_eq!(answers(&states), [1], "what another check found does not count");
 }
 
+/// Notes the load of the members of a pattern until a time in seconds; their number.
+fn set_load(states: &mut PoolStates, (pattern, load): (&str, u32), until: u64) -> usize {
+    states.set_loads(&[(pattern.to_owned(), load)], until * SECOND)[0]
+}
+
 #[test]
 fn a_load_holds_for_its_time_and_small_steps_publish_nothing_where_it_does_not_count() {
     let with_load = TWO.replace("check", "choose = \"load\"\ncheck");
     let mut states = configured("load", &with_load);
-    assert_eq!(states.set_load("web/192.0.2.1", 100, 60 * SECOND), 1);
+    assert_eq!(set_load(&mut states, ("web/192.0.2.1", 100), 60), 1);
     assert_eq!(states.take_stale().len(), 1);
     assert_eq!(answers(&states), [2]);
-    states.set_load("web/192.0.2.1", 100, 90 * SECOND);
+    set_load(&mut states, ("web/192.0.2.1", 100), 90);
     assert!(states.take_stale().is_empty());
     assert_eq!(states.pass_time(30 * SECOND, 0), Some(Duration::from_secs(60)));
     states.pass_time(90 * SECOND, 0);
     states.take_stale();
     assert_eq!(answers(&states), [1, 2]);
-    assert_eq!(states.set_load("web/*", 20, 60 * SECOND), 2);
-    assert_eq!(states.set_load("mail/*", 20, 60 * SECOND), 0);
+    assert_eq!(set_load(&mut states, ("web/*", 20), 60), 2);
+    assert_eq!(set_load(&mut states, ("mail/*", 20), 60), 0);
     let mut states = configured("no-load", TWO);
-    assert_eq!(states.set_load("*", 100, 60 * SECOND), 2);
+    assert_eq!(set_load(&mut states, ("*", 100), 60), 2);
     assert!(states.take_stale().is_empty());
 }
 
