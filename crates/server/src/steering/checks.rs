@@ -204,12 +204,13 @@ impl Checks {
         };
         changes.iter().for_each(|(change, outcome)| log(change, outcome));
         derived.iter().for_each(log_derived);
-        let went_down = changes.iter().map(|(change, _)| change).chain(&derived);
-        self.hold(went_down.filter(|change| !change.is_up && change.is_resumed_by_hand));
         self.publish();
         for sender in waiting {
             let _ = sender.try_send(()); // it may have waited long enough
         }
+        // Not before: it writes a file, and a member that is down does not answer anyway.
+        let went_down = changes.iter().map(|(change, _)| change).chain(&derived);
+        self.hold(went_down.filter(|change| !change.is_up && change.is_resumed_by_hand));
         true
     }
 

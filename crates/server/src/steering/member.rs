@@ -56,7 +56,7 @@ impl MemberRecord {
             earliest_change: check.map(|_| Duration::ZERO), // the first probe may decide
             latency: SmoothedLatency::default(),
             is_up,
-            has_been_up: is_up,
+            has_been_up: false, // until all states that it depends on are known
             was_up: is_up,
             held_until: None,
             rising_since: None,
@@ -90,6 +90,11 @@ impl MemberRecord {
     /// Notes that a member of the pool is up.
     pub fn note_was_up(&mut self) {
         self.was_up = self.is_up;
+    }
+
+    /// Notes that the state is known: a member that is up has not just come back.
+    pub fn note_known(&mut self) {
+        self.has_been_up |= self.is_up;
     }
 
     /// Notes the load, until a time in nanoseconds of the monotonic clock; whether it is another

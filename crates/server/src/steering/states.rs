@@ -184,6 +184,8 @@ impl PoolStates {
                 self.derive_earliest_change(*place);
             }
         }
+        let members = self.pools.iter_mut().flat_map(|pool| &mut pool.members);
+        members.for_each(MemberRecord::note_known);
     }
 
     /// Sets the directory of the file that holds what operators have said.

@@ -358,3 +358,19 @@ fn a_member_on_hold_is_healthy_and_answers_last() {
     states.take_stale();
     assert_eq!(answers(&states), [1]);
 }
+
+#[test]
+fn a_pool_whose_members_come_up_after_the_start_has_not_come_back() {
+    let text = "[[pool]]\nname = \"all\"\nchoose = \"failover\"\nhold-down = \"1m\"\nmembers = \
+        [{ pool = \"fra\" }, { address = \"192.0.2.9\", priority = 2 }]\n[[pool]]\nname = \"fra\"\n\
+        check = { tcp = 80, start = \"down\" }\nmembers = [{ address = \"192.0.2.1\" }]\n";
+    let mut states = configured("first-rise-derived", text);
+    assert_eq!(answers(&states), [9]);
+    observe(&mut states, (1, 0), true, 1);
+    states.take_stale();
+    assert_eq!(answers(&states), [1]);
+    observe(&mut states, (1, 0), false, 2);
+    observe(&mut states, (1, 0), true, 3);
+    states.take_stale();
+    assert_eq!(answers(&states), [9], "now it has");
+}
