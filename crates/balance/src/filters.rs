@@ -241,7 +241,7 @@ impl Compilation<'_> {
         self.note(step, before.iter(), after.iter());
     }
 
-    /// The members at the sites of each tier of a client, the best first.
+    /// The members at some sites; none if no member is there.
     fn at_sites(&self, sites: &[u16], remaining: &Remaining) -> Option<Remaining> {
         let is_there =
             |member: &&Candidate| self.site(member).is_some_and(|site| sites.contains(&site));
