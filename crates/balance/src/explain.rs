@@ -64,6 +64,9 @@ pub enum End {
         order: Order,
         /// How many of them answer.
         count: usize,
+        /// The part of the queries that each is the first for, in percent, where some of them take
+        /// less than all that come to them; empty elsewhere.
+        percents: Vec<u8>,
     },
     /// Another pool answers.
     Pool(u32),
@@ -90,6 +93,8 @@ pub(crate) struct Explained {
     pub steps: Vec<PassedStep>,
     /// The bits of the client's network that they depend on.
     pub scope: u8,
+    /// The parts of the queries that members get, as [`End::Group`] has them.
+    pub percents: Vec<u8>,
 }
 
 impl Explained {
@@ -110,10 +115,11 @@ impl Pool {
         client: &ClientNetwork,
     ) -> Option<Explanation> {
         let records = self.records.iter().find(|records| records.rtype == rtype)?;
-        let explained = Explained { client: *client, steps: Vec::new(), scope: 0 };
+        let (steps, percents) = (Vec::new(), Vec::new());
+        let explained = Explained { client: *client, steps, scope: 0, percents };
         let explained = RefCell::new(explained);
         let decision = self.decide(&self.options(records), states, Some(&explained));
-        let Explained { steps, mut scope, .. } = explained.into_inner();
+        let Explained { steps, mut scope, percents, .. } = explained.into_inner();
         let end = match decision {
             Decision::Pool(pool) => End::Pool(pool),
             Decision::Without(end) => End::Without(end),
@@ -123,7 +129,7 @@ impl Pool {
                 if let Pick::Client(_, v4, v6) = group.pick {
                     scope = scope.max(if client.address.is_ipv4() { v4 } else { v6 });
                 }
-                End::Group { members, order: self.order, count: group.count }
+                End::Group { members, order: self.order, count: group.count, percents }
             }
         };
         Some(Explanation { steps, end, scope })

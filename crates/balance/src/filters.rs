@@ -304,7 +304,12 @@ impl Compilation<'_> {
             is_shed = self.part_taken(&next) < 1.0;
             merged.members.extend(next.members);
         }
-        Decision::Group(self.group(merged))
+        let is_of_one = merged.members.len() == first.members.len();
+        let group = self.group(merged);
+        if !is_of_one {
+            explained.borrow_mut().percents.clear(); // each tier has shares of its own
+        }
+        Decision::Group(group)
     }
 
     /// Groups members by the tiers of sites, each behind the filters that follow.
@@ -346,6 +351,11 @@ impl Compilation<'_> {
             (self.weight_of_order(it.option) as f64 * it.share * unit).round() as u64
         };
         let weights = || members.iter().map(weight).collect::<Vec<u64>>();
+        let whole: u64 = members.iter().map(weight).sum();
+        if let Some(explained) = self.explained.filter(|_| unit > 1.0 && whole > 0) {
+            let percent = |weight: &u64| ((weight * 100 + whole / 2) / whole) as u8;
+            explained.borrow_mut().percents = weights().iter().map(percent).collect();
+        }
         let drawn = |weights: Vec<u64>| match weights.iter().all(|weight| *weight == weights[0]) {
             true => Pick::Turn,
             false => AliasTable::new(&weights).map_or(Pick::Turn, Pick::Weight),

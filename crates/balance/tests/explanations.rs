@@ -138,7 +138,11 @@ fn what_is_explained_is_what_is_answered() {
                 Outcome::Without(end) => assert_eq!(explanation.end, End::Without(end)),
             }
         }
-        if let End::Group { members, order, .. } = &explanation.end {
+        if let End::Group { members, order, percents, .. } = &explanation.end {
+            let sum: u32 = percents.iter().map(|percent| u32::from(*percent)).sum();
+            assert!(
+                percents.is_empty() || percents.len() == members.len() && sum.abs_diff(100) < 4
+            );
             groups += 1;
             let members: BTreeSet<u32> = members.iter().copied().collect();
             assert!(seen.is_subset(&members), "{pool:?}\n{explanation:?}\n{seen:?}");

@@ -1,6 +1,6 @@
 //! Members that wait after they have come back, have a load, or a state that is calculated.
 
-use crate::server::wait_until;
+use crate::server::{run, text, wait_until};
 use crate::steering::{Member, Steered, two_checked};
 use std::collections::BTreeSet;
 use zonda_testkit::process::{Process, free_port};
@@ -106,9 +106,15 @@ fn a_loaded_member_sheds_queries_until_its_load_is_no_longer_known() {
          [{ address = \"192.0.2.1\" }, { address = \"192.0.2.2\", priority = 2 }]",
     );
     steered.await_answers(&["192.0.2.1"]);
-    let told = steered.command(&["load", "web/192.0.2.1", "70", "--for", "3s"]);
-    assert!(told.contains("members that have it, for 3.0 s: 1"), "{told}");
+    let told = steered.command(&["load", "web/192.0.2.1", "70", "--for", "9s"]);
+    assert!(told.contains("members that have it, for 9.0 s: 1"), "{told}");
     steered.await_answers(&["192.0.2.1", "192.0.2.2"]);
+    let socket = steered.server.socket();
+    let told = run(&["explain", "www.steered.test", "--client", "10.0.0.1", "--socket", &socket]);
+    let told = text(&told.stdout);
+    for part in ["192.0.2.1 takes 50 %", "priority 1, and 2 for what it sheds", "192.0.2.2 50 %"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
     let told = steered.command(&["load", "*/192.0.2.1", "95", "--for", "2s"]);
     assert!(told.contains("for 2.0 s: 1"), "{told}");
     steered.await_answers(&["192.0.2.2"]);

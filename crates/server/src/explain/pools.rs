@@ -2,6 +2,7 @@
 
 use super::steps::{SEED, Steps};
 use crate::control::Control;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use zonda_balance::explain::{End, Explanation, PassedStep, Step};
 use zonda_balance::geography::Geography;
@@ -136,9 +137,8 @@ impl Words<'_> {
             }
             Step::Weight => steps.add("weight", format!("{counts} have a weight: {left}")),
             Step::Failover => {
-                let first = after.first().and_then(|it| self.config.pool.members.get(*it as usize));
-                let priority = first.map_or(0, |member| member.priority);
-                steps.add("failover", format!("priority {priority}: {counts}: {left}"));
+                let priorities = self.priorities(after);
+                steps.add("failover", format!("{priorities}: {counts}: {left}"));
             }
             Step::Latency(least) => {
                 let millis = f64::from(*least) / 1e3;
@@ -155,14 +155,7 @@ impl Words<'_> {
                 steps.add("hold-down", text);
             }
             Step::Load(shares) => {
-                let share = |(member, percent): &(u32, u8)| {
-                    format!("{} takes {percent} %", self.names(&[*member]))
-                };
-                let mut shown: Vec<String> = shares.iter().take(NAMES_MAX).map(share).collect();
-                if let Some(more @ 1..) = shares.len().checked_sub(NAMES_MAX) {
-                    shown.push(format!("{more} more take less than all"));
-                }
-                steps.add("load", format!("{counts}: {left}; {}", shown.join(", ")));
+                steps.add("load", format!("{counts}: {left}; {}", self.shares(shares)));
             }
             Step::Sites { tiers, scope, percent } => {
                 let tier = |sites: &Vec<u16>| {
@@ -185,6 +178,30 @@ impl Words<'_> {
         }
     }
 
+    /// The priorities of members, of which all but the first get what it sheds.
+    fn priorities(&self, members: &[u32]) -> String {
+        let members = members.iter().map(|it| &self.config.pool.members[*it as usize]);
+        let priorities: BTreeSet<u32> = members.map(|member| member.priority).collect();
+        let mut priorities = priorities.iter().map(ToString::to_string);
+        let first = priorities.next().unwrap_or_default();
+        let next: Vec<String> = priorities.collect();
+        match next.is_empty() {
+            true => format!("priority {first}"),
+            false => format!("priority {first}, and {} for what it sheds", next.join(", ")),
+        }
+    }
+
+    /// How much members take of the queries that come to them.
+    fn shares(&self, shares: &[(u32, u8)]) -> String {
+        let share =
+            |(member, percent): &(u32, u8)| format!("{} takes {percent} %", self.names(&[*member]));
+        let mut shown: Vec<String> = shares.iter().take(NAMES_MAX).map(share).collect();
+        if let Some(more @ 1..) = shares.len().checked_sub(NAMES_MAX) {
+            shown.push(format!("{more} more take less than all"));
+        }
+        shown.join(", ")
+    }
+
     /// Tells which of the members that are left answer.
     fn tell_end(
         &self,
@@ -192,8 +209,8 @@ impl Words<'_> {
         explanation: &Explanation,
         (chosen, next): (&Outcome<'_>, &str),
     ) {
-        let (members, order, count) = match &explanation.end {
-            End::Group { members, order, count } => (members, *order, *count),
+        let (members, order, count, percents) = match &explanation.end {
+            End::Group { members, order, count, percents } => (members, *order, *count, percents),
             End::Pool(_) => {
                 return steps.add("when-all-down", format!("pool {next} answers in place of it"));
             }
@@ -207,7 +224,12 @@ impl Words<'_> {
             }
         };
         let weight = |member: &u32| self.config.pool.members[*member as usize].weight.to_string();
+        let percent =
+            |(member, percent): (&u32, &u8)| format!("{} {percent} %", self.names(&[*member]));
         let among = match order {
+            _ if !percents.is_empty() && members.len() <= NAMES_MAX => {
+                members.iter().zip(percents).map(percent).collect::<Vec<_>>().join(", ")
+            }
             Order::Weighted if members.len() <= NAMES_MAX => {
                 members.iter().map(weight).collect::<Vec<_>>().join(":")
             }
@@ -215,14 +237,20 @@ impl Words<'_> {
         };
         let (word, by) = match order {
             _ if members.len() == 1 => ("only", String::new()),
-            Order::RoundRobin => ("round-robin", format!("a draw among {among}, equally often")),
+            Order::RoundRobin if percents.is_empty() => {
+                ("round-robin", format!("a draw among {among}, equally often"))
+            }
+            Order::RoundRobin => ("round-robin", format!("a draw among {among}")),
             Order::Weighted => ("weighted", format!("a draw among {among}")),
             Order::HashClient { v4, v6 } => {
                 let bits = if self.client.address.is_ipv4() { v4 } else { v6 };
                 ("hash", format!("the client's /{bits} among {among}"))
             }
             Order::HashName => ("hash-name", format!("the name among {among}")),
-            Order::AsConfigured => ("in-order", format!("the first of {among}")),
+            Order::AsConfigured if percents.is_empty() => {
+                ("in-order", format!("the first of {among}"))
+            }
+            Order::AsConfigured => ("in-order", format!("a draw among {among}")),
         };
         let answers = match chosen {
             Outcome::Members(choice) => {
