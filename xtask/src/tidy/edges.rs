@@ -22,6 +22,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         // Only the workloads of an example make sites.
         &["zonda-balance", "zonda-cache", "zonda-geo", "zonda-wire", "zonda-zone"],
     ),
+    // What names answer; knows neither the API nor messages.
+    ("zonda-cluster", &["zonda-wire"]),
+    // Decodes the API's objects into those of names.
+    ("zonda-kubernetes", &["zonda-cluster"]),
     ("zonda-netio", &[]),
     // Networks and where they are; knows neither pools nor zones.
     ("zonda-geo", &[]),

@@ -1,0 +1,133 @@
+//! Objects of a cluster, cut down to what names need.
+//!
+//! A feed decodes an object of the API into one of these and drops it once the snapshot has taken
+//! it, so that memory holds no object.
+
+use std::net::IpAddr;
+
+/// The name of an object within its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectName {
+    /// The namespace, as the API spells it.
+    pub namespace: String,
+    /// The name within the namespace, as the API spells it.
+    pub name: String,
+}
+
+/// The transport protocol of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP, which a port without a protocol has.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// A port of a service or of an endpoint slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The name; empty if the port has none.
+    pub name: String,
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// The port's number; `None` in a slice whose ports are all ports.
+    pub number: Option<u16>,
+}
+
+/// What kind of addresses a service has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// Addresses of the service itself (`spec.clusterIPs`), in the API's order; at least one.
+    ClusterIp(Vec<IpAddr>),
+    /// None: the service's name has the addresses of its ready endpoints (`clusterIP: None`).
+    Headless,
+    /// The name of something outside (`spec.externalName`), as the API spells it.
+    ExternalName(String),
+}
+
+/// A service (`v1`, `Service`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The service's namespace and name.
+    pub id: ObjectName,
+    /// The kind of the service's addresses.
+    pub kind: ServiceKind,
+    /// The ports, in the API's order.
+    pub ports: Vec<Port>,
+    /// External addresses: `spec.externalIPs` and the addresses of `status.loadBalancer.ingress`.
+    pub external_ips: Vec<IpAddr>,
+    /// Host names of `status.loadBalancer.ingress`.
+    pub external_names: Vec<String>,
+}
+
+/// An endpoint of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The addresses, all of the slice's family; those that are no addresses are left out.
+    pub addresses: Vec<IpAddr>,
+    /// The host name (`hostname`); empty if the endpoint has none.
+    pub hostname: String,
+    /// The name of the pod (`targetRef` of kind `Pod`); empty if there is none.
+    pub pod: String,
+    /// The topology zone (`zone`); empty if the endpoint has none.
+    pub zone: String,
+    /// Whether the endpoint is ready (`conditions.ready`, true when absent). The API sets it for all
+    /// endpoints of a service that publishes addresses that are not ready.
+    pub ready: bool,
+}
+
+/// A slice of the endpoints of a service (`discovery.k8s.io/v1`, `EndpointSlice`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSlice {
+    /// The slice's namespace and name.
+    pub id: ObjectName,
+    /// The service's name (label `kubernetes.io/service-name`, or
+    /// `multicluster.kubernetes.io/service-name` of imported ones); empty if the slice has none.
+    pub service: String,
+    /// The cluster that an imported slice comes from (label
+    /// `multicluster.kubernetes.io/source-cluster`); empty for slices of this cluster.
+    pub source_cluster: String,
+    /// Whether the slice has the multicluster label, so that it belongs to a service import.
+    pub is_imported: bool,
+    /// The ports of every endpoint of the slice.
+    pub ports: Vec<Port>,
+    /// The endpoints, in the API's order.
+    pub endpoints: Vec<Endpoint>,
+    /// When the change that made this version of the slice was triggered, in seconds since 1970 with
+    /// fractions (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    pub trigger_time: Option<f64>,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// The namespace's name.
+    pub name: String,
+    /// Whether annotation `zonda/autopath` is `false`: search paths of its pods are not shortened.
+    pub opts_out_of_autopath: bool,
+}
+
+/// A pod, of which names need only addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// The pod's namespace and name.
+    pub id: ObjectName,
+    /// The addresses (`status.podIPs`); empty for a pod that terminates or has none yet.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// A service that is imported from a set of clusters (`multicluster.x-k8s.io/v1alpha1`,
+/// `ServiceImport`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceImport {
+    /// The import's namespace and name.
+    pub id: ObjectName,
+    /// The addresses of the set; empty for a headless import.
+    pub addresses: Vec<IpAddr>,
+    /// Whether the import has no address of its own (`type: Headless`).
+    pub is_headless: bool,
+    /// The ports, in the API's order.
+    pub ports: Vec<Port>,
+}
