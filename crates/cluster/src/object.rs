@@ -4,6 +4,7 @@
 //! it, so that memory holds no object.
 
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 /// The name of an object within its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,9 +96,9 @@ pub struct EndpointSlice {
     pub ports: Vec<Port>,
     /// The endpoints, in the API's order.
     pub endpoints: Vec<Endpoint>,
-    /// When the change that made this version of the slice was triggered, in seconds since 1970 with
-    /// fractions (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
-    pub trigger_time: Option<f64>,
+    /// When the change that made this version of the slice was triggered (annotation
+    /// `endpoints.kubernetes.io/last-change-trigger-time`).
+    pub trigger_time: Option<SystemTime>,
 }
 
 /// A namespace.

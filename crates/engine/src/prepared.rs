@@ -103,6 +103,7 @@ impl PreparedQuery {
                 let key = forward.cache_key(&self.query, &self.name);
                 self.touched = forward.cache.touch(&key);
             }
+            Source::Cluster(zone) => self.touched = zone.cluster.touch(&self.name),
             Source::Local(_) | Source::Excepted | Source::Unavailable => {}
         }
     }
@@ -117,6 +118,7 @@ impl PreparedQuery {
                 let key = forward.cache_key(&self.query, &self.name);
                 self.touched = forward.cache.touch_entry(&key);
             }
+            Source::Cluster(zone) => self.touched = zone.cluster.touch_service(&self.name),
             Source::Local(_) | Source::Excepted | Source::Unavailable => {}
         }
     }

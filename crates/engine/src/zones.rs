@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zonda_cache::Cache;
+use zonda_cluster::Cluster;
 use zonda_wire::query::flag;
 use zonda_wire::{Name, Query, Type};
 use zonda_zone::{HashSeed, LookupName, Zone};
@@ -73,6 +74,8 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// Data of this server, also where a zone around it is forwarded.
     Local(Arc<Local>),
+    /// The objects of a Kubernetes cluster.
+    Cluster(Arc<ClusterZone>),
     /// No source: the names are kept from being forwarded, and no other zone holds them.
     Excepted,
     /// No data yet: they could not be loaded, so that every answer is SERVFAIL.
@@ -97,6 +100,28 @@ pub struct Local {
     pub zone: Arc<Zone>,
     /// Overlays in front of the data; the first that has a name answers.
     pub overlays: Vec<Overlay>,
+}
+
+/// A zone whose names are those of a cluster.
+pub struct ClusterZone {
+    /// The data of the apex, and of services that are aliases.
+    pub data: Arc<Zone>,
+    /// The objects.
+    pub cluster: Cluster,
+    /// Which names the zone has.
+    pub names: ClusterNames,
+    /// Whether a name that the cluster lacks is answered by the zone around this one, if there is
+    /// one.
+    pub falls_through: bool,
+}
+
+/// Which names of a cluster a zone has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterNames {
+    /// Those of services, endpoints and pods.
+    Services,
+    /// Those of addresses, below `in-addr.arpa` or `ip6.arpa`.
+    Addresses,
 }
 
 /// Single names with data in front of a zone.

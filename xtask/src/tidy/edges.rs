@@ -20,10 +20,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "zonda-engine",
         // Only the workloads of an example make sites.
-        &["zonda-balance", "zonda-cache", "zonda-geo", "zonda-wire", "zonda-zone"],
+        &[
+            "zonda-balance",
+            "zonda-cache",
+            "zonda-cluster",
+            "zonda-geo",
+            "zonda-wire",
+            "zonda-zone",
+        ],
     ),
     // What names answer; knows neither the API nor messages.
-    ("zonda-cluster", &["zonda-wire"]),
+    ("zonda-cluster", &["zonda-wire", "zonda-zone"]),
     // Decodes the API's objects into those of names.
     ("zonda-kubernetes", &["zonda-cluster"]),
     ("zonda-netio", &[]),

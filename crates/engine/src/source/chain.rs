@@ -7,10 +7,10 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
 use crate::reason::Reason;
-use crate::reuse::NotReused;
+use crate::reuse::{NotReused, Reuse};
 use crate::verdict::{Flow, Verdict, reply};
 use crate::worker::Worker;
-use crate::zones::{Forward, Local, Overlay, Source};
+use crate::zones::{ClusterZone, Forward, Local, Overlay, Source, ZoneEntry};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
@@ -23,6 +23,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
         Source::Data(zone) => Break(data::answer(ask, answer, worker, zone)),
         Source::Forward(forward) => Break(from_upstreams(ask, answer, worker, forward)),
         Source::Local(local) => Break(from_local(ask, answer, worker, local)),
+        Source::Cluster(cluster) => Break(from_cluster(ask, answer, worker, cluster)),
         Source::Excepted => without_zone(ask, answer),
         Source::Unavailable => reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, NotReused::NoSource),
     }
@@ -89,6 +90,67 @@ fn from_local<'s>(
     match from_overlay(ask, answer, worker, &local.overlays) {
         Some(verdict) => verdict,
         None => data::answer(ask, answer, worker, &local.zone),
+    }
+}
+
+/// Answers from a cluster or, for a name that it lacks, from the zone around it if that is wanted.
+#[inline(never)] // it would only make the path of zone data longer
+fn from_cluster<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    zone: &'s ClusterZone,
+) -> Verdict {
+    if zone.falls_through
+        && !data::is_of_cluster(zone, ask.name)
+        && let Some(around) = zone_around(ask)
+    {
+        return from_zone_around(ask, answer, worker, around);
+    }
+    data::answer_from_cluster(ask, answer, worker, zone)
+}
+
+/// The first zone around the one that holds the name that has another source than a cluster that
+/// lacks the name.
+fn zone_around<'s>(ask: &Ask<'s>) -> Option<&'s ZoneEntry> {
+    let zones = &ask.snapshot.zones;
+    let mut labels = ask.zone?.apex.label_count();
+    while labels > 0 {
+        let found = zones.find(ask.name, labels - 1)?;
+        let entry = zones.get(found.index);
+        match &entry.source {
+            Source::Cluster(it) if it.falls_through && !data::is_of_cluster(it, ask.name) => {
+                labels = found.labels.into();
+            }
+            _ => return Some(entry),
+        }
+    }
+    None
+}
+
+/// Answers from the zone around a cluster's, as far as the client may query it. No hot entry has
+/// the answer, as it would be the cluster's.
+fn from_zone_around<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    entry: &'s ZoneEntry,
+) -> Verdict {
+    const REUSE: Reuse = Reuse::No(NotReused::OtherZone);
+    if !entry.allows(ask.peer.address.ip()) {
+        return Verdict::Reply(Rcode::REFUSED, Reason::AccessRefused, REUSE);
+    }
+    let verdict = match &entry.source {
+        Source::Data(zone) => data::answer(ask, answer, worker, zone),
+        Source::Forward(forward) => from_upstreams(ask, answer, worker, forward),
+        Source::Local(local) => from_local(ask, answer, worker, local),
+        Source::Cluster(zone) => data::answer_from_cluster(ask, answer, worker, zone),
+        Source::Excepted => Verdict::Reply(Rcode::REFUSED, Reason::NoZone, REUSE),
+        Source::Unavailable => Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE),
+    };
+    match verdict {
+        Verdict::Reply(rcode, reason, Reuse::Hot(_)) => Verdict::Reply(rcode, reason, REUSE),
+        verdict => verdict,
     }
 }
 

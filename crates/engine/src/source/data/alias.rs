@@ -71,6 +71,7 @@ pub(super) fn data_of(source: &Source) -> Option<&Zone> {
     match source {
         Source::Data(zone) => Some(zone),
         Source::Local(local) => Some(&local.zone),
+        Source::Cluster(zone) => Some(&zone.data),
         Source::Forward(_) | Source::Excepted | Source::Unavailable => None,
     }
 }

@@ -6,7 +6,7 @@ use crate::ask::Ask;
 use crate::deferral::{Deferral, To};
 use crate::reason::Reason;
 use crate::reuse::NotReused;
-use crate::zones::{Source, ZoneEntry};
+use crate::zones::{ClusterZone, Source, ZoneEntry};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 use zonda_zone::Zone;
@@ -27,9 +27,12 @@ pub fn must_fetch_target(writer: &mut Writer<'_, '_, '_>) -> bool {
     ask.query.flags & flag::RD != 0 && is_allowed(ask, entry)
 }
 
+/// A zone with data, and the cluster whose names it has, if it has such.
+pub type ZoneData<'s> = (&'s Zone, Option<&'s ClusterZone>);
+
 /// The zone data that hold the name at a hop; none if there are none, or none that the client may
 /// see.
-pub fn zone_of<'s>(writer: &mut Writer<'_, 's, '_>, hop: usize) -> Option<&'s Zone> {
+pub fn zone_of<'s>(writer: &mut Writer<'_, 's, '_>, hop: usize) -> Option<ZoneData<'s>> {
     let ask = writer.ask;
     let snapshot = ask.snapshot;
     let found = snapshot.zones.find_answering(writer.name(hop), ask.query.qtype)?;
@@ -41,7 +44,11 @@ pub fn zone_of<'s>(writer: &mut Writer<'_, 's, '_>, hop: usize) -> Option<&'s Zo
     } else if ask.zone.is_none_or(|own| own.version() != entry.version()) {
         writer.reuse.forbid(NotReused::OtherZone);
     }
-    data
+    let cluster = match &entry.source {
+        Source::Cluster(zone) => Some(&**zone),
+        _ => None,
+    };
+    data.map(|data| (data, cluster))
 }
 
 /// How a chain ends that upstreams have answered and that leads to a name at a hop of which nothing

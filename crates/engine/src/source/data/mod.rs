@@ -6,6 +6,7 @@
 
 mod additional;
 mod alias;
+mod cluster;
 mod follow;
 mod proof;
 mod steered;
@@ -13,6 +14,7 @@ mod walk;
 mod write;
 
 pub use alias::alias_of;
+pub use cluster::is_of_cluster;
 
 use crate::answer::Answer;
 use crate::ask::Ask;
@@ -20,6 +22,8 @@ use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
+use crate::zones::ClusterZone;
+use follow::ZoneData;
 use walk::Walk;
 use write::Writer;
 use zonda_wire::query::flag;
@@ -34,12 +38,30 @@ pub fn answer<'s>(
     worker: &mut Worker,
     zone: &'s Zone,
 ) -> Verdict {
-    worker.proven.clear();
     let reuse = match ask.query.qtype {
         Type::ANY => Reuse::No(NotReused::Any),
         _ => Reuse::AS_IT_IS,
     };
-    let mut walk = Walk::new(Writer { ask, answer, worker, reuse }, zone);
+    begin(Writer { ask, answer, worker, reuse }, (zone, None))
+}
+
+/// Answers the query from the names of a cluster.
+#[inline(never)] // it would only make the path of zone data longer
+pub fn answer_from_cluster<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    zone: &'s ClusterZone,
+) -> Verdict {
+    let reuse = Reuse::No(NotReused::Cluster);
+    begin(Writer { ask, answer, worker, reuse }, (&zone.data, Some(zone)))
+}
+
+/// Walks from the name asked for, in a zone.
+#[inline(always)] // there are two calls, of which one is on the shortest path
+fn begin<'s>(writer: Writer<'_, 's, '_>, zone: ZoneData<'s>) -> Verdict {
+    writer.worker.proven.clear();
+    let mut walk = Walk::new(writer, zone);
     match walk.run() {
         Ok(verdict) => verdict,
         Err(Full) => {

@@ -1,5 +1,6 @@
 //! The way of a question through zones, name by name.
 
+use super::follow::ZoneData;
 use super::write::{OwnerAt, Writer};
 use super::{additional, alias, follow, proof};
 use crate::code::Claim;
@@ -9,6 +10,7 @@ use crate::message::Transport;
 use crate::reason::Reason;
 use crate::verdict::{Flow, Verdict};
 use crate::worker::CHAIN_MAX;
+use crate::zones::ClusterZone;
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
@@ -26,6 +28,8 @@ pub struct Walk<'w, 's, 'b> {
     pub writer: Writer<'w, 's, 'b>,
     /// The zone that holds the present name.
     zone: &'s Zone,
+    /// The cluster whose names the zone has, if it has such.
+    cluster: Option<&'s ClusterZone>,
     /// The number of CNAME or DNAME records that led here.
     hop: usize,
     /// The kind of source that answered at each hop, as [`Self::remember`] has it.
@@ -44,10 +48,11 @@ pub struct Walk<'w, 's, 'b> {
 impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// A walk that begins in a zone with the name asked for.
     #[inline]
-    pub fn new(writer: Writer<'w, 's, 'b>, zone: &'s Zone) -> Self {
+    pub fn new(writer: Writer<'w, 's, 'b>, (zone, cluster): ZoneData<'s>) -> Self {
         Self {
             writer,
             zone,
+            cluster,
             hop: 0,
             traces: [EXACT; CHAIN_MAX],
             zones: [zone; CHAIN_MAX],
@@ -58,7 +63,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// A walk that begins with the first name of the chain, behind an answer of upstreams.
-    pub fn behind_answer(writer: Writer<'w, 's, 'b>, zone: &'s Zone) -> Self {
+    pub fn behind_answer(writer: Writer<'w, 's, 'b>, zone: ZoneData<'s>) -> Self {
         Self { hop: 1, is_behind_answer: true, ..Self::new(writer, zone) }
     }
 
@@ -119,7 +124,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         worker.chain.set(link, &worker.target, ask.snapshot.zones.seed());
         self.hop += 1;
         match follow::zone_of(&mut self.writer, self.hop) {
-            Some(zone) => self.zone = zone,
+            Some(zone) => (self.zone, self.cluster) = zone,
             None => return Some(follow::end_of_chain(&self.writer, self.hop, end)),
         }
         self.is_loop().then_some(end)
@@ -170,6 +175,11 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// Looks up the present name and writes what it gives.
     #[inline]
     fn step(&mut self) -> Result<Flow, Full> {
+        if let Some(cluster) = self.cluster
+            && let Some(flow) = self.answer_from_cluster(cluster)?
+        {
+            return Ok(flow);
+        }
         let at_parent = self.writer.ask.query.qtype == Type::DS;
         match self.zone.find_from(self.writer.ask.start, self.name(), at_parent) {
             LookupResult::Exact(node) => self.answer_from(node, None),
@@ -400,7 +410,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             return false;
         }
         let Some(zone) = follow::zone_of(&mut self.writer, self.hop) else { return false };
-        self.zone = zone;
+        (self.zone, self.cluster) = zone;
         true
     }
 

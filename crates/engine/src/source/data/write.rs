@@ -127,7 +127,7 @@ impl Writer<'_, '_, '_> {
 
 /// The owner that is the last octets of a name at a hop.
 #[inline]
-fn owner(OwnerAt { hop, len }: OwnerAt, name: &LookupName) -> Owner<'_> {
+pub fn owner(OwnerAt { hop, len }: OwnerAt, name: &LookupName) -> Owner<'_> {
     let wire = name.as_wire();
     let skip = wire.len() - len;
     if hop == 0 && len > 1 {

@@ -1,0 +1,417 @@
+//! The objects of a cluster as changes come, and the snapshots made of them.
+//!
+//! # Invariants
+//! - What an object has brought is remembered by the hash of its name, so that it can be taken back;
+//!   the object itself is not kept.
+//! - After a list of all objects of a kind, those that it lacked are gone, and none that it had was
+//!   gone meanwhile.
+
+use crate::address::{fold, hash, hash_label};
+use crate::cluster::{Cluster, Options};
+use crate::object::{
+    EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
+};
+use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use zonda_wire::Name;
+use zonda_wire::name::LABEL_BYTES_MAX;
+use zonda_zone::{HashSeed, LookupName};
+
+/// The kinds of objects that names come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Services.
+    Service,
+    /// Endpoint slices.
+    EndpointSlice,
+    /// Namespaces.
+    Namespace,
+    /// Pods.
+    Pod,
+    /// Services that are imported from a set of clusters.
+    ServiceImport,
+}
+
+/// An object, or the news that one is gone.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A service that is there.
+    Service(Service),
+    /// A slice that is there.
+    EndpointSlice(EndpointSlice),
+    /// A namespace that is there.
+    Namespace(Namespace),
+    /// A pod that is there.
+    Pod(Pod),
+    /// An import that is there.
+    ServiceImport(ServiceImport),
+    /// An object of a kind is gone; a namespace has its name in [`ObjectName::name`].
+    Gone(Kind, ObjectName),
+}
+
+/// What an object has brought.
+struct Brought {
+    /// The list of all objects that had it last.
+    list: u32,
+    /// The hash of the service that it belongs to, and for a slice its endpoints.
+    service: u64,
+    /// The endpoints of a slice.
+    slice: Option<Arc<SliceRecord>>,
+    /// The addresses of a service or pod that have names.
+    addresses: Box<[IpAddr]>,
+    /// The label of a namespace, or the namespace of a pod.
+    label: Box<[u8]>,
+}
+
+impl Brought {
+    /// An object of a service.
+    fn of_service(service: u64) -> Self {
+        let (slice, addresses, label) = (None, Box::default(), Box::default());
+        Self { list: 0, service, slice, addresses, label }
+    }
+}
+
+/// The objects of a kind.
+#[derive(Default)]
+struct Known {
+    objects: HashMap<u64, Brought>,
+    /// The number of the list that is under way, or that ended last.
+    list: u32,
+}
+
+/// Takes objects of a cluster, and makes snapshots of its names.
+pub struct Builder {
+    cluster: Cluster,
+    services: Known,
+    slices: Known,
+    namespaces: Known,
+    pods: Known,
+    imports: Known,
+    /// The slices of each service, by the hashes of their names, so that their order is the same
+    /// whatever came first.
+    slices_of: HashMap<u64, BTreeMap<u64, Arc<SliceRecord>>>,
+    /// Services whose slices have changed since the last snapshot.
+    stale: HashSet<u64>,
+    /// Services that are aliases: their names below the apex, and what they are aliases of.
+    aliases: BTreeMap<String, String>,
+    /// Whether aliases have changed since they were taken.
+    aliases_changed: bool,
+}
+
+impl Builder {
+    /// No objects yet, of a cluster with this apex.
+    #[must_use]
+    pub fn new(apex: &Name, seed: HashSeed, options: Options) -> Self {
+        Self {
+            cluster: Cluster::new(apex, seed, options),
+            services: Known::default(),
+            slices: Known::default(),
+            namespaces: Known::default(),
+            pods: Known::default(),
+            imports: Known::default(),
+            slices_of: HashMap::new(),
+            stale: HashSet::new(),
+            aliases: BTreeMap::new(),
+            aliases_changed: true,
+        }
+    }
+
+    /// The objects of a kind.
+    fn known(&mut self, kind: Kind) -> &mut Known {
+        match kind {
+            Kind::Service => &mut self.services,
+            Kind::EndpointSlice => &mut self.slices,
+            Kind::Namespace => &mut self.namespaces,
+            Kind::Pod => &mut self.pods,
+            Kind::ServiceImport => &mut self.imports,
+        }
+    }
+
+    /// Notes that a list of all objects of a kind begins.
+    pub fn begin_list(&mut self, kind: Kind) {
+        let known = self.known(kind);
+        known.list = known.list.wrapping_add(1);
+    }
+
+    /// Notes that the list has ended: objects that it has not had are gone.
+    pub fn end_list(&mut self, kind: Kind) {
+        let known = self.known(kind);
+        let list = known.list;
+        let gone = known.objects.iter().filter(|(_, brought)| brought.list != list);
+        let gone: Vec<u64> = gone.map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| self.take_back(kind, id));
+    }
+
+    /// Takes a change.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Service(service) => self.put_service(&service),
+            Change::EndpointSlice(slice) => self.put_slice(&slice),
+            Change::Namespace(namespace) => self.put_namespace(&namespace),
+            Change::Pod(pod) => self.put_pod(&pod),
+            Change::ServiceImport(import) => self.put_import(&import),
+            Change::Gone(kind, id) => {
+                let id = self.id(&id);
+                self.take_back(kind, id);
+            }
+        }
+    }
+
+    /// Returns the names of the cluster as they are now.
+    pub fn snapshot(&mut self) -> Cluster {
+        for hash in std::mem::take(&mut self.stale) {
+            let slices = self.slices_of.get(&hash);
+            let slices = slices.into_iter().flat_map(BTreeMap::values).cloned().collect();
+            let Some(service) = self.cluster.services.all(hash).next() else { continue };
+            let service = service.with_slices(slices);
+            self.set_service(hash, service);
+        }
+        self.cluster.clone()
+    }
+
+    /// Returns the services that are aliases, as their names below the apex and those that they are
+    /// aliases of, if they have changed since they were returned last.
+    pub fn take_aliases(&mut self) -> Option<&BTreeMap<String, String>> {
+        std::mem::take(&mut self.aliases_changed).then_some(&self.aliases)
+    }
+
+    /// The hash of an object's name.
+    fn id(&self, id: &ObjectName) -> u64 {
+        let seed = self.cluster.frame.seed;
+        fold(hash_label(id.namespace.as_bytes(), seed), hash_label(id.name.as_bytes(), seed))
+    }
+
+    /// The labels of a service and the hash of its name; none if it has no name in the DNS.
+    fn service_name(&self, namespace: &str, name: &str) -> Option<(Vec<u8>, u64)> {
+        let mut wire = Vec::with_capacity(zonda_wire::name::NAME_BYTES_MAX);
+        for label in [name, namespace] {
+            if label.is_empty() || label.len() > LABEL_BYTES_MAX || label.contains('.') {
+                return None;
+            }
+            wire.push(label.len() as u8); // at most 63
+            wire.extend_from_slice(label.to_ascii_lowercase().as_bytes());
+        }
+        let labels = wire.clone();
+        wire.extend_from_slice(b"\x03svc");
+        wire.extend_from_slice(self.cluster.frame.apex.as_wire());
+        let wire = Name::from_wire(&wire).ok()?;
+        let hash = LookupName::new(wire.as_wire(), self.cluster.frame.seed).hash(0);
+        Some((labels, hash))
+    }
+
+    /// Puts a service into the snapshot, or removes it if nothing is known of it.
+    fn set_service(&mut self, hash: u64, service: ServiceRecord) {
+        match service.is_unknown() {
+            true => self.cluster.services.remove(hash, |_| true),
+            false => self.cluster.services.put(hash, Arc::new(service), |_| true),
+        }
+    }
+
+    /// The service with a hash; one that is not known if there is none.
+    fn service(&self, hash: u64, labels: &[u8]) -> ServiceRecord {
+        let known = self.cluster.services.all(hash).next();
+        known.map_or_else(|| ServiceRecord::unknown(labels), |it| ServiceRecord::clone(it))
+    }
+
+    /// Puts a service in place of its former version.
+    fn put_service(&mut self, service: &Service) {
+        let id = self.id(&service.id);
+        let addresses = match &service.kind {
+            ServiceKind::ClusterIp(addresses) => Addresses::Own(addresses.clone().into()),
+            ServiceKind::Headless => Addresses::OfEndpoints,
+            ServiceKind::ExternalName(_) => Addresses::Alias,
+        };
+        let target = match &service.kind {
+            ServiceKind::ExternalName(target) => Some(target.clone()),
+            _ => None,
+        };
+        let ports = service.ports.iter().map(PortRecord::from).collect();
+        self.put_record(Kind::Service, id, &service.id, (addresses, ports));
+        let name = format!("{}.{}", service.id.name, service.id.namespace).to_ascii_lowercase();
+        let former = match target {
+            Some(target) => self.aliases.insert(name.clone(), target),
+            None => self.aliases.remove(&name),
+        };
+        self.aliases_changed |= former != self.aliases.get(&name).cloned();
+    }
+
+    /// Puts an import in place of its former version.
+    fn put_import(&mut self, import: &ServiceImport) {
+        let id = self.id(&import.id);
+        let addresses = match import.is_headless {
+            true => Addresses::OfEndpoints,
+            false => Addresses::Own(import.addresses.clone().into()),
+        };
+        let ports = import.ports.iter().map(PortRecord::from).collect();
+        self.put_record(Kind::ServiceImport, id, &import.id, (addresses, ports));
+    }
+
+    /// Puts what a service or an import has into the snapshot.
+    fn put_record(
+        &mut self,
+        kind: Kind,
+        id: u64,
+        name: &ObjectName,
+        (addresses, ports): (Addresses, Box<[PortRecord]>),
+    ) {
+        let Some((labels, hash)) = self.service_name(&name.namespace, &name.name) else { return };
+        let own: Box<[IpAddr]> = match &addresses {
+            Addresses::Own(own) => own.clone(),
+            _ => Box::default(),
+        };
+        let record = ServiceRecord { addresses, ports, ..self.service(hash, &labels) };
+        self.set_service(hash, record);
+        self.stale.insert(hash); // its slices may have come before it
+        let mut brought = Brought::of_service(hash);
+        brought.addresses.clone_from(&own);
+        brought.label = labels.into();
+        let former = self.remember(kind, id, brought);
+        self.move_addresses(hash, former.map(|it| it.addresses).as_deref(), &own);
+    }
+
+    /// Remembers what an object has brought, in place of its former version, which it returns.
+    fn remember(&mut self, kind: Kind, id: u64, brought: Brought) -> Option<Brought> {
+        let known = self.known(kind);
+        let list = known.list;
+        known.objects.insert(id, Brought { list, ..brought })
+    }
+
+    /// Puts a slice in place of its former version.
+    fn put_slice(&mut self, slice: &EndpointSlice) {
+        let id = self.id(&slice.id);
+        let options = &self.cluster.frame.options;
+        let is_ours = slice.is_imported == options.is_multicluster && !slice.service.is_empty();
+        let name = self.service_name(&slice.id.namespace, &slice.service).filter(|_| is_ours);
+        let Some((labels, hash)) = name else {
+            return self.take_back(Kind::EndpointSlice, id); // its label may have been removed
+        };
+        let record = Arc::new(SliceRecord::new(slice, options.has_pod_labels));
+        let moved = self.slices.objects.get(&id).is_some_and(|former| former.service != hash);
+        if moved {
+            self.take_back(Kind::EndpointSlice, id);
+        }
+        let mut brought = Brought::of_service(hash);
+        brought.slice = Some(Arc::clone(&record));
+        let former = self.remember(Kind::EndpointSlice, id, brought).and_then(|it| it.slice);
+        self.slices_of.entry(hash).or_default().insert(id, Arc::clone(&record));
+        if self.cluster.services.all(hash).next().is_none() {
+            // So that it is found when its slices are put into it.
+            let unknown = Arc::new(ServiceRecord::unknown(&labels));
+            self.cluster.services.put(hash, unknown, |_| true);
+        }
+        self.stale.insert(hash);
+        let addresses = |it: &SliceRecord| -> Vec<IpAddr> {
+            it.endpoints.iter().map(|endpoint| endpoint.address).collect()
+        };
+        let former = former.map(|it| addresses(&it));
+        self.move_addresses(hash, former.as_deref(), &addresses(&record));
+    }
+
+    /// Has the addresses of an object lead to its service, and no more those that it had before.
+    fn move_addresses(&mut self, service: u64, former: Option<&[IpAddr]>, now: &[IpAddr]) {
+        let seed = self.cluster.frame.seed;
+        let former = former.unwrap_or_default();
+        for gone in former.iter().filter(|it| !now.contains(it)) {
+            if !self.is_held(service, *gone) {
+                self.cluster.addresses.remove(hash(*gone, seed), |it| *it == service);
+            }
+        }
+        for new in now.iter().filter(|it| !former.contains(it)) {
+            self.cluster.addresses.put(hash(*new, seed), service, |it| *it == service);
+        }
+    }
+
+    /// Whether a service or one of its slices has an address.
+    fn is_held(&self, service: u64, address: IpAddr) -> bool {
+        let known = self.cluster.services.all(service).next();
+        let is_own = known.is_some_and(
+            |it| matches!(&it.addresses, Addresses::Own(own) if own.contains(&address)),
+        );
+        let slices = self.slices_of.get(&service).into_iter().flat_map(BTreeMap::values);
+        is_own || {
+            let has = |it: &SliceRecord| {
+                it.endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).is_ok()
+            };
+            slices.into_iter().any(|slice| has(slice))
+        }
+    }
+
+    /// Puts a namespace in place of its former version.
+    fn put_namespace(&mut self, namespace: &Namespace) {
+        let label = namespace.name.to_ascii_lowercase();
+        let (label, seed) = (label.as_bytes(), self.cluster.frame.seed);
+        let object = ObjectName { namespace: String::new(), name: namespace.name.clone() };
+        let id = self.id(&object);
+        if !self.namespaces.objects.contains_key(&id) {
+            self.cluster.namespaces.put(hash_label(label, seed), label.into(), |it| **it == *label);
+        }
+        let mut brought = Brought::of_service(0);
+        brought.label = label.into();
+        self.remember(Kind::Namespace, id, brought);
+    }
+
+    /// Puts a pod in place of its former version.
+    fn put_pod(&mut self, pod: &Pod) {
+        let id = self.id(&pod.id);
+        self.take_back(Kind::Pod, id);
+        let seed = self.cluster.frame.seed;
+        let namespace = pod.id.namespace.to_ascii_lowercase();
+        let label = hash_label(namespace.as_bytes(), seed);
+        for address in &pod.addresses {
+            let value = (label, *address);
+            // Pods on the network of a host share an address, each with a value of its own.
+            self.cluster.pods.put(hash(*address, seed), value, |_| false);
+        }
+        let mut brought = Brought::of_service(label);
+        brought.addresses = pod.addresses.clone().into();
+        self.remember(Kind::Pod, id, brought);
+    }
+
+    /// Takes back what an object has brought.
+    fn take_back(&mut self, kind: Kind, id: u64) {
+        let Some(brought) = self.known(kind).objects.remove(&id) else { return };
+        let (hash_of, seed) = (brought.service, self.cluster.frame.seed);
+        match kind {
+            Kind::Service | Kind::ServiceImport => {
+                let labels = &brought.label;
+                let unknown = Addresses::Unknown;
+                let known = self.service(hash_of, labels);
+                let record = ServiceRecord { addresses: unknown, ports: Box::default(), ..known };
+                self.set_service(hash_of, record);
+                self.move_addresses(hash_of, Some(&brought.addresses), &[]);
+                self.stale.insert(hash_of);
+                self.aliases_changed |= self.aliases.remove(&text_of(labels)).is_some();
+            }
+            Kind::EndpointSlice => {
+                let slices = self.slices_of.entry(hash_of).or_default();
+                slices.remove(&id);
+                if slices.is_empty() {
+                    self.slices_of.remove(&hash_of);
+                }
+                self.stale.insert(hash_of);
+                let endpoints = brought.slice.iter().flat_map(|it| &it.endpoints);
+                let gone: Vec<IpAddr> = endpoints.map(|it| it.address).collect();
+                self.move_addresses(hash_of, Some(&gone), &[]);
+            }
+            Kind::Namespace => {
+                let label = &brought.label;
+                let hash = hash_label(label, seed);
+                self.cluster.namespaces.remove(hash, |it| **it == **label);
+            }
+            Kind::Pod => {
+                for address in &brought.addresses {
+                    let value = (hash_of, *address);
+                    self.cluster.pods.remove(hash(*address, seed), |it| *it == value);
+                }
+            }
+        }
+    }
+}
+
+/// The labels of a service and its namespace as text.
+fn text_of(labels: &[u8]) -> String {
+    let labels: Vec<_> = zonda_wire::name::labels(labels).map(String::from_utf8_lossy).collect();
+    labels.join(".")
+}

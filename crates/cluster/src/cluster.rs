@@ -1,0 +1,387 @@
+//! The names of a cluster below one apex, and what they answer.
+//!
+//! | name below the apex | answers |
+//! |---|---|
+//! | `SERVICE.NAMESPACE.svc` | addresses of the service or of its ready endpoints; SRV of all ports |
+//! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | these, of one port |
+//! | `ENDPOINT.SERVICE.NAMESPACE.svc` | the addresses of the endpoints of that label |
+//! | `ENDPOINT.CLUSTER.SERVICE.NAMESPACE.svc` | likewise, in a set of clusters |
+//! | `ZONE.pin._zone.SERVICE.NAMESPACE.svc` | endpoints of a topology zone; `prefer`: or else all |
+//! | `1-2-3-4.NAMESPACE.pod` | the address in the label |
+//!
+//! # Invariants
+//! - A snapshot never changes; its clones share their memory.
+//! - What stands in the zone's own data (the apex, `dns-version`, `ns.dns`, services that are
+//!   aliases) is left to those.
+
+use crate::address::{self, Reversed};
+use crate::service::{Addresses, EndpointFilter, Selection, ServiceRecord};
+use crate::table::Table;
+use std::net::IpAddr;
+use std::sync::Arc;
+use zonda_wire::Name;
+use zonda_zone::{HashSeed, LookupName};
+
+/// Which names of pods exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodNames {
+    /// None.
+    #[default]
+    Disabled,
+    /// Every address in a namespace that exists.
+    Insecure,
+    /// The addresses of pods that exist.
+    Verified,
+}
+
+/// What decides which names there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The TTL of all answers, seconds.
+    pub ttl: u32,
+    /// Which names of pods exist.
+    pub pods: PodNames,
+    /// Whether a service with addresses of its own does not exist while no endpoint is ready.
+    pub ignores_empty_services: bool,
+    /// Whether endpoints without a host name are called by their pods.
+    pub has_pod_labels: bool,
+    /// Whether names of topology zones exist.
+    pub has_zones: bool,
+    /// Whether services are imported from a set of clusters.
+    pub is_multicluster: bool,
+    /// The namespaces whose names exist; all of them if the list is empty.
+    pub namespaces: Vec<String>,
+    /// Whether answers are those of kube-dns: SRV with priority and weight 10, and names of
+    /// addresses only for services and endpoints with a host name.
+    pub is_kube_dns: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ttl: 5,
+            pods: PodNames::Disabled,
+            ignores_empty_services: false,
+            has_pod_labels: false,
+            has_zones: false,
+            is_multicluster: false,
+            namespaces: Vec::new(),
+            is_kube_dns: false,
+        }
+    }
+}
+
+/// What all snapshots of a cluster have in common.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The apex in lower case.
+    pub apex: Name,
+    /// The number of labels of the apex.
+    pub apex_labels: usize,
+    /// The seed of all hashes.
+    pub seed: HashSeed,
+    /// What decides which names there are.
+    pub options: Options,
+}
+
+/// The names of a cluster at one moment.
+#[derive(Clone)]
+pub struct Cluster {
+    /// What all snapshots have in common.
+    pub(crate) frame: Arc<Frame>,
+    /// The namespaces, by the hashes of their labels.
+    pub(crate) namespaces: Table<Arc<[u8]>>,
+    /// The services, by the hashes of their names.
+    pub(crate) services: Table<Arc<ServiceRecord>>,
+    /// The hashes of services, by those of their addresses.
+    pub(crate) addresses: Table<u64>,
+    /// The namespaces of pods and their addresses, by the hashes of the addresses.
+    pub(crate) pods: Table<(u64, IpAddr)>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'n> {
+    /// The zone's own data have the name.
+    InData,
+    /// The name exists, and has no records.
+    Empty,
+    /// The name does not exist.
+    Missing,
+    /// The name stands for a service, or for a part of it.
+    Service(Selection<'n>),
+    /// The name stands for an address.
+    Address(IpAddr),
+}
+
+/// The names of an address.
+#[derive(Clone, Copy, Debug)]
+pub enum FoundAddress {
+    /// The name stands for an address that services have.
+    Address(IpAddr),
+    /// Names below it may exist.
+    Empty,
+    /// The address has no name.
+    Missing,
+}
+
+impl Cluster {
+    /// A cluster without any object.
+    #[must_use]
+    pub fn new(apex: &Name, seed: HashSeed, options: Options) -> Self {
+        let apex = apex.to_lowercase();
+        let frame = Frame { apex_labels: apex.label_count(), apex, seed, options };
+        Self {
+            frame: Arc::new(frame),
+            namespaces: Table::default(),
+            services: Table::default(),
+            addresses: Table::default(),
+            pods: Table::default(),
+        }
+    }
+
+    /// Returns the apex in lower case.
+    #[inline]
+    #[must_use]
+    pub fn apex(&self) -> &Name {
+        &self.frame.apex
+    }
+
+    /// Returns what decides which names there are.
+    #[inline]
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.frame.options
+    }
+
+    /// Returns the numbers of services (those included of which only slices are known), of
+    /// namespaces, of addresses with names, and of pods.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 4] {
+        let [services, namespaces] = [self.services.len(), self.namespaces.len()];
+        [services, namespaces, self.addresses.len(), self.pods.len()]
+    }
+
+    /// Whether names of a namespace exist.
+    fn has_namespace(&self, label: &[u8]) -> bool {
+        let hash = address::hash_label(label, self.frame.seed);
+        self.namespaces.all(hash).any(|it| **it == *label) && self.is_exposed(label)
+    }
+
+    /// Whether names of a namespace may exist.
+    fn is_exposed(&self, label: &[u8]) -> bool {
+        let namespaces = &self.frame.options.namespaces;
+        namespaces.is_empty() || namespaces.iter().any(|it| it.as_bytes() == label)
+    }
+
+    /// The label of a name at which the service's name begins, if it is long enough.
+    fn service_label(&self, name: &LookupName) -> Option<usize> {
+        name.label_count().checked_sub(self.frame.apex_labels + 3)
+    }
+
+    /// Brings what a name is looked up by into the processor's cache.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, name: &LookupName) -> u64 {
+        self.service_label(name).map_or(0, |label| self.services.touch(name.hash(label)))
+    }
+
+    /// Brings the service of a name into the processor's cache.
+    #[inline]
+    #[must_use]
+    pub fn touch_service(&self, name: &LookupName) -> u64 {
+        let service = self.service_label(name).and_then(|label| self.service(name.hash(label)));
+        service.map_or(0, |service| service.labels.len() as u64)
+    }
+
+    /// The service whose name has a hash, if there is one.
+    #[inline]
+    fn service(&self, hash: u64) -> Option<&ServiceRecord> {
+        self.services.all(hash).next().map(|service| &**service)
+    }
+
+    /// Looks up a name at or below the apex.
+    #[inline]
+    #[must_use]
+    pub fn find<'n>(&'n self, name: &'n LookupName) -> Found<'n> {
+        let Some(below) = name.label_count().checked_sub(self.frame.apex_labels) else {
+            return Found::Missing;
+        };
+        if below == 0 {
+            return Found::InData;
+        }
+        match name.label(below - 1) {
+            b"svc" => self.find_service(name, below - 1),
+            b"pod" if !self.frame.options.is_multicluster => self.find_pod(name, below - 1),
+            _ => Found::InData,
+        }
+    }
+
+    /// Looks up a name below `svc`, which is its label number `below`.
+    #[inline]
+    fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+        match below {
+            0 => return Found::Empty,
+            1 if self.has_namespace(name.label(0)) => return Found::Empty,
+            1 => return Found::Missing,
+            _ => {}
+        }
+        let Some(service) = self.service(name.hash(below - 2)) else { return Found::Missing };
+        let is_it = name.suffix(below - 2).starts_with(&service.labels);
+        if !is_it || !self.is_exposed(name.label(below - 1)) {
+            return Found::Missing;
+        }
+        let is_empty = self.frame.options.ignores_empty_services && !service.has_endpoints();
+        match &service.addresses {
+            Addresses::Unknown => return Found::Missing,
+            Addresses::Alias if below == 2 => return Found::InData,
+            Addresses::Alias => return Found::Missing,
+            Addresses::Own(_) if is_empty => return Found::Missing,
+            Addresses::Own(_) | Addresses::OfEndpoints => {}
+        }
+        self.find_in_service(service, name, below - 2)
+    }
+
+    /// Looks up a name of a service that has `labels` labels in front of the service's.
+    #[inline]
+    fn find_in_service<'n>(
+        &'n self,
+        service: &'n ServiceRecord,
+        name: &'n LookupName,
+        labels: usize,
+    ) -> Found<'n> {
+        let options = &self.frame.options;
+        let is_port = |label: usize| name.label(label).first() == Some(&b'_');
+        let (port, endpoints) = match labels {
+            0 => (None, EndpointFilter::All),
+            1 => (None, EndpointFilter::Label(name.label(0))),
+            2 if options.is_multicluster && !is_port(0) && !is_port(1) => {
+                (None, EndpointFilter::LabelInCluster(name.label(0), name.label(1)))
+            }
+            2 => (Some([name.label(0), name.label(1)]), EndpointFilter::All),
+            _ => return self.find_in_zone(service, name, labels),
+        };
+        let is_label_of_cluster = options.is_multicluster && labels == 1;
+        let found = Selection { service, port, endpoints };
+        if !is_label_of_cluster && found.exists() {
+            return Found::Service(found);
+        }
+        // Names of ports lie below (rfc8020#2).
+        let is_protocol = labels == 1 && is_port(0) && has_protocol(service, &name.label(0)[1..]);
+        if is_protocol { Found::Empty } else { Found::Missing }
+    }
+
+    /// Looks up the endpoints of a service in a topology zone, whose name may have several labels.
+    fn find_in_zone<'n>(
+        &'n self,
+        service: &'n ServiceRecord,
+        name: &'n LookupName,
+        labels: usize,
+    ) -> Found<'n> {
+        let is_headless = service.addresses == Addresses::OfEndpoints;
+        let is_zonal = self.frame.options.has_zones && is_headless;
+        if !is_zonal || name.label(labels - 1) != b"_zone" || !service.has_endpoints() {
+            return Found::Missing;
+        }
+        let is_preference = match name.label(labels - 2) {
+            b"pin" => false,
+            b"prefer" => true,
+            _ => return Found::Missing,
+        };
+        if labels > 3 {
+            return Found::Missing; // a topology zone of several labels
+        }
+        let endpoints = EndpointFilter::Zone(name.label(0));
+        let found = Selection { service, port: None, endpoints };
+        match found.exists() {
+            true => Found::Service(found),
+            false if is_preference => {
+                Found::Service(Selection { endpoints: EndpointFilter::All, ..found })
+            }
+            false => Found::Empty,
+        }
+    }
+
+    /// Looks up a name below `pod`, which is its label number `below`.
+    fn find_pod<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+        match below {
+            0 => return Found::Empty,
+            1 if self.has_namespace(name.label(0)) => return Found::Empty,
+            2 => {}
+            _ => return Found::Missing,
+        }
+        let namespace = name.label(1);
+        let pod = address::from_dashed(name.label(0));
+        let Some(pod) = pod.filter(|_| self.has_namespace(namespace)) else {
+            return Found::Missing;
+        };
+        let exists = match self.frame.options.pods {
+            PodNames::Disabled => false,
+            PodNames::Insecure => true,
+            PodNames::Verified => {
+                let (seed, namespace) =
+                    (self.frame.seed, address::hash_label(namespace, self.frame.seed));
+                self.pods.all(address::hash(pod, seed)).any(|it| *it == (namespace, pod))
+            }
+        };
+        if exists { Found::Address(pod) } else { Found::Missing }
+    }
+
+    /// Looks up a name below `in-addr.arpa` or `ip6.arpa`.
+    #[must_use]
+    pub fn find_address(&self, name: &LookupName) -> FoundAddress {
+        match address::from_reversed(name) {
+            Reversed::Address(found) => {
+                let has_name = self.each_pointer(found, |_, _| Err(())).is_err();
+                if has_name { FoundAddress::Address(found) } else { FoundAddress::Missing }
+            }
+            Reversed::Network => FoundAddress::Empty,
+            Reversed::Nothing => FoundAddress::Missing,
+        }
+    }
+
+    /// Calls a function with the names of an address until it returns an error: the label of an
+    /// endpoint, or none for the service itself, and the labels of the service and its namespace.
+    /// The name goes on with `svc` and the apex. That of a service excludes those of endpoints.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub fn each_pointer<E>(
+        &self,
+        found: IpAddr,
+        mut call: impl FnMut(Option<&[u8]>, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let services = self.addresses.all(address::hash(found, self.frame.seed));
+        let services = services.filter_map(|hash| self.service(*hash));
+        let services = services.filter(|it| {
+            it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
+        });
+        let has_own = |it: &ServiceRecord| matches!(&it.addresses, Addresses::Own(own) if own.contains(&found));
+        let own = services.clone().find(|service| has_own(service));
+        if let Some(service) = own {
+            return call(None, &service.labels);
+        }
+        for service in services {
+            for (slice, endpoint) in Selection::slices_at(service, found) {
+                if self.frame.options.is_kube_dns && slice.hostname(endpoint).is_empty() {
+                    continue;
+                }
+                slice.with_label(endpoint, |label| call(Some(label), &service.labels))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether any port of a service has a protocol.
+fn has_protocol(service: &ServiceRecord, label: &[u8]) -> bool {
+    let of_slices = service.slices.iter().flat_map(|it| &it.slice.ports);
+    let mut named = service.ports.iter().chain(of_slices).filter(|port| !port.name.is_empty());
+    named.any(|port| port.protocol.label() == label)
+}
+
+/// Returns the label of the namespace among the labels of a service.
+fn namespace_of(labels: &[u8]) -> &[u8] {
+    let first = labels.first().map_or(0, |len| usize::from(*len));
+    labels.get(first + 2..).unwrap_or_default()
+}

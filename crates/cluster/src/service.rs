@@ -1,0 +1,412 @@
+//! Services and endpoint slices as a snapshot holds them.
+
+use crate::address::{DASHED_BYTES_MAX, to_dashed};
+use crate::object::{EndpointSlice, Port, Protocol};
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use zonda_wire::name::LABEL_BYTES_MAX;
+
+/// The addresses of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// The service is not known, but slices of it are.
+    Unknown,
+    /// The addresses of the service itself.
+    Own(Box<[IpAddr]>),
+    /// Those of the endpoints that are ready.
+    OfEndpoints,
+    /// None: the service is an alias, which stands in zone data.
+    Alias,
+}
+
+/// A port of a service or of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortRecord {
+    /// The name of the port in lower case; empty if it has none.
+    pub name: Box<[u8]>,
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// The port's number; none where all ports are meant.
+    pub number: Option<u16>,
+}
+
+impl From<&Port> for PortRecord {
+    fn from(port: &Port) -> Self {
+        let name = port.name.to_ascii_lowercase().into_bytes().into();
+        Self { name, protocol: port.protocol, number: port.number }
+    }
+}
+
+impl PortRecord {
+    /// Whether two labels, with or without an underscore in front, name the port and its protocol.
+    fn is_named(&self, [port, protocol]: [&[u8]; 2]) -> bool {
+        *self.name == *plain(port) && self.protocol.label() == plain(protocol)
+    }
+}
+
+/// Returns a label without the underscore in front of it.
+fn plain(label: &[u8]) -> &[u8] {
+    label.strip_prefix(b"_").unwrap_or(label)
+}
+
+impl Protocol {
+    /// Returns the label of the protocol, without its underscore.
+    #[must_use]
+    pub fn label(self) -> &'static [u8] {
+        match self {
+            Self::Tcp => b"tcp",
+            Self::Udp => b"udp",
+            Self::Sctp => b"sctp",
+        }
+    }
+}
+
+/// An address of an endpoint that is ready.
+#[derive(Clone, Debug)]
+pub struct EndpointRecord {
+    /// The address.
+    pub address: IpAddr,
+    /// The place and the length of its label among the names of the slice; no octets where the
+    /// label is the address.
+    label: (u32, u8),
+    /// The place and the length of its topology zone among the names of the slice.
+    zone: (u32, u8),
+}
+
+/// The endpoints of a slice that are ready.
+#[derive(Debug)]
+pub struct SliceRecord {
+    /// The cluster that the slice comes from; empty for this one.
+    pub cluster: Box<[u8]>,
+    /// The ports of every endpoint.
+    pub ports: Box<[PortRecord]>,
+    /// The addresses in their order, each once.
+    pub endpoints: Box<[EndpointRecord]>,
+    /// The labels and topology zones of the endpoints.
+    names: Box<[u8]>,
+}
+
+impl SliceRecord {
+    /// The part of a slice that names need. Endpoints without a host name are called by their pods
+    /// if that is asked for.
+    #[must_use]
+    pub fn new(slice: &EndpointSlice, by_pod_names: bool) -> Self {
+        let (mut names, mut endpoints) = (Vec::new(), Vec::new());
+        let ready = slice.endpoints.iter().filter(|endpoint| endpoint.ready);
+        for endpoint in ready {
+            let has_pod_label = by_pod_names && endpoint.pod.len() <= LABEL_BYTES_MAX;
+            let label = match &*endpoint.hostname {
+                "" if has_pod_label => &*endpoint.pod,
+                hostname => hostname,
+            };
+            let (label, zone) = (place(&mut names, label), place(&mut names, &endpoint.zone));
+            let records = endpoint.addresses.iter();
+            endpoints.extend(records.map(|&address| EndpointRecord { address, label, zone }));
+        }
+        endpoints.sort_by_key(|endpoint| endpoint.address);
+        endpoints.dedup_by_key(|endpoint| endpoint.address);
+        Self {
+            cluster: slice.source_cluster.to_ascii_lowercase().into_bytes().into(),
+            ports: slice.ports.iter().map(PortRecord::from).collect(),
+            endpoints: endpoints.into(),
+            names: names.into(),
+        }
+    }
+
+    /// Returns the octets at a place among the names.
+    fn text(&self, (start, len): (u32, u8)) -> &[u8] {
+        let start = start as usize;
+        self.names.get(start..start + usize::from(len)).unwrap_or_default()
+    }
+
+    /// Returns the host name of an endpoint; no octets if it has none.
+    #[must_use]
+    pub fn hostname(&self, endpoint: &EndpointRecord) -> &[u8] {
+        self.text(endpoint.label)
+    }
+
+    /// Returns the topology zone of an endpoint; no octets if it has none.
+    #[must_use]
+    pub fn zone(&self, endpoint: &EndpointRecord) -> &[u8] {
+        self.text(endpoint.zone)
+    }
+
+    /// Calls a function with the label of an endpoint.
+    pub fn with_label<R>(&self, endpoint: &EndpointRecord, call: impl FnOnce(&[u8]) -> R) -> R {
+        match self.hostname(endpoint) {
+            [] => {
+                let mut label = [0; DASHED_BYTES_MAX];
+                let len = to_dashed(endpoint.address, &mut label);
+                call(&label[..len])
+            }
+            hostname => call(hostname),
+        }
+    }
+}
+
+/// Adds a text in lower case to names, unless it is the last one there; returns its place.
+fn place(names: &mut Vec<u8>, text: &str) -> (u32, u8) {
+    let text = text.to_ascii_lowercase();
+    let text = text.as_bytes();
+    let Ok(len) = u8::try_from(text.len()) else { return (0, 0) };
+    // Endpoints of a zone follow each other often.
+    let start = match names.ends_with(text) {
+        true => names.len() - text.len(),
+        false => {
+            names.extend_from_slice(text);
+            names.len() - text.len()
+        }
+    };
+    (u32::try_from(start).unwrap_or(u32::MAX), len)
+}
+
+/// A slice of a service, and which of its endpoints stand in slices before it.
+#[derive(Clone, Debug)]
+pub struct ServiceSlice {
+    /// The slice.
+    pub slice: Arc<SliceRecord>,
+    /// The places of endpoints whose addresses slices before it have, in their order.
+    repeated_addresses: Box<[u32]>,
+    /// The places of endpoints whose labels slices before it have, in their order.
+    repeated_labels: Box<[u32]>,
+}
+
+/// A service and its slices.
+#[derive(Clone, Debug)]
+pub struct ServiceRecord {
+    /// The labels of the service and of its namespace, in wire form and lower case.
+    pub labels: Box<[u8]>,
+    /// The addresses.
+    pub addresses: Addresses,
+    /// The ports.
+    pub ports: Box<[PortRecord]>,
+    /// The slices.
+    pub slices: Box<[ServiceSlice]>,
+}
+
+impl ServiceRecord {
+    /// A service of which neither addresses nor slices are known.
+    #[must_use]
+    pub fn unknown(labels: &[u8]) -> Self {
+        let (ports, slices) = (Box::default(), Box::default());
+        Self { labels: labels.into(), addresses: Addresses::Unknown, ports, slices }
+    }
+
+    /// Whether nothing is known of the service, so that it need not be kept.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.addresses == Addresses::Unknown && self.slices.is_empty()
+    }
+
+    /// Whether any endpoint is ready.
+    #[must_use]
+    pub fn has_endpoints(&self) -> bool {
+        self.slices.iter().any(|it| !it.slice.endpoints.is_empty())
+    }
+
+    /// The same service with these slices.
+    #[must_use]
+    pub fn with_slices(&self, slices: Vec<Arc<SliceRecord>>) -> Self {
+        let is_one = slices.len() < 2;
+        let (mut addresses, mut labels) = (HashSet::new(), HashSet::new());
+        let mut service_slices = Vec::with_capacity(slices.len());
+        for slice in slices {
+            let (mut repeated_addresses, mut repeated_labels) = (Vec::new(), Vec::new());
+            let records = slice.endpoints.iter().enumerate().filter(|_| !is_one);
+            for (place, endpoint) in records {
+                let place = place as u32; // the API allows a thousand
+                if !addresses.insert(endpoint.address) {
+                    repeated_addresses.push(place);
+                }
+                if !labels.insert(slice.with_label(endpoint, |label| Box::<[u8]>::from(label))) {
+                    repeated_labels.push(place);
+                }
+            }
+            let (repeated_addresses, repeated_labels) =
+                (repeated_addresses.into(), repeated_labels.into());
+            service_slices.push(ServiceSlice { slice, repeated_addresses, repeated_labels });
+        }
+        Self { slices: service_slices.into(), ..self.clone() }
+    }
+}
+
+/// Which endpoints of a service a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointFilter<'n> {
+    /// All of them.
+    All,
+    /// Those with this label.
+    Label(&'n [u8]),
+    /// Those with this label in the cluster of the second one.
+    LabelInCluster(&'n [u8], &'n [u8]),
+    /// Those in one of these topology zones: labels without their separators, as they stand in the
+    /// name.
+    Zone(&'n [u8]),
+}
+
+/// The part of a service that a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection<'n> {
+    /// The service.
+    pub service: &'n ServiceRecord,
+    /// The labels of a port and of its protocol, if the name has them.
+    pub port: Option<[&'n [u8]; 2]>,
+    /// The endpoints.
+    pub endpoints: EndpointFilter<'n>,
+}
+
+impl<'n> Selection<'n> {
+    /// Whether a port is meant.
+    fn has_port(&self, port: &PortRecord) -> bool {
+        self.port.is_none_or(|labels| port.is_named(labels))
+    }
+
+    /// Whether the name has the addresses of the service itself.
+    fn own_addresses(&self) -> Option<&'n [IpAddr]> {
+        match &self.service.addresses {
+            Addresses::Own(addresses) if self.endpoints == EndpointFilter::All => Some(addresses),
+            _ => None,
+        }
+    }
+
+    /// Whether an endpoint is meant.
+    fn has_endpoint(&self, slice: &SliceRecord, endpoint: &EndpointRecord) -> bool {
+        match self.endpoints {
+            EndpointFilter::All => true,
+            EndpointFilter::Label(label) => slice.with_label(endpoint, |own| own == label),
+            EndpointFilter::LabelInCluster(label, cluster) => {
+                *slice.cluster == *cluster && slice.with_label(endpoint, |own| own == label)
+            }
+            EndpointFilter::Zone(zone) => slice.zone(endpoint) == zone,
+        }
+    }
+
+    /// Whether the slice's ports include one that is meant; a slice without ports has all.
+    fn has_slice(&self, slice: &SliceRecord) -> bool {
+        match self.port {
+            Some(_) => slice.ports.iter().any(|port| self.has_port(port)),
+            None => true,
+        }
+    }
+
+    /// Returns the endpoints that are meant, each with its slice and its place in that.
+    fn each_endpoint(
+        self,
+    ) -> impl Iterator<Item = (&'n ServiceSlice, u32, &'n EndpointRecord)> + Clone {
+        let slices = self.service.slices.iter().filter(move |it| self.has_slice(&it.slice));
+        slices.flat_map(move |of_service| {
+            let slice = &*of_service.slice;
+            let endpoints = slice.endpoints.iter().enumerate();
+            let endpoints = endpoints.filter(move |(_, it)| self.has_endpoint(slice, it));
+            endpoints.map(move |(place, it)| (of_service, place as u32, it))
+        })
+    }
+
+    /// Whether the name exists: whether it stands for anything of the service.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        if self.own_addresses().is_some() {
+            return self.port.is_none() || self.service.ports.iter().any(|it| self.has_port(it));
+        }
+        self.each_endpoint().next().is_some()
+    }
+
+    /// Returns the addresses of a family that the name has, each once.
+    pub fn addresses(self, is_v6: bool) -> impl Iterator<Item = IpAddr> + Clone {
+        let own = self.own_addresses();
+        let of_endpoints = self.each_endpoint().filter(move |_| own.is_none());
+        let of_endpoints = of_endpoints.filter(|(it, place, _)| {
+            it.repeated_addresses.is_empty() || it.repeated_addresses.binary_search(place).is_err()
+        });
+        let of_endpoints = of_endpoints.map(|(_, _, endpoint)| endpoint.address);
+        let own = own.unwrap_or_default().iter().copied();
+        own.chain(of_endpoints).filter(move |address| address.is_ipv6() == is_v6)
+    }
+
+    /// Calls a function with the label in front of the service's (none for the service itself) and
+    /// the number of each port that is meant, each pair once, until the function returns an error.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub fn each_target<E>(
+        self,
+        mut call: impl FnMut(Option<&[u8]>, u16) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.own_addresses().is_some() {
+            return self.each_number(&self.service.ports, |number| call(None, number));
+        }
+        for (of_service, place, endpoint) in self.each_endpoint() {
+            if of_service.repeated_labels.binary_search(&place).is_ok() {
+                continue;
+            }
+            let slice = &*of_service.slice;
+            slice.with_label(endpoint, |label| {
+                self.each_number(&slice.ports, |number| call(Some(label), number))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Calls a function with the label in front of the service's (none for the service itself) and
+    /// each address of the targets, until the function returns an error.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub fn each_target_address<E>(
+        self,
+        mut call: impl FnMut(Option<&[u8]>, IpAddr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(own) = self.own_addresses() {
+            return own.iter().try_for_each(|address| call(None, *address));
+        }
+        for (of_service, place, endpoint) in self.each_endpoint() {
+            if of_service.repeated_addresses.binary_search(&place).is_err() {
+                of_service.slice.with_label(endpoint, |it| call(Some(it), endpoint.address))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a function with the number of each port that is meant, each once.
+    fn each_number<E>(
+        self,
+        ports: &[PortRecord],
+        mut call: impl FnMut(u16) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (place, port) in ports.iter().enumerate().filter(|(_, port)| self.has_port(port)) {
+            let Some(number) = port.number else { continue };
+            let is_repeated = |it: &PortRecord| self.has_port(it) && it.number == port.number;
+            if !ports[..place].iter().any(is_repeated) {
+                call(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the weight that each of the targets has: a hundred is shared by all pairs of an
+    /// endpoint and a port, those included that are named twice.
+    #[must_use]
+    pub fn weight(self) -> u16 {
+        let numbered = |ports: &[PortRecord]| {
+            ports.iter().filter(|it| self.has_port(it) && it.number.is_some()).count()
+        };
+        let pairs: usize = match self.own_addresses() {
+            Some(_) => numbered(&self.service.ports),
+            None => self.each_endpoint().map(|(it, ..)| numbered(&it.slice.ports)).sum(),
+        };
+        u16::try_from(100 / pairs.max(1)).unwrap_or(100).max(1)
+    }
+
+    /// Returns the labels of the endpoints at an address, in every slice that has it.
+    pub fn slices_at(
+        service: &'n ServiceRecord,
+        address: IpAddr,
+    ) -> impl Iterator<Item = (&'n SliceRecord, &'n EndpointRecord)> {
+        service.slices.iter().filter_map(move |it| {
+            let endpoints = &it.slice.endpoints;
+            let place = endpoints.binary_search_by_key(&address, |it| it.address).ok()?;
+            Some((&*it.slice, &endpoints[place]))
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! Names of a Kubernetes cluster.
+//!
+//! What the zone's own data have (the apex, services that are aliases) is answered from those; all
+//! other names are looked up among the objects, and their records are written for each query.
+
+use super::walk::Walk;
+use super::write::{OwnerAt, owner};
+use crate::reason::Reason;
+use crate::reuse::{NotReused, rotates};
+use crate::verdict::Flow;
+use crate::worker::Turn;
+use crate::zones::{ClusterNames, ClusterZone};
+use std::net::IpAddr;
+use zonda_cluster::{Cluster, Found, FoundAddress, Selection};
+use zonda_wire::name::NAME_BYTES_MAX;
+use zonda_wire::query::flag;
+use zonda_wire::{Class, Full, Owner, Rcode, Reply, Section, Type};
+use zonda_zone::{LookupName, LookupResult};
+
+/// Octets of the shortest record that is added to targets: an address of IP version 4 behind a
+/// pointer.
+const RECORD_BYTES_MIN: usize = 2 + 10 + 4;
+
+/// Whether a cluster has a name, or its zone's own data have it.
+pub fn is_of_cluster(zone: &ClusterZone, name: &LookupName) -> bool {
+    let is_in_data = || matches!(zone.data.find(name, false), LookupResult::Exact(_));
+    match zone.names {
+        ClusterNames::Addresses => match zone.cluster.find_address(name) {
+            FoundAddress::Address(_) => true,
+            FoundAddress::Empty | FoundAddress::Missing => is_in_data(),
+        },
+        ClusterNames::Services => match zone.cluster.find(name) {
+            Found::Missing => false,
+            Found::InData => is_in_data(),
+            Found::Empty | Found::Service(_) | Found::Address(_) => true,
+        },
+    }
+}
+
+impl<'s> Walk<'_, 's, '_> {
+    /// Answers for the present name from a cluster; nothing if the zone's own data are to answer.
+    ///
+    /// # Errors
+    /// When the reply has no room for all that answers the question.
+    #[inline(never)] // it would only make the path of zone data longer
+    pub(super) fn answer_from_cluster(
+        &mut self,
+        zone: &'s ClusterZone,
+    ) -> Result<Option<Flow>, Full> {
+        self.writer.reuse.forbid(NotReused::Cluster);
+        let hop = self.hop();
+        let name = self.writer.worker.chain.name_at(hop, self.writer.ask.name);
+        if zone.names == ClusterNames::Addresses {
+            let is_apex = name.label_count() == self.zone().apex_labels();
+            return match zone.cluster.find_address(name) {
+                _ if is_apex => Ok(None),
+                FoundAddress::Address(address) => self.answer_pointers(&zone.cluster, address),
+                FoundAddress::Empty => self.end_without_data(),
+                FoundAddress::Missing => self.end_without_name(),
+            };
+        }
+        let ttl = zone.cluster.options().ttl;
+        let (reply, flags) = (&mut self.writer.answer.reply, &mut self.writer.answer.flags);
+        let qtype = self.writer.ask.query.qtype;
+        let turn = self.writer.ask.snapshot.settings.rotate.then_some(&mut self.writer.worker.turn);
+        let owner = owner(OwnerAt { hop, len: name.as_wire().len() }, name);
+        let has_answered = match zone.cluster.find(name) {
+            Found::InData => return Ok(None),
+            Found::Empty => false,
+            Found::Missing => return self.end_without_name(),
+            Found::Address(address) => {
+                let address = std::iter::once(address);
+                addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
+                    address.clone().filter(move |it| it.is_ipv6() == is_v6)
+                })?
+            }
+            Found::Service(found) if qtype == Type::SRV => {
+                services(reply, owner, (&zone.cluster, found))?
+            }
+            Found::Service(found) => {
+                addresses(reply, (owner, qtype, ttl), turn, |is_v6| found.addresses(is_v6))?
+            }
+        };
+        *flags |= flag::AA;
+        match has_answered {
+            true => self.done(Rcode::NOERROR, Reason::Answered).map(Some),
+            false => self.end_without_data(),
+        }
+    }
+
+    /// Answers with the names of an address.
+    fn answer_pointers(
+        &mut self,
+        cluster: &Cluster,
+        address: IpAddr,
+    ) -> Result<Option<Flow>, Full> {
+        if !matches!(self.writer.ask.query.qtype, Type::PTR | Type::ANY) {
+            return self.end_without_data();
+        }
+        let name = self.writer.worker.chain.name_at(self.hop(), self.writer.ask.name);
+        let owner = owner(OwnerAt { hop: self.hop(), len: name.as_wire().len() }, name);
+        let reply = &mut self.writer.answer.reply;
+        let (mark, fixed) = (reply.mark(), (Type::PTR, Class::IN, cluster.options().ttl));
+        let written = cluster.each_pointer(address, |label, service| {
+            let mut target = TargetName::default();
+            target.set(label, service, cluster);
+            reply.record(Section::Answer, owner, fixed, target.as_wire())
+        });
+        written.inspect_err(|_| reply.rewind(mark))?;
+        self.writer.answer.flags |= flag::AA;
+        self.done(Rcode::NOERROR, Reason::Answered).map(Some)
+    }
+
+    /// Ends with a name that has no records of the type.
+    fn end_without_data(&mut self) -> Result<Option<Flow>, Full> {
+        self.writer.answer.flags |= flag::AA;
+        self.write_soa()?;
+        self.done(Rcode::NOERROR, Reason::NoData).map(Some)
+    }
+
+    /// Ends with a name that does not exist.
+    fn end_without_name(&mut self) -> Result<Option<Flow>, Full> {
+        self.deny_name(0).map(Some)
+    }
+}
+
+/// Writes the addresses of the type asked for, beginning with another one each time if they
+/// rotate; for ANY, those of one family. Returns whether there are any.
+fn addresses<I: Iterator<Item = IpAddr> + Clone>(
+    reply: &mut Reply<'_>,
+    (owner, qtype, ttl): (Owner<'_>, Type, u32),
+    turn: Option<&mut Turn>,
+    of_family: impl Fn(bool) -> I,
+) -> Result<bool, Full> {
+    let (rtype, found) = match qtype {
+        Type::A => (Type::A, of_family(false)),
+        Type::AAAA => (Type::AAAA, of_family(true)),
+        Type::ANY if of_family(false).next().is_some() => (Type::A, of_family(false)),
+        Type::ANY => (Type::AAAA, of_family(true)),
+        _ => return Ok(false),
+    };
+    let first = match turn.filter(|_| rotates(rtype)) {
+        Some(turn) => match found.clone().count() {
+            0 | 1 => 0,
+            count => turn.next(u16::try_from(count).unwrap_or(u16::MAX)),
+        },
+        None => 0,
+    };
+    let (mark, mut has_any) = (reply.mark(), false);
+    for address in found.clone().skip(first).chain(found.take(first)) {
+        has_any = true;
+        let written = record(reply, Section::Answer, owner, (address, ttl));
+        written.inspect_err(|_| reply.rewind(mark))?;
+    }
+    Ok(has_any)
+}
+
+/// Writes the record of an address.
+fn record(
+    reply: &mut Reply<'_>,
+    section: Section,
+    owner: Owner<'_>,
+    (address, ttl): (IpAddr, u32),
+) -> Result<(), Full> {
+    match address {
+        IpAddr::V4(v4) => reply.record(section, owner, (Type::A, Class::IN, ttl), &v4.octets()),
+        IpAddr::V6(v6) => reply.record(section, owner, (Type::AAAA, Class::IN, ttl), &v6.octets()),
+    }
+}
+
+/// Writes SRV records, and the addresses of their targets as far as they fit. Returns whether
+/// there are any.
+fn services(
+    reply: &mut Reply<'_>,
+    owner: Owner<'_>,
+    (cluster, found): (&Cluster, Selection<'_>),
+) -> Result<bool, Full> {
+    let (mark, ttl) = (reply.mark(), cluster.options().ttl);
+    let (priority, weight) = match cluster.options().is_kube_dns {
+        true => (10_u16, 10),
+        false => (0, found.weight()),
+    };
+    let fixed = (Type::SRV, Class::IN, ttl);
+    let mut target = TargetName::default();
+    let mut has_any = false;
+    let written = found.each_target(|label, port| {
+        has_any = true;
+        target.set(label, &found.service.labels, cluster);
+        let mut rdata = [0; 6 + NAME_BYTES_MAX];
+        rdata[..2].copy_from_slice(&priority.to_be_bytes());
+        rdata[2..4].copy_from_slice(&weight.to_be_bytes());
+        rdata[4..6].copy_from_slice(&port.to_be_bytes());
+        let name = target.as_wire();
+        rdata[6..6 + name.len()].copy_from_slice(name);
+        reply.record(Section::Answer, owner, fixed, &rdata[..6 + name.len()])
+    });
+    written.inspect_err(|_| reply.rewind(mark))?;
+    if has_any {
+        // What does not fit is left out: the client asks for it.
+        let _ = found.each_target_address(|label, address| {
+            if reply.room() < RECORD_BYTES_MIN {
+                return Err(Full);
+            }
+            target.set(label, &found.service.labels, cluster);
+            record(reply, Section::Additional, Owner::Name(target.as_wire()), (address, ttl))
+        });
+    }
+    Ok(has_any)
+}
+
+/// The name of a service or of an endpoint.
+struct TargetName {
+    octets: [u8; NAME_BYTES_MAX],
+    len: usize,
+}
+
+impl Default for TargetName {
+    fn default() -> Self {
+        Self { octets: [0; NAME_BYTES_MAX], len: 0 }
+    }
+}
+
+impl TargetName {
+    /// Makes it the name of the label of an endpoint, if there is one, of the labels of a service,
+    /// and of a cluster. A name that would be too long is that of the service.
+    fn set(&mut self, label: Option<&[u8]>, service: &[u8], cluster: &Cluster) {
+        self.len = 0;
+        let rest = service.len() + 4 + cluster.apex().as_wire().len();
+        if let Some(label) = label.filter(|label| 1 + label.len() + rest <= NAME_BYTES_MAX) {
+            self.push(&[label.len() as u8]); // at most 63
+            self.push(label);
+        }
+        [service, b"\x03svc", cluster.apex().as_wire()].into_iter().for_each(|it| self.push(it));
+    }
+
+    /// Appends octets; the whole is at most as long as a name can be.
+    fn push(&mut self, octets: &[u8]) {
+        self.octets[self.len..self.len + octets.len()].copy_from_slice(octets);
+        self.len += octets.len();
+    }
+
+    /// Returns the name in wire form.
+    fn as_wire(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+}
