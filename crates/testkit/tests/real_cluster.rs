@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use zonda_testkit::cluster::{
-    ApiClient, ApiOptions, ApiServer, ClusterComparison, ClusterZones, CoreDns, Endpoint, Port,
-    cluster_service, endpoint_slice, external_service, headless_service, imported_slice, namespace,
-    pod, pod_status, reverse_name, service_import, service_import_definition, without_serials,
+    ApiClient, ApiOptions, ApiServer, ClusterComparison, ClusterZones, CoreDns, Endpoint,
+    EtcdBuild, Port, cluster_service, endpoint_slice, external_service, headless_service,
+    imported_slice, namespace, pod, pod_status, reverse_name, service_import,
+    service_import_definition, without_serials,
 };
 use zonda_testkit::{Message, Question, ask};
 
@@ -183,14 +184,38 @@ fn real_cluster_old_versions_expire_by_compaction() {
     }
 }
 
-#[test]
-fn real_cluster_lists_are_streamed() {
-    let api = ApiServer::start();
+/// Returns what a streamed list of namespaces brings within two seconds.
+fn streamed_list(api: &ApiServer) -> String {
     let query = "watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
                  &resourceVersionMatch=NotOlderThan&timeoutSeconds=2";
     let reply = api.client().get(&format!("/api/v1/namespaces?{query}"));
-    let end = "\"k8s.io/initial-events-end\":\"true\"";
-    assert!(reply.body.contains(end), "{} {}", reply.status, reply.body);
+    format!("{} {}", reply.status, reply.body)
+}
+
+/// What the bookmark after the last object of a streamed list has.
+const END_OF_LIST: &str = "\"k8s.io/initial-events-end\":\"true\"";
+
+#[test]
+fn real_cluster_lists_are_streamed_unless_that_is_off() {
+    let reply = streamed_list(&ApiServer::start());
+    assert!(reply.starts_with("200 ") && reply.contains(END_OF_LIST), "{reply}");
+
+    let options = ApiOptions { streaming_lists: false, ..ApiOptions::default() };
+    let reply = streamed_list(&ApiServer::start_with(options));
+    assert!(reply.starts_with("422 ") && reply.contains("forbidden"), "{reply}");
+}
+
+#[test]
+fn real_cluster_runs_on_the_distributions_etcd_too() {
+    let options = ApiOptions { etcd: EtcdBuild::Distribution, ..ApiOptions::default() };
+    let api = ApiServer::start_with(options);
+    api.client().create(&namespace("shop"));
+    let names: Vec<Value> = api.client().list("/api/v1/namespaces");
+    assert!(names.iter().any(|one| one["metadata"]["name"] == "shop"), "{names:?}");
+    // An old etcd makes the server refuse by an event of the watch that is an error.
+    let reply = streamed_list(&api);
+    let is_refused = error_code(&reply["200 ".len()..]) == Some(500);
+    assert!(is_refused || reply.contains(END_OF_LIST), "{reply}");
 }
 
 #[test]

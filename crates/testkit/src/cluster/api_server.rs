@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::cluster::api_client::ApiClient;
 use crate::cluster::built;
 use crate::cluster::certificates::Certificates;
-use crate::cluster::etcd::Etcd;
+use crate::cluster::etcd::{Etcd, EtcdBuild};
 use crate::process::Folder;
 use crate::restartable::RestartableServer;
 
@@ -26,11 +26,13 @@ pub struct ApiOptions {
     pub watch_cache: bool,
     /// Whether lists can be streamed as watches (`sendInitialEvents`).
     pub streaming_lists: bool,
+    /// Where the etcd below the server is from.
+    pub etcd: EtcdBuild,
 }
 
 impl Default for ApiOptions {
     fn default() -> Self {
-        Self { watch_cache: true, streaming_lists: true }
+        Self { watch_cache: true, streaming_lists: true, etcd: EtcdBuild::Released }
     }
 }
 
@@ -60,7 +62,7 @@ impl ApiServer {
     /// When a program is missing or does not come up; the message has its log.
     pub fn start_with(options: ApiOptions) -> Self {
         let program = built("kube-apiserver");
-        let etcd = Etcd::start();
+        let etcd = Etcd::start(options.etcd);
         let folder = Folder::new("kube-apiserver");
         let certificates = Certificates::make(&folder);
         folder.write("tokens", format!("{TOKEN},admin,admin,\"system:masters\"\n"));

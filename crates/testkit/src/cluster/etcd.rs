@@ -8,11 +8,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::cluster::built;
 use crate::process::{Folder, free_port, installed};
 use crate::restartable::RestartableServer;
 
 /// How long etcd may take for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the program of etcd is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtcdBuild {
+    /// The version that this Kubernetes is released with.
+    Released,
+    /// The package of the distribution. Before 3.4.31 it lacks what streamed lists need.
+    Distribution,
+}
 
 /// A running etcd with one member.
 pub(super) struct Etcd {
@@ -27,10 +37,13 @@ impl Etcd {
     ///
     /// # Panics
     /// When it is not installed or does not come up.
-    pub(super) fn start() -> Self {
-        let program = installed("etcd").unwrap_or_else(|| {
-            panic!("etcd is not installed: `make packages` installs what the tests need")
-        });
+    pub(super) fn start(build: EtcdBuild) -> Self {
+        let program = match build {
+            EtcdBuild::Released => built("etcd"),
+            EtcdBuild::Distribution => installed("etcd").unwrap_or_else(|| {
+                panic!("etcd is not installed: `make packages` installs what the tests need")
+            }),
+        };
         let peer_port = free_port();
         let command = |folder: &Folder, port| command(&program, folder, port, peer_port);
         let server = RestartableServer::start("etcd", Folder::new("etcd"), command, is_up);

@@ -1,7 +1,6 @@
 //! A Kubernetes API server and CoreDNS as peers, and what to ask about the objects of a cluster.
 //!
-//! `scripts/install-cluster-peers` builds both programs once, into a folder that clones share; etcd
-//! is Debian's. There are no controllers: a test writes endpoint slices and the states of pods
+//! `scripts/install-cluster-peers` builds the programs once, into a folder that clones share. There are no controllers: a test writes endpoint slices and the states of pods
 //! itself. Deliberately absent: nodes, kubelets, networks.
 
 mod api_client;
@@ -21,6 +20,7 @@ pub use api_client::{ApiClient, ApiReply};
 pub use api_server::{ApiOptions, ApiServer};
 pub use comparison::{ClusterComparison, without_serials};
 pub use core_dns::CoreDns;
+pub use etcd::EtcdBuild;
 pub use objects::{
     Endpoint, Port, cluster_service, endpoint_slice, external_service, headless_service,
     imported_slice, namespace, pod, pod_status, service_import, service_import_definition,
@@ -29,6 +29,8 @@ pub use questions::{ClusterZones, questions, reverse_name};
 
 /// Module of the API server, with the version of Kubernetes.
 const API_SERVER_MODULE: &str = include_str!("../../../../tests/cluster/apiserver/go.mod");
+/// Module of etcd, with the version of etcd.
+const ETCD_MODULE: &str = include_str!("../../../../tests/cluster/etcd/go.mod");
 /// Module of CoreDNS, with the version of CoreDNS.
 const CORE_DNS_MODULE: &str = include_str!("../../../../tests/cluster/coredns/go.mod");
 
@@ -47,7 +49,9 @@ pub fn peers_folder() -> PathBuf {
     );
     let kubernetes = required_version(API_SERVER_MODULE, "k8s.io/kubernetes");
     let core_dns = required_version(CORE_DNS_MODULE, "github.com/coredns/coredns");
-    caches.join(format!("zonda/cluster-peers/kubernetes-{kubernetes}-coredns-{core_dns}"))
+    let etcd = required_version(ETCD_MODULE, "go.etcd.io/etcd/server/v3");
+    let versions = format!("kubernetes-{kubernetes}-etcd-{etcd}-coredns-{core_dns}");
+    caches.join("zonda/cluster-peers").join(versions)
 }
 
 /// Returns the path of a built program.

@@ -167,7 +167,11 @@ impl NameList<'_> {
                     self.add(&format!("{name}.{cluster}.{service}"), ADDRESS_TYPES);
                 }
             }
-            addresses.for_each(|address| self.add_reverse(address));
+            // CoreDNS takes an imported endpoint's PTR record from a label that the slice does not
+            // have, fails to encode the name and sends nothing.
+            if import.is_empty() {
+                addresses.for_each(|address| self.add_reverse(address));
+            }
         }
     }
 
