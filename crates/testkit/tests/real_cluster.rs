@@ -79,7 +79,7 @@ fn answers(server: &CoreDns, name: &str, record_type: &str) -> Vec<String> {
 
 /// Asks one question.
 fn query(server: &CoreDns, name: &str, record_type: &str) -> Message {
-    ask(server.address, &Question::new(name, record_type).edns(1232)).unwrap()
+    ask(server.address, &Question::new(name, record_type).edns(1232)).expect("CoreDNS answers")
 }
 
 /// Waits until a name has these answers.
@@ -95,7 +95,7 @@ fn wait_for(server: &CoreDns, name: &str, record_type: &str, expected: &[&str]) 
 /// Returns an address that the API server gave to a service.
 fn cluster_address(client: &ApiClient, name: &str, number: usize) -> String {
     let service = client.get(&format!("/api/v1/namespaces/shop/services/{name}")).json();
-    service["spec"]["clusterIPs"][number].as_str().unwrap().to_owned()
+    service["spec"]["clusterIPs"][number].as_str().expect("a service has addresses").to_owned()
 }
 
 #[test]
@@ -128,14 +128,16 @@ fn real_cluster_names_of_every_kind_are_answered() {
 }
 
 #[test]
-fn real_cluster_changes_are_followed_across_a_restart_of_the_api_server() {
+fn real_cluster_changes_are_followed_across_restarts_and_expired_versions() {
     let mut api = ApiServer::start();
     populate(api.client());
     let server = core_dns(&api);
     let name = "db-0.db.shop.svc.cluster.local.";
     wait_for(&server, name, "A", &["10.244.0.1"]);
 
+    let begin = Instant::now();
     api.restart();
+    println!("the API server and etcd were restarted in {:?}", begin.elapsed());
     let client = api.client();
     let moved = [Endpoint::new("10.244.1.1").hostname("db-0")];
     client.replace(&endpoint_slice("shop", "db-4", "db", &[Port::tcp("http", 80)], &moved));
@@ -147,6 +149,27 @@ fn real_cluster_changes_are_followed_across_a_restart_of_the_api_server() {
     wait_for(&server, "portless.shop.svc.cluster.local.", "A", &["NXDOMAIN"]);
     client.apply(&external_service("shop", "far", "farther.example.org"));
     wait_for(&server, "far.shop.svc.cluster.local.", "CNAME", &["farther.example.org."]);
+}
+
+#[test]
+fn real_cluster_names_are_answered_while_the_api_server_is_away() {
+    let mut api = ApiServer::start();
+    populate(api.client());
+    let server = core_dns(&api);
+    let (name, far) = ("db-0.db.shop.svc.cluster.local.", "far.shop.svc.cluster.local.");
+
+    api.freeze_api();
+    assert_eq!(answers(&server, name, "A"), ["10.244.0.1"]);
+    api.thaw_api();
+    api.client().apply(&external_service("shop", "far", "thawed.example.org"));
+    wait_for(&server, far, "CNAME", &["thawed.example.org."]);
+
+    api.kill_api();
+    assert!(api.client().send("GET", "/readyz", None).is_err());
+    assert_eq!(answers(&server, name, "A"), ["10.244.0.1"]);
+    api.start_api();
+    api.client().apply(&external_service("shop", "far", "back.example.org"));
+    wait_for(&server, far, "CNAME", &["back.example.org."]);
 }
 
 /// Returns the code of the first event of a watch, which is an error's if it has one.

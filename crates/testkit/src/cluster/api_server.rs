@@ -157,8 +157,8 @@ impl ApiServer {
         self.start_api();
     }
 
-    /// Makes etcd forget all but the present version of each object. Lists of an exact older version
-    /// expire (410). So do watches, if the server keeps no cache for them.
+    /// Makes etcd forget all but the present version of each object. Lists of an exact older
+    /// version expire (410). So do watches, if the server keeps no cache for them.
     ///
     /// # Panics
     /// When etcd is away.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ pub enum EtcdBuild {
 /// A running etcd with one member.
 pub(super) struct Etcd {
     server: RestartableServer,
-    program: PathBuf,
+    build: EtcdBuild,
     /// Port on which the member would speak with other members.
     peer_port: u16,
 }
@@ -38,16 +37,10 @@ impl Etcd {
     /// # Panics
     /// When it is not installed or does not come up.
     pub(super) fn start(build: EtcdBuild) -> Self {
-        let program = match build {
-            EtcdBuild::Released => built("etcd"),
-            EtcdBuild::Distribution => installed("etcd").unwrap_or_else(|| {
-                panic!("etcd is not installed: `make packages` installs what the tests need")
-            }),
-        };
         let peer_port = free_port();
-        let command = |folder: &Folder, port| command(&program, folder, port, peer_port);
+        let command = |folder: &Folder, port| command(build, folder, port, peer_port);
         let server = RestartableServer::start("etcd", Folder::new("etcd"), command, is_up);
-        Self { server, program, peer_port }
+        Self { server, build, peer_port }
     }
 
     /// Returns the URL for clients.
@@ -61,7 +54,7 @@ impl Etcd {
     /// When it does not come back.
     pub(super) fn restart(&mut self) {
         self.server.stop("TERM");
-        let command = |folder: &Folder, port| command(&self.program, folder, port, self.peer_port);
+        let command = |folder: &Folder, port| command(self.build, folder, port, self.peer_port);
         let is_up = self.server.restart(command, is_up);
         assert!(is_up, "etcd does not come back:\n{}", self.server.log());
     }
@@ -83,10 +76,18 @@ impl Etcd {
 }
 
 /// Returns how it is run.
-fn command(program: &Path, folder: &Folder, port: u16, peer_port: u16) -> Command {
-    let (client, peer) =
-        (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer_port}"));
-    let mut command = Command::new(program);
+fn command(build: EtcdBuild, folder: &Folder, port: u16, peer_port: u16) -> Command {
+    let [client, peer] = [port, peer_port].map(|port| format!("http://127.0.0.1:{port}"));
+    let mut command = match build {
+        EtcdBuild::Released => Command::new(built("etcd")),
+        EtcdBuild::Distribution => Command::new(installed("etcd").unwrap_or_else(|| {
+            panic!("etcd is not installed: `make packages` installs what the tests need")
+        })),
+    };
+    if build == EtcdBuild::Released {
+        // What a test writes need not outlast the machine.
+        command.arg("--unsafe-no-fsync");
+    }
     command.arg("--data-dir").arg(folder.path().join("data"));
     command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
     command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);

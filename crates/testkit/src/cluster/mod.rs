@@ -1,7 +1,8 @@
 //! A Kubernetes API server and CoreDNS as peers, and what to ask about the objects of a cluster.
 //!
-//! `scripts/install-cluster-peers` builds the programs once, into a folder that clones share. There are no controllers: a test writes endpoint slices and the states of pods
-//! itself. Deliberately absent: nodes, kubelets, networks.
+//! `scripts/install-cluster-peers` builds the programs once, into a folder that clones share. There
+//! are no controllers: a test writes endpoint slices and the states of pods itself. Deliberately
+//! absent: nodes, kubelets, networks.
 
 mod api_client;
 mod api_server;
