@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zonda_testkit::cluster::{
     ApiClient, ApiOptions, ApiServer, ClusterComparison, ClusterZones, CoreDns, Endpoint,
-    EtcdBuild, Port, cluster_service, endpoint_slice, external_service, headless_service,
-    imported_slice, namespace, pod, pod_status, reverse_name, service_import,
+    EtcdBuild, Population, Port, cluster_service, endpoint_slice, external_service,
+    headless_service, imported_slice, namespace, pod, pod_status, reverse_name, service_import,
     service_import_definition, without_serials,
 };
 use zonda_testkit::{Message, Question, ask};
@@ -241,39 +241,40 @@ fn real_cluster_runs_on_the_distributions_etcd_too() {
     assert!(is_refused || reply.contains(END_OF_LIST), "{reply}");
 }
 
-#[test]
-fn real_cluster_thousands_of_objects_are_created_and_two_servers_agree_on_their_names() {
-    let api = ApiServer::start();
-    populate(api.client());
-    let begin = Instant::now();
-    let ports = [Port::tcp("http", 80)];
-    let services: Vec<Value> = (0..1000)
-        .map(|number| match number % 2 {
-            0 => cluster_service("shop", &format!("c{number}"), &["IPv4"], &ports),
-            _ => headless_service("shop", &format!("h{number}"), &ports),
-        })
-        .collect();
-    api.client().create_all(&services);
-    let slice = |service: &Value, number: usize| {
-        let name = service["metadata"]["name"].as_str().unwrap();
-        let address = format!("10.200.{}.{}", number / 250, number % 250);
-        endpoint_slice("shop", name, name, &ports, &[Endpoint::new(&address)])
-    };
-    let slices = services.iter().enumerate().map(|(number, service)| slice(service, number));
-    api.client().create_all(&slices.collect::<Vec<_>>());
-    println!("2000 objects were created in {:?}", begin.elapsed());
-
-    let (first, second) = (core_dns(&api), core_dns(&api));
-    let comparison = ClusterComparison {
+/// Returns a comparison of two instances of CoreDNS.
+fn comparison(first: &CoreDns, second: &CoreDns) -> ClusterComparison<'static> {
+    ClusterComparison {
         ours: first.contestant(),
         theirs: second.contestant(),
         view: without_serials,
         accepted: &[],
-    };
+    }
+}
+
+#[test]
+fn real_cluster_servers_agree_on_thousands_of_names_before_and_after_changes() {
+    let api = ApiServer::start();
+    populate(api.client());
     let begin = Instant::now();
-    let outcome = comparison.judge(&api.client().name_sources(), ZONES, 2000, 1);
+    let mut population = Population::create(api.client(), 1000, 1);
+    let objects = api.client().name_sources();
+    println!("{} objects were created in {:?}", objects.len(), begin.elapsed());
+
+    let (first, second) = (core_dns(&api), core_dns(&api));
+    let comparison = comparison(&first, &second);
+    let begin = Instant::now();
+    let outcome = comparison.judge(&objects, ZONES, 2000, 1);
     println!("{} questions were asked in {:?}", outcome.questions, begin.elapsed());
     assert!(outcome.questions > 10_000, "{}", outcome.questions);
+
+    let begin = Instant::now();
+    (0..300).for_each(|_| population.change(api.client()));
+    println!("300 changes were made in {:?}", begin.elapsed());
+    api.client().apply(&external_service("shop", "far", "last.example.org"));
+    for server in [&first, &second] {
+        wait_for(server, "far.shop.svc.cluster.local.", "CNAME", &["last.example.org."]);
+    }
+    comparison.judge(&api.client().name_sources(), ZONES, 2000, 2);
 }
 
 #[test]
@@ -284,14 +285,8 @@ fn real_cluster_comparison_notices_a_server_that_lacks_a_change() {
     other.client().apply(&external_service("shop", "far", "other.example.org"));
     let (first, second) = (core_dns(&api), core_dns(&other));
     wait_for(&second, "far.shop.svc.cluster.local.", "CNAME", &["other.example.org."]);
-    let comparison = ClusterComparison {
-        ours: first.contestant(),
-        theirs: second.contestant(),
-        view: without_serials,
-        accepted: &[],
-    };
     let questions = [Question::new("far.shop.svc.cluster.local.", "CNAME")];
-    let report = comparison.compare(ZONES.cluster, &questions).report();
+    let report = comparison(&first, &second).compare(ZONES.cluster, &questions).report();
     assert!(report.contains("far.example.org."), "{report}");
     assert!(report.contains("other.example.org."), "{report}");
 }

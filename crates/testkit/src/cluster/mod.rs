@@ -12,6 +12,7 @@ mod core_dns;
 mod etcd;
 mod http;
 mod objects;
+mod population;
 mod questions;
 
 use std::env;
@@ -26,6 +27,7 @@ pub use objects::{
     Endpoint, Port, cluster_service, endpoint_slice, external_service, headless_service,
     imported_slice, namespace, pod, pod_status, service_import, service_import_definition,
 };
+pub use population::Population;
 pub use questions::{ClusterZones, questions, reverse_name};
 
 /// Module of the API server, with the version of Kubernetes.
