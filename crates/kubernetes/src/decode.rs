@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn a_service_has_its_addresses_ports_and_what_leads_to_it_from_outside() {
-        let json = br#"{"metadata":{"name":"web","namespace":"shop"},"spec":{"clusterIP":"10.0.0.1",
+        let json =
+            br#"{"metadata":{"name":"web","namespace":"shop"},"spec":{"clusterIP":"10.0.0.1",
             "clusterIPs":["10.0.0.1","fd00::1"],"externalIPs":["192.0.2.1"],"ports":[{"name":"http",
             "protocol":"TCP","port":80,"targetPort":"x"}],"type":"LoadBalancer"},
             "status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2"},{"hostname":"lb.example"}]}}}"#;
@@ -395,7 +396,8 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_ready_unless_its_slice_says_that_it_is_not() {
-        let json = br#"{"metadata":{"name":"s","namespace":"n","labels":{"kubernetes.io/service-name":
+        let json =
+            br#"{"metadata":{"name":"s","namespace":"n","labels":{"kubernetes.io/service-name":
             "web"},"annotations":{"endpoints.kubernetes.io/last-change-trigger-time":
             "2026-11-24T10:58:35.5Z"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]},
             {"addresses":["10.0.0.2"],"conditions":{"ready":false}},{"addresses":["10.0.0.3"],
@@ -432,7 +434,9 @@ mod tests {
         let read = |json: &str| event(Kind::Namespace, json.as_bytes()).unwrap();
         let added =
             read(r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}"#);
-        assert!(matches!(added, WatchEvent::Change(Change::Namespace(_), version) if version == "7"));
+        assert!(
+            matches!(added, WatchEvent::Change(Change::Namespace(_), version) if version == "7")
+        );
         let gone =
             read(r#"{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8"}}}"#);
         assert!(matches!(gone, WatchEvent::Change(Change::Gone(Kind::Namespace, _), _)));
