@@ -99,13 +99,13 @@ pub async fn get(settings: &Settings, path: &str) -> Result<Body, ConnectError> 
 }
 
 /// A response that is awaited, and what drives its connection.
-type Sent = (
+type PendingResponse = (
     std::pin::Pin<Box<dyn Future<Output = hyper::Result<hyper::Response<Incoming>>> + Send>>,
     JoinHandle<()>,
 );
 
 /// Connects, and sends the request.
-async fn connect(settings: &Settings, path: &str) -> Result<Sent, ConnectError> {
+async fn connect(settings: &Settings, path: &str) -> Result<PendingResponse, ConnectError> {
     let failed = |error: std::io::Error| ConnectError::Connection(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
@@ -124,7 +124,7 @@ async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     settings: &Settings,
     path: &str,
-) -> Result<Sent, ConnectError> {
+) -> Result<PendingResponse, ConnectError> {
     let failed = |error: hyper::Error| ConnectError::Connection(text_of(&error));
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
     let driver = tokio::spawn(async move {

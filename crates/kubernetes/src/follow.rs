@@ -33,9 +33,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub enum Event {
     /// All objects follow.
     Begin,
-    /// A change.
+    /// A change of one object.
     Change(Box<Change>),
-    /// All objects have been sent; others are gone.
+    /// All objects have been sent; any that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
@@ -46,7 +46,7 @@ pub enum Event {
 /// The objects that are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Their kind.
+    /// The kind of the objects.
     pub kind: Kind,
     /// A selector of labels; an empty one selects all.
     pub labels: String,
