@@ -9,10 +9,12 @@ mod decode;
 mod error;
 mod follow;
 mod kubeconfig;
+mod limits;
 mod settings;
 mod split;
 mod tls;
 
 pub use error::ConnectError;
-pub use follow::{Event, Subject, follow};
+pub use follow::{Event, Subject, follow, follow_within};
+pub use limits::Limits;
 pub use settings::{Place, Settings};
