@@ -158,10 +158,19 @@ impl Follower {
 
     /// Lists all objects if need be, and follows their changes until the watch ends.
     async fn follow(&mut self) -> Result<(), ConnectError> {
-        let settings = Settings::read(&self.place)?;
+        let settings = Settings::read(&self.place)?.with_credential().await?;
+        let result = self.follow_by(&settings).await;
+        if matches!(result, Err(ConnectError::Refused(401, _))) {
+            settings.forget_credential().await;
+        }
+        result
+    }
+
+    /// Lists all objects if need be, and follows their changes, with these settings.
+    async fn follow_by(&mut self, settings: &Settings) -> Result<(), ConnectError> {
         if self.version.is_empty() {
             if self.streams {
-                match self.stream_list(&settings).await {
+                match self.stream_list(settings).await {
                     Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {
                         self.streams = false; // gate off, or etcd too old
                     }
@@ -172,9 +181,9 @@ impl Follower {
                     other => return other,
                 }
             }
-            self.list(&settings).await?;
+            self.list(settings).await?;
         }
-        self.watch(&settings).await
+        self.watch(settings).await
     }
 
     /// Returns how long the API is asked to serve a watch, so that watches do not all end at once.

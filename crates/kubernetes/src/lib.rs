@@ -4,9 +4,11 @@
 //! begins again after failures. Lists and watches are cut into objects as they come, and decoded one
 //! at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of objects.
 
+mod base64;
 mod connection;
 mod decode;
 mod error;
+mod exec;
 mod follow;
 mod kubeconfig;
 mod limits;
@@ -14,7 +16,7 @@ mod settings;
 mod split;
 mod tls;
 
-pub use error::ConnectError;
+pub use error::{ConnectError, PluginError};
 pub use follow::{Event, Subject, follow, follow_within};
 pub use limits::Limits;
 pub use settings::{Place, Settings};

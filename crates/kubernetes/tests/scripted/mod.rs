@@ -1,5 +1,8 @@
 //! An API server that does what a script says, on 127.0.0.1.
 
+// Each test uses a part of it.
+#![allow(dead_code, clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -33,6 +36,21 @@ pub const LIMITS: Limits = Limits {
 pub fn follow_script(
     script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
 ) -> Followed {
+    let script = move |number, head: &str, stream: &mut TcpStream| {
+        script(number, path_of(head), stream);
+    };
+    follow_place(script, |url| Place::Endpoint { url: url.to_owned(), ca: None, client: None })
+}
+
+/// Starts a server whose script gets the head of the request, and follows namespaces of the place
+/// that has its URL.
+///
+/// # Panics
+/// When there is no port.
+pub fn follow_place(
+    script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
+    place: impl Fn(&str) -> Place,
+) -> Followed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (script, paths) = (Arc::new(script), Arc::<Mutex<Vec<String>>>::default());
@@ -45,28 +63,33 @@ pub fn follow_script(
                 return;
             };
             std::thread::spawn(move || {
-                let Some(path) = request_path(&mut stream) else { return };
-                seen.lock().unwrap().push(path.clone());
-                script(number, &path, &mut stream);
+                let Some(head) = request_head(&mut stream) else { return };
+                seen.lock().unwrap().push(path_of(&head).to_owned());
+                script(number, &head, &mut stream);
             });
         }
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, events) = mpsc::channel(4);
-    let place = Place::Endpoint { url, ca: None, client: None };
+    let place = place(&url);
     let subject = Subject { kind: Kind::Namespace, labels: String::new() };
     runtime.spawn(follow_within(place, subject, sender, LIMITS));
     Followed { runtime, events, paths }
 }
 
-/// Reads the head of a request, and returns its path.
-fn request_path(stream: &mut TcpStream) -> Option<String> {
+/// Returns the path of a request with this head.
+fn path_of(head: &str) -> &str {
+    head.split(' ').nth(1).unwrap_or_default()
+}
+
+/// Reads the head of a request.
+fn request_head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut octet).ok()?;
         head.push(octet[0]);
     }
-    Some(String::from_utf8_lossy(&head).split(' ').nth(1)?.to_owned())
+    Some(String::from_utf8_lossy(&head).into_owned())
 }
 
 /// What follows a script.
