@@ -5,15 +5,19 @@
 //! one at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of
 //! objects.
 
+mod base64;
 mod connection;
 mod decode;
 mod error;
+mod exec;
 mod follow;
 mod kubeconfig;
+mod limits;
 mod settings;
 mod split;
 mod tls;
 
-pub use error::ConnectError;
-pub use follow::{Event, Subject, follow};
+pub use error::{ConnectError, PluginError};
+pub use follow::{Event, Subject, follow, follow_within};
+pub use limits::Limits;
 pub use settings::{Place, Settings};

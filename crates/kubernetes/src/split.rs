@@ -138,6 +138,9 @@ impl ListSplitter {
     }
 }
 
+/// Octets that are kept for the next line: a watch lasts, and few objects are large.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// Cuts a stream into lines.
 #[derive(Default)]
 pub struct LineSplitter {
@@ -164,6 +167,7 @@ impl LineSplitter {
                     self.push(line)?;
                     call(&self.line)?;
                     self.line.clear();
+                    self.line.shrink_to(KEPT_BYTES_MAX);
                 }
             }
             rest = after;
