@@ -166,7 +166,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ),
     ("libc", &["zonda-netio"]),
     // Probes by ICMP need a socket that neither std nor tokio has.
-    ("socket2", &["zonda-health", "zonda-netio", "zonda-testkit"]),
+    // A connection to the API of a cluster is probed, so that a cut network is noticed.
+    ("socket2", &["zonda-health", "zonda-kubernetes", "zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
     ("redb", &["zonda-store"]),
