@@ -68,7 +68,7 @@ pub(crate) fn reverse_names(network: &Network) -> Vec<Name> {
         8 => (u32::from(octets[place]) + added).to_string(),
         _ => {
             let octet = octets[place / 2];
-            let digit = if place % 2 == 0 { octet >> 4 } else { octet & 0xf };
+            let digit = if place.is_multiple_of(2) { octet >> 4 } else { octet & 0xf };
             format!("{:x}", u32::from(digit) + added)
         }
     };
