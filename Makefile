@@ -6,7 +6,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
 	ldnsutils bind9-dnsutils valgrind python3 python3-venv procps chromium \
-	redis-server postgresql openssl lego pebble
+	redis-server postgresql openssl lego pebble etcd-server
 
 # What programs may leave out of the library, and tests must not.
 FEATURES := --features zonda/redis,zonda/postgres
@@ -25,7 +25,8 @@ export PATH := $(CURDIR)/target/node/bin:$(HOME)/.cargo/bin:$(PATH)
 export CARGO_TERM_PROGRESS_WHEN := never
 
 .NOTPARALLEL:
-.PHONY: help run test test-full toolchain packages fmt clippy tidy deny unit doc instructions interop node python wheel
+.PHONY: help run test test-full toolchain packages fmt clippy tidy deny unit doc instructions interop cluster node python wheel \
+	test-cluster
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,7 +36,8 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 		$(foreach zone,$(wildcard examples/zones/*),--zone $(basename $(notdir $(zone)))=$(zone))
 
 # Every gate, cheapest first, so that a mistake shows soon.
-test: toolchain packages fmt clippy tidy deny unit doc instructions interop node python ## Installs the peers and runs every gate
+test: toolchain packages fmt clippy tidy deny unit doc instructions interop cluster node python ## Installs the peers and runs every gate
+	@scripts/test-cluster --summary
 
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
@@ -63,7 +65,7 @@ deny: ## The licences, sources and known faults of the crates that are used are 
 	scripts/check-dependencies
 
 unit: ## Every test that needs no other server
-	cargo test --workspace --locked $(FEATURES) -- --skip real_peers
+	cargo test --workspace --locked $(FEATURES) -- --skip real_peers --skip real_cluster
 
 # Private items are documented too, so links to them are fine. The library's pages are then made once
 # more, as users see them: private items would show what they must not.
@@ -76,6 +78,12 @@ instructions: ## A query costs as many instructions as before
 
 interop: ## Every test that starts real peers
 	cargo test --workspace --locked $(FEATURES) --test '*' real_peers
+
+cluster: ## Every test that starts a real Kubernetes API server and CoreDNS, if they are there or Go is
+	scripts/test-cluster --if-possible $(FEATURES)
+
+test-cluster: toolchain packages ## The same tests; builds the API server and CoreDNS first, if missing
+	scripts/test-cluster $(FEATURES)
 
 node: ## The package for Node.js is built, packed, installed and tested
 	scripts/install-node

@@ -51,6 +51,9 @@ pub struct Options {
     pub is_multicluster: bool,
     /// The namespaces whose names exist; all of them if the list is empty.
     pub namespaces: Vec<String>,
+    /// Whether names of services exist only in namespaces that are known, because only some are
+    /// followed.
+    pub exposes_known_namespaces: bool,
     /// Whether answers are those of kube-dns: SRV with priority and weight 10, and names of
     /// addresses only for services and endpoints with a host name.
     pub is_kube_dns: bool,
@@ -66,6 +69,7 @@ impl Default for Options {
             has_zones: false,
             is_multicluster: false,
             namespaces: Vec::new(),
+            exposes_known_namespaces: false,
             is_kube_dns: false,
         }
     }
@@ -164,14 +168,21 @@ impl Cluster {
 
     /// Whether names of a namespace exist.
     fn has_namespace(&self, label: &[u8]) -> bool {
+        self.is_known(label) && self.is_exposed(label)
+    }
+
+    /// Whether a namespace exists.
+    fn is_known(&self, label: &[u8]) -> bool {
         let hash = address::hash_label(label, self.frame.seed);
-        self.namespaces.all(hash).any(|it| **it == *label) && self.is_exposed(label)
+        self.namespaces.all(hash).any(|it| **it == *label)
     }
 
     /// Whether names of a namespace may exist.
     fn is_exposed(&self, label: &[u8]) -> bool {
-        let namespaces = &self.frame.options.namespaces;
-        namespaces.is_empty() || namespaces.iter().any(|it| it.as_bytes() == label)
+        let options = &self.frame.options;
+        let is_listed = |it: &String| it.as_bytes() == label;
+        (options.namespaces.is_empty() || options.namespaces.iter().any(is_listed))
+            && (!options.exposes_known_namespaces || self.is_known(label))
     }
 
     /// The label of a name at which the service's name begins, if it is long enough.

@@ -125,6 +125,12 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// A `store` without `name`.
     StoreWithoutName,
+    /// A `kubernetes` without `name`.
+    ClusterWithoutName,
+    /// A key, and another one that cannot stand beside it.
+    Excludes(&'static str, &'static str),
+    /// A key, and another one that it needs.
+    Needs(&'static str, &'static str),
     /// A key that the kind of database does not have, which is named behind it.
     NotOfStore(&'static str, &'static str),
     /// Servers to forward to that cannot be asked.
@@ -237,12 +243,12 @@ impl Contradiction {
     fn fmt_source(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SourceCount(0) => f.write_str(
-                "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward` or \
-                 `store`",
+                "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward`, \
+                 `store` or `kubernetes`",
             ),
             Self::SourceCount(_) => f.write_str(
                 "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
-                 `forward`, `store` (`hosts` may stand beside `forward`)",
+                 `forward`, `store`, `kubernetes` (`hosts` may stand beside `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
@@ -253,6 +259,16 @@ impl Contradiction {
             ),
             Self::StoreWithoutName => {
                 f.write_str("a database may hold many zones; write the `name` of this one")
+            }
+            Self::ClusterWithoutName => f.write_str(
+                "the names of a cluster lie below its domain; write it, such as `name = \
+                 \"cluster.local\"`",
+            ),
+            Self::Excludes(key, other) => {
+                write!(f, "`{other}` cannot stand beside `{key}`; remove one of them")
+            }
+            Self::Needs(key, needed) => {
+                write!(f, "`{key}` means nothing without `{needed}`; write that, or remove `{key}`")
             }
             Self::NotOfStore(key, scheme) => {
                 write!(f, "`{key}` means nothing for a database of `{scheme}`; remove it")
@@ -281,6 +297,9 @@ impl fmt::Display for Contradiction {
             | Self::ZoneWithoutName
             | Self::ForwardWithoutName
             | Self::StoreWithoutName
+            | Self::ClusterWithoutName
+            | Self::Excludes(..)
+            | Self::Needs(..)
             | Self::NotOfStore(..)
             | Self::NotWritable(_)
             | Self::DirectoryWithName => self.fmt_source(f),

@@ -4,6 +4,7 @@
 
 use crate::access::{AccessRule, Network};
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
+use crate::kubernetes::{ClusterDns, PodNames};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
@@ -24,6 +25,7 @@ pub const SECTIONS: &[&Section] = &[
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
+    &KubernetesKeys::SECTION,
     &STEER,
     &GeoKeys::SECTION,
     &GeoNetworkKeys::SECTION,
@@ -106,13 +108,14 @@ section! {
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
-    /// `directory`, `hosts`, `forward` or `store`; only `hosts` and `forward` go together.
+    /// `directory`, `hosts`, `forward`, `store` or `kubernetes`; only `hosts` and `forward` go
+    /// together.
     /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward` and `store`, and with
-    /// `json` to pick one zone.
+    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward`, `store` and
+    /// `kubernetes`, and with `json` to pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -241,6 +244,57 @@ section! {
     /// How long the zone is served after the last moment at which it had what its database has;
     /// after that it is SERVFAIL until it has it again. Unset: as long as the server runs.
     expire: Option<Duration>, like "7d", from "1s" to "365d";
+}
+
+section! {
+    /// The source of a zone whose names are those of a Kubernetes cluster: of its services,
+    /// endpoints and pods, which are followed through the cluster's API. Follows its `[[zone]]`. In
+    /// a pod, no key is needed to reach the API; elsewhere, give `kubeconfig` or `endpoint`. Until
+    /// all objects have been read once, the zone is SERVFAIL.
+    pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
+
+    /// A kubeconfig file, whose user has a token, a file of a token or a client certificate. It is
+    /// read anew for each connection.
+    kubeconfig: Option<PathBuf>, like "/etc/zonda/kubeconfig";
+    /// The context of `kubeconfig`. Unset: its current one.
+    context: Option<String>, like "production";
+    /// The URL of the API server, if no kubeconfig is used.
+    endpoint: Option<String>, like "https://192.0.2.1:6443";
+    /// A PEM file of the certificates to which that of `endpoint` must chain.
+    ca_file: Option<PathBuf>, like "ca.pem";
+    /// A PEM file of the client's certificate for `endpoint`.
+    certificate_file: Option<PathBuf>, like "client.pem";
+    /// A PEM file of that certificate's key.
+    key_file: Option<PathBuf>, like "client.key";
+    /// The names `1-2-3-4.NAMESPACE.pod` that exist: none, those of all addresses in a namespace
+    /// that exists, or those of pods, which are followed as well then.
+    pods: PodNames = "disabled";
+    /// Networks whose addresses have the names of services and endpoints (PTR). Each becomes a zone
+    /// below `in-addr.arpa` or `ip6.arpa`, or several where its prefix ends within a label.
+    reverse: Vec<Network>, like "10.0.0.0/8, fd00::/8";
+    /// The TTL of all answers.
+    ttl: Duration = "5s", from "0 ms" to "1h";
+    /// The namespaces whose names exist. Unset: all.
+    namespaces: Vec<String>, like "default, kube-system";
+    /// A selector of labels for namespaces: names of other namespaces do not exist. Only one of
+    /// `namespaces` and this key is given.
+    namespace_labels: Option<String>, like "dns=public";
+    /// A selector of labels for services, endpoint slices and pods.
+    labels: Option<String>, like "app in (web, db)";
+    /// Endpoints without a host name are called by their pods, instead of by their addresses.
+    endpoint_pod_names: bool = "false";
+    /// A service with an address of its own does not exist while none of its endpoints is ready.
+    ignore_empty_services: bool = "false";
+    /// Names `ZONE.pin._zone.SERVICE` and `ZONE.prefer._zone.SERVICE` of headless services stand
+    /// for the endpoints of a topology zone.
+    zonal: bool = "false";
+    /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
+    /// zone and in those of `reverse`.
+    fall_through: bool = "false";
+    /// The cluster DNS whose answers are given where they differ: kube-dns gives priority and
+    /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
+    /// host name.
+    compatible: ClusterDns = "coredns";
 }
 
 section! {

@@ -18,6 +18,7 @@ mod error;
 mod geo_keys;
 mod geo_value;
 mod keys;
+mod kubernetes;
 mod load;
 mod looked_up;
 mod mistake;
@@ -41,9 +42,10 @@ pub use error::{
     SteerMistake, Suggestion, Warning,
 };
 pub use keys::{
-    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
-    SECTIONS, StoreKeys, Tcp,
+    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
+    QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp,
 };
+pub use kubernetes::{ClusterDns, PodNames};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
 pub use mistake::Mistake;
@@ -303,6 +305,8 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// A database, whose records are followed.
     Store(Arc<StoreKeys>),
+    /// A Kubernetes cluster, whose objects are followed.
+    Kubernetes(Arc<KubernetesKeys>),
 }
 
 impl Source {
@@ -321,12 +325,34 @@ impl Config {
         })
     }
 
+    /// Returns the zones of clusters, and how each cluster is followed.
+    pub fn clusters(&self) -> impl Iterator<Item = (&Zone, &Arc<KubernetesKeys>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Kubernetes(cluster) => Some((zone, cluster)),
+            _ => None,
+        })
+    }
+
     /// Returns the forwarded zones, and how each is forwarded.
     pub fn forwards(&self) -> impl Iterator<Item = (&Zone, &Arc<Forward>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {
             Source::Forward(forward) => Some((zone, forward)),
             _ => None,
         })
+    }
+}
+
+impl KubernetesKeys {
+    /// Returns the names of the zones in which addresses have the names of the cluster, each once.
+    #[must_use]
+    pub fn reverse_zones(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        for name in self.reverse.iter().flat_map(kubernetes::reverse_names) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 }
 

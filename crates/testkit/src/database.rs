@@ -4,84 +4,16 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::process::{Folder, Process, free_port, required};
+use crate::process::{Folder, required};
+use crate::restartable::RestartableServer;
 
-/// How long a database may take to come up.
-const START_LIMIT: Duration = Duration::from_secs(60);
-/// How often a database is started again on another port, when another process took it meanwhile.
-const START_TRIES: usize = 4;
 /// Password that the databases require.
 const PASSWORD: &str = "s3cret/";
 /// Where Debian keeps the programs of each version of PostgreSQL.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 /// User that runs PostgreSQL, which refuses to be run by root.
 const POSTGRES_USER: &str = "postgres";
-
-/// A server that is started, stopped and started again on one port.
-struct Database {
-    name: &'static str,
-    folder: Folder,
-    port: u16,
-    process: Option<Process>,
-}
-
-impl Database {
-    /// Starts a server on a free port.
-    fn start(
-        name: &'static str,
-        folder: Folder,
-        command: impl Fn(&Folder, u16) -> Command,
-        is_up: impl Fn(u16) -> bool,
-    ) -> Self {
-        let mut database = Self { name, folder, port: 0, process: None };
-        for _ in 0..START_TRIES {
-            database.port = free_port();
-            if database.restart(&command, &is_up) {
-                return database;
-            }
-        }
-        panic!("{name} ends at once; its log:\n{}", database.log());
-    }
-
-    /// Starts it on its port; whether it came up.
-    fn restart(
-        &mut self,
-        command: impl Fn(&Folder, u16) -> Command,
-        is_up: impl Fn(u16) -> bool,
-    ) -> bool {
-        let log = self.folder.path().join("log");
-        let mut process = Process::start(&command(&self.folder, self.port), &log)
-            .unwrap_or_else(|error| panic!("{} cannot be started: {error}", self.name));
-        let limit = Instant::now() + START_LIMIT;
-        while !process.ended() {
-            if is_up(self.port) {
-                self.process = Some(process);
-                return true;
-            }
-            assert!(Instant::now() < limit, "{} is silent:\n{}", self.name, self.log());
-            thread::sleep(Duration::from_millis(20));
-        }
-        false
-    }
-
-    /// Returns the end of the database's log.
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    /// Ends the database with this signal.
-    fn stop(&mut self, signal: &str) {
-        let Some(mut process) = self.process.take() else { return };
-        process.signal(signal);
-        let limit = Instant::now() + START_LIMIT;
-        while !process.ended() && Instant::now() < limit {
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
 
 /// Returns what a command prints.
 fn output(command: &mut Command) -> Result<String, String> {
@@ -95,7 +27,7 @@ fn output(command: &mut Command) -> Result<String, String> {
 
 /// Redis, which announces what happens to keys.
 pub struct Redis {
-    database: Database,
+    database: RestartableServer,
     program: PathBuf,
 }
 
@@ -107,7 +39,8 @@ impl Redis {
     pub fn start() -> Option<Self> {
         let program = required("redis-server")?;
         let command = |folder: &Folder, port| Self::command(&program, folder, port);
-        let database = Database::start("redis", Folder::new("redis"), command, Self::is_up);
+        let database =
+            RestartableServer::start("redis", Folder::new("redis"), command, Self::is_up);
         Some(Self { database, program })
     }
 
@@ -146,9 +79,7 @@ impl Redis {
 
     /// Freezes the database, with its connections open.
     pub fn freeze(&self) {
-        if let Some(process) = &self.database.process {
-            process.signal("STOP");
-        }
+        self.database.signal("STOP");
     }
 
     /// Starts the database again with its data.
@@ -171,7 +102,7 @@ fn cli(port: u16, command: &[&str]) -> Result<String, String> {
 
 /// PostgreSQL with an empty database, run by a user without rights.
 pub struct Postgres {
-    database: Database,
+    database: RestartableServer,
     programs: PathBuf,
 }
 
@@ -194,7 +125,7 @@ impl Postgres {
         initdb.args(["-U", "zonda", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"]);
         output(initdb.arg("--no-sync")).expect("initdb needs an empty folder of its own");
         let command = |folder: &Folder, port| Self::command(&programs, folder, port);
-        let database = Database::start("postgres", folder, command, Self::is_up);
+        let database = RestartableServer::start("postgres", folder, command, Self::is_up);
         Some(Self { database, programs })
     }
 

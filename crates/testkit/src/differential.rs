@@ -225,7 +225,11 @@ impl QuestionSet<'_> {
 }
 
 /// Takes accepted parts out of a difference and keeps what is left.
-fn settle(mut found: Difference, accepted: &[AcceptedDifference], outcome: &mut Outcome) {
+pub(crate) fn settle(
+    mut found: Difference,
+    accepted: &[AcceptedDifference],
+    outcome: &mut Outcome,
+) {
     let mut left = Vec::new();
     for part in &found.parts {
         match accepted.iter().find(|accepted| (accepted.applies)(&found, *part)) {

@@ -4,6 +4,7 @@
 //! mistake in `zonda-wire` cannot hide itself.
 
 pub mod client;
+pub mod cluster;
 pub mod database;
 pub mod difference;
 pub mod differential;
@@ -17,6 +18,7 @@ pub mod peer;
 pub mod process;
 pub mod rdata;
 pub mod resolver;
+mod restartable;
 pub mod sign;
 pub mod suite;
 pub mod upstream;

@@ -78,6 +78,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "zonda-balance",
             "zonda-cache",
+            // Objects of Kubernetes clusters, whose names zones have.
+            "zonda-cluster",
+            "zonda-kubernetes",
             "zonda-config",
             "zonda-engine",
             "zonda-netio",

@@ -2,10 +2,10 @@
 
 use super::access::Lists;
 use super::pools::Pools;
-use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, store};
+use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem, SteerMistake};
-use crate::keys::{ForwardKeys, STEER, StoreKeys, ZoneKeys};
+use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
@@ -181,21 +181,24 @@ impl Zones<'_> {
         let nested = |section| NestedSection::find(section, reader, given.as_ref());
         let forward = nested(&ForwardKeys::SECTION);
         let store = nested(&StoreKeys::SECTION);
+        let cluster = nested(&KubernetesKeys::SECTION);
         let is_forwarded = forward.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.
         let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
         let files = given.iter().copied().filter(|source| !is_overlay(source)).count();
-        let sources = files + usize::from(is_forwarded) + usize::from(store.is_some());
+        let nested = [is_forwarded, store.is_some(), cluster.is_some()];
+        let sources = files + nested.into_iter().filter(|is_given| *is_given).count();
         if sources > 1 {
             reader.contradict(None, Contradiction::SourceCount(sources));
         }
-        match (forward, store) {
-            (Some(forward), _) => return self.read_forward(reader, keys, root, forward),
-            (None, Some(store)) => return self.read_store(reader, keys, root, store),
-            (None, None) if sources > 1 => return,
-            (None, None) => {}
+        match (forward, store, cluster) {
+            (Some(forward), ..) => return self.read_forward(reader, keys, root, forward),
+            (None, Some(store), _) => return self.read_store(reader, keys, root, store),
+            (None, None, Some(cluster)) => return self.read_cluster(reader, keys, root, cluster),
+            (None, None, None) if sources > 1 => return,
+            (None, None, None) => {}
         }
         let &[source] = &given[..] else {
             return reader.contradict(None, Contradiction::SourceCount(sources));
@@ -284,6 +287,34 @@ impl Zones<'_> {
         };
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
+            let hosts = None;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+        }
+    }
+
+    /// Reads a zone whose names are those of a cluster.
+    fn read_cluster<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        keys: ZoneKeys,
+        root: Arc<Path>,
+        nested: NestedSection<'a>,
+    ) {
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::ClusterWithoutName);
+        }
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
+        }
+        let access = self.lists.resolve(reader, keys.access);
+        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let cluster = kubernetes::read(&mut nested.reader(&KubernetesKeys::SECTION, reader));
+        let steer = self.refuse_steering(reader, "kubernetes");
+        if let (Some(name), Some(cluster), true) = (keys.name, cluster, is_new) {
+            for reverse in cluster.reverse_zones() {
+                self.take(reader, reverse);
+            }
+            let (name, source) = (Some(name.to_lowercase()), Source::Kubernetes(Arc::new(cluster)));
             let hosts = None;
             self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }

@@ -3,12 +3,14 @@
 //! ```text
 //! files, JSON, directories, hosts ── start, reload, watch ──┐
 //! databases and stores of the program ── stores.rs ─────────┼─► Update ─► publisher ─► zone set
+//! objects of Kubernetes clusters ── clusters.rs ────────────┤
 //! texts of the program ── Server::set_zone_text ────────────┘
 //! ```
 //!
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+pub mod clusters;
 pub mod open;
 pub mod store_feed;
 pub mod store_state;
@@ -16,6 +18,7 @@ pub mod stores;
 
 use crate::load_error::LoadError;
 use std::sync::Arc;
+use zonda_engine::zones::ClusterZone;
 use zonda_zone::{ChangeSet, Digest, Zone};
 
 /// What a feed has for a zone.
@@ -24,6 +27,8 @@ pub enum Update {
     Replace(LoadedZone),
     /// These changes of the version that is served.
     Change(ChangeSet),
+    /// The zone has the names of a cluster as it is now, of so many services.
+    Cluster(Arc<ClusterZone>, usize),
     /// The source has no records that can be served, for this reason; the zone keeps those that it
     /// has.
     Unavailable(LoadError),

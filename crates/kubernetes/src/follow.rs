@@ -1,0 +1,305 @@
+//! All objects of a kind, and then their changes, for as long as the receiver listens.
+//!
+//! # Invariants
+//! - Between [`Event::Begin`] and [`Event::Synced`] all objects are sent, each at least once.
+//! - A watch that ends is resumed at the version it had; only a version that is too old has all
+//!   objects listed again.
+
+use crate::connection::{Body, get};
+use crate::decode::{self, WatchEvent};
+use crate::error::ConnectError;
+use crate::settings::{Place, Settings};
+use crate::split::{LineSplitter, ListSplitter, Piece};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+use zonda_cluster::{Change, Kind};
+
+/// Objects of a page of a list.
+const PAGE: usize = 250;
+/// The shortest pause after a failure; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Objects that were followed for so long fail anew.
+const STABLE_MIN: Duration = Duration::from_secs(60);
+/// The shortest time that the API is asked to serve a watch, seconds; the longest is twice that.
+const WATCH_SECS: u64 = 300;
+/// How long a list may bring nothing.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// What is sent of the objects of a kind.
+#[derive(Debug)]
+pub enum Event {
+    /// All objects follow.
+    Begin,
+    /// A change.
+    Change(Box<Change>),
+    /// All objects have been sent; others are gone.
+    Synced,
+    /// The objects cannot be followed at the moment, for this reason.
+    Failed(String),
+    /// The objects are followed.
+    Connected,
+}
+
+/// The objects that are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Their kind.
+    pub kind: Kind,
+    /// A selector of labels; an empty one selects all.
+    pub labels: String,
+}
+
+impl Subject {
+    /// The path of the objects in the API.
+    fn path(&self) -> &'static str {
+        match self.kind {
+            Kind::Service => "/api/v1/services",
+            Kind::EndpointSlice => "/apis/discovery.k8s.io/v1/endpointslices",
+            Kind::Namespace => "/api/v1/namespaces",
+            Kind::Pod => "/api/v1/pods",
+            Kind::ServiceImport => "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports",
+        }
+    }
+
+    /// The path of a request with these parameters.
+    fn request(&self, parameters: &[(&str, &str)]) -> String {
+        let mut path = format!("{}?", self.path());
+        let labels = ("labelSelector", &*self.labels);
+        for (name, value) in parameters.iter().chain([&labels]) {
+            if !value.is_empty() {
+                let _ = write!(path, "{name}={}&", Escaped(value));
+            }
+        }
+        path.pop();
+        path
+    }
+}
+
+/// A text as a value in a query of a URL.
+struct Escaped<'t>(&'t str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for octet in self.0.bytes() {
+            match octet {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+                    f.write_char(octet.into())?;
+                }
+                _ => write!(f, "%{octet:02X}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Follows objects until the receiver has ended.
+pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)>) {
+    let mut follower = Follower { place, subject, sender, version: String::new(), streams: true };
+    let mut pause = PAUSE_MIN;
+    loop {
+        let began = Instant::now();
+        let error = match follower.follow().await {
+            Ok(()) if began.elapsed() > PAUSE_MIN => continue, // a watch has ended as it should
+            Ok(()) => ConnectError::Connection("a watch ended at once".to_owned()),
+            Err(ConnectError::Ended) => return,
+            Err(error) => error,
+        };
+        if matches!(error, ConnectError::Expired) {
+            follower.version.clear();
+        }
+        if follower.send(Event::Failed(error.to_string())).await.is_err() {
+            return;
+        }
+        if began.elapsed() > STABLE_MIN {
+            pause = PAUSE_MIN;
+        }
+        // Servers that lost the API at the same moment do not come back at the same moment.
+        let jitter = pause.mul_f64(f64::from(random_octet()) / 512.0);
+        tokio::select! {
+            () = tokio::time::sleep(pause + jitter) => {}
+            () = follower.sender.closed() => return,
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Returns a random octet; 0 if the system has none.
+fn random_octet() -> u8 {
+    let mut octet = [0];
+    let _ = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut octet);
+    octet[0]
+}
+
+/// Follows the objects of a kind.
+struct Follower {
+    place: Place,
+    subject: Subject,
+    sender: Sender<(Kind, Event)>,
+    /// The version that the receiver has; empty if all objects must be listed.
+    version: String,
+    /// Whether the API is asked to stream a list.
+    streams: bool,
+}
+
+impl Follower {
+    /// Sends an event to the receiver.
+    async fn send(&self, event: Event) -> Result<(), ConnectError> {
+        self.sender.send((self.subject.kind, event)).await.map_err(|_| ConnectError::Ended)
+    }
+
+    /// Lists all objects if need be, and follows their changes until the watch ends.
+    async fn follow(&mut self) -> Result<(), ConnectError> {
+        let settings = Settings::read(&self.place)?;
+        if self.version.is_empty() {
+            if self.streams {
+                match self.stream_list(&settings).await {
+                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {
+                        self.streams = false; // gate off, or etcd too old
+                    }
+                    other => return other,
+                }
+            }
+            self.list(&settings).await?;
+        }
+        self.watch(&settings).await
+    }
+
+    /// Has the API stream all objects and then their changes.
+    async fn stream_list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        let seconds = watch_seconds();
+        let path = self.subject.request(&[
+            ("watch", "1"),
+            ("sendInitialEvents", "true"),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds.to_string()),
+        ]);
+        let body = get(settings, &path).await?;
+        self.send(Event::Begin).await?;
+        self.take_events(body, seconds, true).await
+    }
+
+    /// Lists all objects, page by page.
+    async fn list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        self.send(Event::Begin).await?;
+        let (limit, mut continuation) = (PAGE.to_string(), String::new());
+        loop {
+            let parameters = [("limit", &*limit), ("continue", &*continuation)];
+            let mut body = get(settings, &self.subject.request(&parameters)).await?;
+            let (mut splitter, mut metadata) = (ListSplitter::default(), None);
+            while let Some(octets) = body.next(SILENCE_MAX).await? {
+                let mut changes = Vec::new();
+                splitter.take(&octets, |piece| -> Result<(), ConnectError> {
+                    match piece {
+                        Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
+                        Piece::Item(json) => changes.push(decode::object(self.subject.kind, json)?),
+                    }
+                    Ok(())
+                })?;
+                for change in changes {
+                    self.send(Event::Change(Box::new(change))).await?;
+                }
+            }
+            let metadata = metadata.filter(|_| splitter.is_at_end());
+            let metadata = metadata.ok_or_else(|| {
+                ConnectError::Connection("a list was cut off before its end".to_owned())
+            })?;
+            continuation = metadata.continuation;
+            if continuation.is_empty() {
+                self.version = metadata.resource_version;
+                return self.send(Event::Synced).await;
+            }
+        }
+    }
+
+    /// Follows the changes since the version that the receiver has.
+    async fn watch(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        let seconds = watch_seconds();
+        let path = self.subject.request(&[
+            ("watch", "1"),
+            ("resourceVersion", &self.version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds.to_string()),
+        ]);
+        let body = get(settings, &path).await?;
+        self.take_events(body, seconds, false).await
+    }
+
+    /// Takes the events of a watch until it ends, those of a streamed list first.
+    async fn take_events(
+        &mut self,
+        mut body: Body,
+        seconds: u64,
+        mut is_list: bool,
+    ) -> Result<(), ConnectError> {
+        let silence_max = Duration::from_secs(seconds + 30);
+        let mut splitter = LineSplitter::default();
+        if !is_list {
+            self.send(Event::Connected).await?;
+        }
+        loop {
+            let octets = tokio::select! {
+                octets = body.next(if is_list { SILENCE_MAX } else { silence_max }) => octets?,
+                () = self.sender.closed() => return Err(ConnectError::Ended),
+            };
+            let Some(octets) = octets else { break };
+            let mut events = Vec::new();
+            splitter.take(&octets, |line| -> Result<(), ConnectError> {
+                events.push(decode::event(self.subject.kind, line)?);
+                Ok(())
+            })?;
+            for event in events {
+                let version = match event {
+                    WatchEvent::Error(410, _) => return Err(ConnectError::Expired),
+                    WatchEvent::Error(code, text) => return Err(ConnectError::Refused(code, text)),
+                    WatchEvent::Bookmark(version, is_end) => {
+                        if is_list && is_end {
+                            is_list = false;
+                            self.version.clone_from(&version);
+                            self.send(Event::Synced).await?;
+                            self.send(Event::Connected).await?;
+                        }
+                        version
+                    }
+                    WatchEvent::Change(change, version) => {
+                        self.send(Event::Change(Box::new(change))).await?;
+                        version
+                    }
+                };
+                if !is_list && !version.is_empty() {
+                    self.version = version;
+                }
+            }
+        }
+        match is_list {
+            true => Err(ConnectError::Connection("a streamed list was cut off".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a refusal says that lists are not streamed: the parameters are invalid, or the database
+/// behind the API cannot do it.
+fn is_no_streaming(code: u16) -> bool {
+    matches!(code, 400 | 422 | 500)
+}
+
+/// How long the API is asked to serve a watch, so that watches do not all end at once.
+fn watch_seconds() -> u64 {
+    WATCH_SECS + WATCH_SECS * u64::from(random_octet()) / 256
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_escaped_in_the_path_of_a_request() {
+        let subject = Subject { kind: Kind::Service, labels: "a=b,c in (d)".to_owned() };
+        let path = subject.request(&[("watch", "1"), ("resourceVersion", "")]);
+        assert_eq!(path, "/api/v1/services?watch=1&labelSelector=a%3Db%2Cc%20in%20%28d%29");
+    }
+}
