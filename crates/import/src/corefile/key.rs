@@ -3,7 +3,7 @@
 use super::lexer::Token;
 use crate::error::{ImportError, Problem};
 use crate::tree::fail;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use zonda_wire::Name;
 
 /// The port of DNS.
@@ -122,6 +122,32 @@ fn reverse_zones(address: IpAddr, length: u8) -> Option<Vec<Name>> {
         all.push(zone(&parts)?);
     }
     Some(all)
+}
+
+/// Returns the network whose reverse zone a name is; none if it has labels of another kind.
+pub fn network(zone: &Name) -> Option<String> {
+    let text = written(zone);
+    let (parts, is_v4) = match text.strip_suffix("in-addr.arpa") {
+        Some(parts) => (parts, true),
+        None => (text.strip_suffix("ip6.arpa")?, false),
+    };
+    let mut parts: Vec<&str> = parts.split('.').filter(|part| !part.is_empty()).collect();
+    parts.reverse();
+    let radix = if is_v4 { 10 } else { 16 };
+    let (most, bits): (u32, u32) = if is_v4 { (4, 8) } else { (32, 4) };
+    let mut address: u128 = 0;
+    for part in &parts {
+        let part = u128::from(u8::from_str_radix(part, radix).ok()?);
+        address = (address << bits) | (part < 1 << bits).then_some(part)?;
+    }
+    let count = u32::try_from(parts.len()).ok()?;
+    let rest = bits * most.checked_sub(count)?;
+    let address = address.checked_shl(rest).unwrap_or(0);
+    let length = count * bits;
+    match is_v4 {
+        true => Some(format!("{}/{length}", Ipv4Addr::from(u32::try_from(address).ok()?))),
+        false => Some(format!("{}/{length}", Ipv6Addr::from(address))),
+    }
 }
 
 /// Returns a name as a `zonda.toml` has it: without the dot at its end.

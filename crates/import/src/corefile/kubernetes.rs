@@ -4,13 +4,11 @@ use super::Importer;
 use super::hosts::fall_through;
 use super::key;
 use super::parser::Line;
-use super::setting::duration;
 use super::source::{FallThrough, Kind, Source, ZoneKey};
 use crate::document::Effect::{Differs, Lost, Needless};
 use crate::document::Value;
 use crate::error::ImportError;
 use std::path::PathBuf;
-use zonda_wire::Name;
 
 /// Longest TTL of the plugin, in seconds.
 const TTL_MAX: u64 = 3600;
@@ -19,7 +17,6 @@ const TTL_MAX: u64 = 3600;
 struct Options {
     fall_through: FallThrough,
     keys: Vec<ZoneKey>,
-    multicluster: Vec<Name>,
 }
 
 impl Importer<'_> {
@@ -32,17 +29,11 @@ impl Importer<'_> {
         if zones.iter().all(key::is_reverse) {
             return Err(line.expected("a zone that is not of reverse names"));
         }
-        let (keys, multicluster) = (Vec::new(), Vec::new());
-        let mut options = Options { fall_through: FallThrough::Never, keys, multicluster };
+        let mut options = Options { fall_through: FallThrough::Never, keys: Vec::new() };
         for option in &line.block {
             self.cluster_option(option, &mut options)?;
         }
-        if let FallThrough::In(zones) = &options.fall_through {
-            let names: Vec<String> = zones.iter().map(key::written).collect();
-            options.keys.push(("fall-through", names[..].into(), line.place().clone()));
-        } else if matches!(options.fall_through, FallThrough::Always) {
-            options.keys.push(("fall-through", true.into(), line.place().clone()));
-        }
+        self.settle(line, &mut options)?;
         let (place, what) = (line.place().clone(), line.summary());
         self.current().sources.push(Source {
             kind: Kind::Kubernetes,
@@ -54,6 +45,38 @@ impl Importer<'_> {
             file: PathBuf::new(),
             keys: options.keys,
         });
+        Ok(())
+    }
+
+    /// Makes the keys agree with each other, as CoreDNS takes them.
+    fn settle(&mut self, line: &Line, options: &mut Options) -> Result<(), ImportError> {
+        let has = |name: &str, keys: &[ZoneKey]| keys.iter().any(|(key, ..)| *key == name);
+        if has("namespaces", &options.keys) && has("namespace-labels", &options.keys) {
+            return Err(line.expected("one of `namespaces` and `namespace_labels`"));
+        }
+        let is_of_endpoint =
+            |key: &str| ["endpoint", "certificate-file", "key-file", "ca-file"].contains(&key);
+        let has_kubeconfig = has("kubeconfig", &options.keys);
+        if has_kubeconfig || !has("endpoint", &options.keys) {
+            let dropped = options.keys.extract_if(.., |(key, ..)| is_of_endpoint(key));
+            let dropped: Vec<ZoneKey> = dropped.collect();
+            for (key, _, place) in dropped {
+                match has_kubeconfig {
+                    true => self.leave_at(&place, Needless, key, "the kubeconfig says it"),
+                    false => {
+                        self.leave_at(&place, Lost, key, "there is no `endpoint` that it is for")
+                    }
+                }
+            }
+        }
+        let place = line.place().clone();
+        if !matches!(options.fall_through, FallThrough::Never) {
+            options.keys.push(("fall-through", true.into(), place.clone()));
+        }
+        if let FallThrough::In(zones) = &options.fall_through {
+            let names: Vec<String> = zones.iter().map(key::written).collect();
+            options.keys.push(("fall-through-zones", names[..].into(), place));
+        }
         Ok(())
     }
 
@@ -92,7 +115,7 @@ impl Importer<'_> {
                 return Err(option.expected("an argument"));
             }
             "endpoint_pod_names" => add("endpoint-pod-names", true.into()),
-            "noendpoints" => add("endpoints", false.into()),
+            "noendpoints" => self.leave(option, Lost, "endpoints always have names"),
             "zonal" => add("zonal", true.into()),
             "ignore" => {
                 let argument = option.argument("`empty_service`")?;
@@ -101,13 +124,11 @@ impl Importer<'_> {
                 }
                 add("ignore-empty-services", true.into());
             }
-            "multicluster" => {
-                to.multicluster = key::all_zones(option.arguments())?;
-                let names: Vec<String> = to.multicluster.iter().map(key::written).collect();
-                add("multicluster", names[..].into());
-            }
+            "multicluster" => self.leave(option, Lost, "names of ServiceImports are not served"),
             "startup_timeout" => {
-                add("startup-timeout", duration(option.duration()?).as_str().into());
+                let why = "the zone is SERVFAIL until its objects are read; other zones are not \
+                    kept waiting";
+                self.leave(option, Differs, why);
             }
             "upstream" | "resyncperiod" => {
                 self.leave(option, Needless, "it has had no effect for long");
@@ -141,7 +162,9 @@ impl Importer<'_> {
             }
             ("endpoint", []) => return Err(option.expected("the URL of an API server")),
             (_, [certificate, key, ca]) => {
-                for (name, file) in [("certificate", certificate), ("key", key), ("ca-file", ca)] {
+                for (name, file) in
+                    [("certificate-file", certificate), ("key-file", key), ("ca-file", ca)]
+                {
                     add(name, (*self.base.join(&file.text).to_string_lossy()).into());
                 }
             }

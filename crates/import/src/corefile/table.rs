@@ -308,14 +308,20 @@ impl Importer<'_> {
             };
             for (name, access) in reverse.remove(&(piece.block, piece.source)).unwrap_or_default() {
                 if access != entry.access {
-                    reports.push((piece.clone(), key::written(&name)));
+                    let why = "the rules for clients are those of the cluster's first zone";
+                    reports.push((piece.clone(), key::written(&name), why));
                 }
-                entry.reverse.push(name);
+                match key::network(&name) {
+                    Some(_) => entry.reverse.push(name),
+                    None => {
+                        let why = "the reverse zones of a cluster are those of networks";
+                        reports.push((piece.clone(), key::written(&name), why));
+                    }
+                }
             }
         }
-        for (piece, name) in reports {
+        for (piece, name, why) in reports {
             let (place, _) = self.words_of(&piece);
-            let why = "the rules for clients are those of the cluster's first zone";
             self.leave_at(&place, Lost, name, why);
         }
         let lost: Vec<SourceId> = reverse.into_keys().collect();

@@ -108,7 +108,7 @@ impl Importer<'_> {
         document.section(&format!("[zone.{}]", source.kind.plugin()), None);
         write_keys(document, source);
         if !entry.reverse.is_empty() {
-            let names: Vec<String> = entry.reverse.iter().map(key::written).collect();
+            let names: Vec<String> = entry.reverse.iter().filter_map(key::network).collect();
             document.key("reverse", &names[..], Some(&source.place));
         }
         if !entry.except.is_empty() {
