@@ -106,9 +106,7 @@ impl Import {
         }
         let import = match format {
             Format::NamedConf => named_conf::import(path, &mut Disk),
-            Format::Corefile => {
-                corefile::import(path, &mut Disk, &|name| std::env::var(name).ok())
-            }
+            Format::Corefile => corefile::import(path, &mut Disk, &|name| std::env::var(name).ok()),
             Format::OpenGslb => opengslb::import(path, &mut Disk),
             Format::Gdnsd => gdnsd::import(path, &mut Disk),
             Format::PowerDns => powerdns::import(paths, self.origin.as_ref(), &mut Disk),

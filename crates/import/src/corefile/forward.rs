@@ -249,8 +249,9 @@ impl Importer<'_> {
                 return Ok(Vec::new());
             }
         };
-        if scheme.is_empty() && rest.contains('/') {
-            let path = self.base.join(rest);
+        let path = self.base.join(rest);
+        let may_be_file = scheme.is_empty() && plain_address(rest, port).is_none();
+        if may_be_file && (rest.contains('/') || self.files.read(&path).is_ok()) {
             let servers = self.servers_of(line, &path)?;
             let upstream = |host| Upstream::plain(host);
             return Ok(servers.into_iter().map(upstream).collect());

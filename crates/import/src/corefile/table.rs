@@ -130,17 +130,29 @@ impl Importer<'_> {
         let Some(number) = self.owner(name) else { return Vec::new() };
         let Some(block) = self.blocks.get(number) else { return Vec::new() };
         let mut pieces = Vec::new();
+        let mut file: Option<Piece> = None;
         for (at, source) in block.sources.iter().enumerate() {
             let Some(zone) = source.zone_of(name).filter(|_| !source.excepts(name)) else {
                 continue;
             };
-            let has_apex = matches!(source.kind, Kind::File | Kind::Kubernetes);
-            let zone = if has_apex { zone.clone() } else { Name::root() };
-            pieces.push(Piece { kind: source.kind, block: number, source: at, zone });
-            if !source.fall_through.has(name) {
+            if source.kind > Kind::File && file.is_some() {
                 break;
             }
+            let has_apex = matches!(source.kind, Kind::File | Kind::Kubernetes);
+            let zone = if has_apex { zone.clone() } else { Name::root() };
+            let piece = Piece { kind: source.kind, block: number, source: at, zone };
+            if source.kind == Kind::File {
+                // All files are one source: the longest zone counts, and the last file of it.
+                let labels = |piece: &Piece| piece.zone.label_count();
+                file = file.take().filter(|it| labels(it) > labels(&piece)).or(Some(piece));
+                continue;
+            }
+            pieces.push(piece);
+            if !source.fall_through.has(name) {
+                return pieces;
+            }
         }
+        pieces.extend(file);
         pieces
     }
 
