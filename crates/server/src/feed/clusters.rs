@@ -305,7 +305,7 @@ impl ClusterFeed {
                 data: Arc::clone(data),
                 cluster: Cluster::clone(&cluster),
                 names,
-                falls_through: self.subjects.keys.fall_through,
+                falls_through: self.subjects.keys.falls_through(name),
             };
             let update = Update::Cluster(Arc::new(zone), records);
             let _ = self.publisher.update(name, self.number, update)?; // has no change to refuse
