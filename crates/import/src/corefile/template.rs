@@ -19,7 +19,7 @@ struct Template<'l> {
     zones: Vec<Name>,
     /// Lines `match`, without those that stand for all names.
     patterns: Vec<&'l Line>,
-    /// Lines `answer`.
+    /// Lines `answer` of the block.
     answers: Vec<&'l Line>,
     denies: bool,
     /// Whether it has what cannot be expressed.
