@@ -99,23 +99,23 @@ impl From<serde_json::Error> for ConnectError {
 /// Why a program brings no credentials.
 #[derive(Debug)]
 pub enum PluginError {
-    /// It cannot be started; with what the kubeconfig says of its installation.
+    /// The program cannot be started; with what the kubeconfig says of its installation.
     Start(io::Error, String),
-    /// How it ended cannot be known.
+    /// How the program ended cannot be known.
     Wait(io::Error),
-    /// It has not ended in this time.
+    /// The program has not ended in this time.
     Timeout(Duration),
-    /// It printed more than so many octets.
+    /// The program printed more than so many octets.
     TooLong(u64),
-    /// It failed, with what it printed as errors.
+    /// The program failed, with what it printed as errors.
     Exit(ExitStatus, String),
-    /// It printed what is no credential.
+    /// The program printed what is no credential.
     Output(serde_json::Error),
-    /// It speaks the first version, instead of the second that the kubeconfig names.
+    /// The program speaks the first version, instead of the second that the kubeconfig names.
     Version(String, String),
-    /// It printed an expiration that is no time in UTC.
+    /// The program printed an expiration that is no time in UTC.
     Expiration,
-    /// It printed neither a token nor a certificate with its key.
+    /// The program printed neither a token nor a certificate with its key.
     NoCredential,
 }
 

@@ -26,9 +26,9 @@ const WATCH_MIN: Duration = Duration::from_secs(1);
 pub enum Event {
     /// All objects follow.
     Begin,
-    /// A change.
+    /// A change of an object.
     Change(Box<Change>),
-    /// All objects have been sent; others are gone.
+    /// All objects have been sent; objects that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
@@ -39,7 +39,7 @@ pub enum Event {
 /// The objects that are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Their kind.
+    /// The kind of the objects.
     pub kind: Kind,
     /// A selector of labels; an empty one selects all.
     pub labels: String,

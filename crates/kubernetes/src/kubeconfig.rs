@@ -15,9 +15,9 @@ const DEPTH_MAX: usize = 32;
 /// A part of the file.
 #[derive(Debug, PartialEq)]
 enum Node {
-    /// A scalar.
+    /// A scalar as text.
     Text(String),
-    /// A list.
+    /// A list of nodes.
     List(Vec<Node>),
     /// Keys and their nodes.
     Map(Vec<(String, Node)>),

@@ -49,9 +49,9 @@ pub enum Credential {
 pub struct Settings {
     /// The host's name or address, without brackets.
     pub host: String,
-    /// The port.
+    /// The port of the API server.
     pub port: u16,
-    /// The path in front of all others, without a slash at its end.
+    /// The path in front of all paths of the API, without a slash at its end.
     pub path: String,
     /// The settings of TLS, and the name that the certificate must have; none for plain HTTP.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
