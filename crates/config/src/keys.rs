@@ -253,8 +253,8 @@ section! {
     /// all objects have been read once, the zone is SERVFAIL.
     pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
 
-    /// A kubeconfig file, whose user has a token, a file of a token or a client certificate. It is
-    /// read anew for each connection.
+    /// A kubeconfig file, whose user has a token, a file of a token, a client certificate, or a
+    /// program (`exec`) that prints one of these. It is read anew for each connection.
     kubeconfig: Option<PathBuf>, like "/etc/zonda/kubeconfig";
     /// The context of `kubeconfig`. Unset: its current one.
     context: Option<String>, like "production";
@@ -291,6 +291,8 @@ section! {
     /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
     /// zone and in those of `reverse`.
     fall_through: bool = "false";
+    /// The only names that fall through with `fall-through`, with all names below them. Unset: all.
+    fall_through_zones: Vec<Name>, like "in-addr.arpa, ip6.arpa";
     /// The cluster DNS whose answers are given where they differ: kube-dns gives priority and
     /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
     /// host name.

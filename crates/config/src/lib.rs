@@ -354,6 +354,15 @@ impl KubernetesKeys {
         }
         names
     }
+
+    /// Whether names that the cluster lacks are left to the zone around one of its zones.
+    #[must_use]
+    pub fn falls_through(&self, zone: &Name) -> bool {
+        let is_in =
+            |named: &Name| zonda_wire::name::is_at_or_below(zone.as_wire(), named.as_wire());
+        let named = &self.fall_through_zones;
+        self.fall_through && (named.is_empty() || named.iter().any(is_in))
+    }
 }
 
 /// The administrative interface.

@@ -1,5 +1,5 @@
-//! Follows the services and endpoint slices of a cluster until all have been read once, counts them,
-//! and tells how much memory that took: `follow-objects KUBECONFIG`.
+//! Follows the services and endpoint slices of a cluster until all have been read once, counts
+//! them, and tells how much memory that took: `follow-objects KUBECONFIG`.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -119,10 +119,10 @@ async fn refusal(body: &mut Body) -> String {
 }
 
 /// What sends requests over a connection, and what drives it.
-type Connected = (SendRequest<Empty<Bytes>>, Driver);
+type ApiConnection = (SendRequest<Empty<Bytes>>, Driver);
 
 /// Connects to the API server, with TLS if it has it.
-async fn connect(settings: &Settings) -> Result<Connected, ConnectError> {
+async fn connect(settings: &Settings) -> Result<ApiConnection, ConnectError> {
     let failed = |error: std::io::Error| ConnectError::Connection(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
@@ -144,7 +144,7 @@ async fn connect(settings: &Settings) -> Result<Connected, ConnectError> {
 /// Speaks HTTP over a stream.
 async fn drive(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<Connected, ConnectError> {
+) -> Result<ApiConnection, ConnectError> {
     let failed = |error: hyper::Error| ConnectError::Connection(text_of(&error));
     let mut builder = http1::Builder::new();
     builder.max_buf_size(READ_BYTES_MAX);

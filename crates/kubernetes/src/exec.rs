@@ -1,8 +1,8 @@
 //! Credentials that a program prints (`client.authentication.k8s.io`, `ExecCredential`).
 //!
 //! The program runs without a terminal, for a bounded time, and what it prints is bounded. Its
-//! credentials are kept by the process until they expire or the API refuses them, so that all
-//! connections to a cluster run it once.
+//! credentials are kept by the process until they expire or the API refuses them, so that all that
+//! follow objects of a cluster run it once.
 //!
 //! # Invariants
 //! - One program runs at a time.

@@ -26,9 +26,9 @@ const WATCH_MIN: Duration = Duration::from_secs(1);
 pub enum Event {
     /// All objects follow.
     Begin,
-    /// A change of an object.
+    /// A change of one object.
     Change(Box<Change>),
-    /// All objects have been sent; objects that were not are gone.
+    /// All objects have been sent; any that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),

@@ -51,7 +51,7 @@ pub struct Settings {
     pub host: String,
     /// The port of the API server.
     pub port: u16,
-    /// The path in front of all paths of the API, without a slash at its end.
+    /// The path in front of each path of the API, without a slash at the end.
     pub path: String,
     /// The settings of TLS, and the name that the certificate must have; none for plain HTTP.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,

@@ -193,7 +193,7 @@ mod tests {
 
     /// A list with all that could mislead: brackets and quotes in strings, keys in other places.
     const LIST: &str = r#"{"kind":"List","note":"items","metadata":{"items":[{}],"a":"}\""},
-        "other":[{"x":1},{"metadata":{}}],"items":[{"a":"]}\\"}, {"b":{"c":[{"d":"\"{"}]}}],"z":{}}"#;
+        "more":[{"x":1},{"metadata":{}}],"items":[{"a":"]}\\"},{"b":{"c":[{"d":"\"{"}]}}],"z":{}}"#;
 
     /// Returns the pieces of a text that comes in parts of so many octets.
     fn pieces(text: &str, step: usize) -> Vec<String> {

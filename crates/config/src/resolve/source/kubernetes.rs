@@ -15,6 +15,7 @@ pub fn read(reader: &mut Reader<'_, '_>) -> Option<KubernetesKeys> {
         }
     }
     for (key, needed) in [
+        ("fall-through-zones", "fall-through"),
         ("context", "kubeconfig"),
         ("ca-file", "endpoint"),
         ("certificate-file", "endpoint"),

@@ -1,0 +1,189 @@
+//! A Corefile in CoreDNS, and what was made of it in Zonda, answer alike.
+//!
+//! Corefiles are drawn at random: server blocks, `forward` with exceptions, `hosts` with fall
+//! through and `file`, for names of two letters. Each source gives addresses of its own, by which
+//! it is known where an answer comes from.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use zonda_testkit::cluster::CoreDns;
+use zonda_testkit::process::{Folder, start_on_free_port};
+use zonda_testkit::upstream::{Reply, always, say};
+use zonda_testkit::{Question, Upstream, ask};
+
+const ZONDA: &str = env!("CARGO_BIN_EXE_zonda");
+/// Corefiles that are compared; those that Zonda refuses do not count.
+const ROUNDS: usize = 12;
+/// Corefiles that are drawn at most.
+const DRAWN_MAX: u64 = 400;
+/// Names at which blocks and sources begin.
+const ZONES: [&str; 9] =
+    [".", "aa", "bb", "aa.aa", "bb.aa", "aa.bb", "bb.bb.aa", "aa.bb.aa", "aa.aa.bb.aa"];
+
+/// Draws numbers (xorshift), the same ones for the same seed.
+struct Random(u64);
+
+impl Random {
+    /// Draws a number below another.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % end as u64).unwrap()
+    }
+
+    /// Draws a zone.
+    fn zone(&mut self) -> &'static str {
+        ZONES[self.below(ZONES.len())]
+    }
+}
+
+/// Draws a Corefile, with files in a folder.
+fn corefile(random: &mut Random, folder: &Folder, upstreams: &[Upstream]) -> String {
+    let mut text = String::new();
+    let mut keys = BTreeSet::new();
+    let mut number = 0;
+    for _ in 0..1 + random.below(4) {
+        let key = random.zone();
+        if !keys.insert(key) {
+            continue;
+        }
+        writeln!(text, "{key} {{\n    bind 127.0.0.1").unwrap();
+        if random.below(2) == 0 {
+            number += 1;
+            hosts(&mut text, random, (key, number), folder);
+        }
+        for _ in 0..random.below(3) {
+            number += 1;
+            let zone = if random.below(2) == 0 { key } else { random.zone() };
+            let name = folder.write(&format!("db.{number}"), zone_file(number));
+            writeln!(text, "    file {} {zone}", name.display()).unwrap();
+        }
+        for _ in 0..random.below(3) {
+            let address = upstreams[random.below(upstreams.len())].address;
+            let from = if random.below(2) == 0 { "." } else { random.zone() };
+            write!(text, "    forward {from} {address} {{\n        max_fails 0\n").unwrap();
+            if random.below(3) == 0 {
+                writeln!(text, "        except {}", random.zone()).unwrap();
+            }
+            text.push_str("    }\n");
+        }
+        text.push_str("}\n");
+    }
+    text
+}
+
+/// Writes a `hosts` with a file of two names in its zone.
+fn hosts(text: &mut String, random: &mut Random, (key, number): (&str, usize), folder: &Folder) {
+    let zone = if random.below(2) == 0 { key } else { random.zone() };
+    let mut entries = String::new();
+    for name in ZONES.iter().filter(|name| **name != ".") {
+        if random.below(2) == 0 {
+            writeln!(entries, "203.0.113.{number} h.{name}").unwrap();
+        }
+    }
+    entries.push_str("203.0.113.200 h.nothing\n");
+    let file = folder.write(&format!("hosts.{number}"), entries);
+    writeln!(text, "    hosts {} {zone} {{", file.display()).unwrap();
+    match random.below(4) {
+        0 => {}
+        1 => writeln!(text, "        fallthrough {}", random.zone()).unwrap(),
+        _ => writeln!(text, "        fallthrough").unwrap(),
+    }
+    text.push_str("    }\n");
+}
+
+/// The records of a zone file, with addresses by its number.
+fn zone_file(number: usize) -> String {
+    let address = format!("198.51.100.{number}");
+    format!(
+        "@ 60 SOA ns.example. host.example. 1 7200 3600 1209600 60\n@ 60 NS ns.example.\n\
+        @ 60 A {address}\nq 60 A {address}\nh 60 A {address}\n"
+    )
+}
+
+/// All names that are asked for.
+fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    for zone in ZONES.iter().map(|zone| zone.trim_matches('.')) {
+        for label in ["", "q.", "h.", "x.", "q.cc."] {
+            names.push(format!("{label}{zone}").trim_end_matches('.').to_owned());
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// Imports a Corefile; nothing if a line is lost, or the report says that sources differ.
+fn import(folder: &Folder) -> Option<String> {
+    let output = Command::new(ZONDA)
+        .args(["import", "--from", "coredns"])
+        .arg(folder.path().join("Corefile"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let is_other =
+        said.lines().any(|line| line.contains(": lost: ") || line.contains(" come from "));
+    (!is_other).then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+/// Compares all names; returns those with different answers, and the number of addresses seen.
+fn differences(core_dns: std::net::SocketAddr, zonda: std::net::SocketAddr) -> (String, usize) {
+    let mut differences = String::new();
+    let mut seen = BTreeSet::new();
+    for name in names() {
+        let answer = |server| {
+            let reply = ask(server, &Question::new(&name, "A").recursive()).unwrap();
+            reply.answer.iter().map(|record| format!("{:?}", record.data)).collect::<BTreeSet<_>>()
+        };
+        let (expected, found) = (answer(core_dns), answer(zonda));
+        seen.extend(expected.iter().cloned());
+        if expected != found {
+            writeln!(differences, "{name}: CoreDNS {expected:?}, Zonda {found:?}").unwrap();
+        }
+    }
+    (differences, seen.len())
+}
+
+#[test]
+fn real_cluster_dns_answers_as_its_imported_corefile() {
+    let upstreams: Vec<Upstream> =
+        (1..=4).map(|id| Upstream::start([always().then([say(Reply::address(id))])])).collect();
+    let (mut compared, mut addresses) = (0, 0);
+    for seed in 1..=DRAWN_MAX {
+        if compared == ROUNDS {
+            break;
+        }
+        let folder = Folder::new("corefile");
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let text = corefile(&mut random, &folder, &upstreams);
+        folder.write("Corefile", &text);
+        let Some(toml) = import(&folder) else { continue };
+        let toml_file = folder.write("zonda.toml", &toml);
+        let core_dns = CoreDns::start(&text, Path::new("/"), &[]);
+        let (mut zonda, address) = start_on_free_port("zonda", &folder, &[], |_, port| {
+            let mut command = Command::new(ZONDA);
+            command.args(["serve", "--config"]).arg(&toml_file);
+            command.args(["--listen", &format!("127.0.0.1:{port}")]);
+            command.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", "off");
+            command
+        });
+        for _ in 0..500 {
+            if ask(address, &Question::new("q.aa", "A")).is_ok() {
+                break;
+            }
+            assert!(!zonda.ended(), "{}\n{toml}", zonda.log(""));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let (differences, seen) = differences(core_dns.address, address);
+        assert!(differences.is_empty(), "seed {seed}:\n{text}\n{toml}\n{differences}");
+        compared += 1;
+        addresses += seen;
+    }
+    assert_eq!(compared, ROUNDS);
+    assert!(addresses >= 2 * ROUNDS, "{addresses} sources have answered");
+}
