@@ -30,7 +30,9 @@ const AUTOPATH_ANNOTATION: &str = "zonda/autopath";
 pub struct Metadata {
     name: String,
     namespace: String,
+    /// The version of the object, or of the list.
     pub resource_version: String,
+    /// What asks for the next page of a list; empty on the last.
     #[serde(rename = "continue")]
     pub continuation: String,
     labels: Option<HashMap<String, String>>,
@@ -336,7 +338,9 @@ struct OnlyMetadata {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
+    /// The code of HTTP.
     pub code: u16,
+    /// The text for people.
     pub message: String,
 }
 

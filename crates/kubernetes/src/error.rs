@@ -101,7 +101,7 @@ impl From<serde_json::Error> for ConnectError {
 pub enum PluginError {
     /// The program cannot be started; with what the kubeconfig says of its installation.
     Start(io::Error, String),
-    /// How it ended cannot be known.
+    /// How the program ended cannot be known.
     Wait(io::Error),
     /// The program has not ended in this time.
     Timeout(Duration),

@@ -7,14 +7,14 @@
 
 mod base64;
 mod connection;
-mod decode;
+pub mod decode;
 mod error;
 mod exec;
 mod follow;
 mod kubeconfig;
 mod limits;
 mod settings;
-mod split;
+pub mod split;
 mod tls;
 
 pub use error::{ConnectError, PluginError};

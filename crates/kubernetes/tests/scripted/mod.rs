@@ -123,7 +123,7 @@ impl Followed {
     /// Takes events, which must be these.
     ///
     /// # Panics
-    /// When the later ones come.
+    /// When other events come.
     pub fn expect(&mut self, events: &[&str]) {
         for event in events {
             assert_eq!(self.next(), *event, "requests so far: {:#?}", self.paths());
