@@ -2,7 +2,7 @@
 //!
 //! | name below the apex | answers |
 //! |---|---|
-//! | `SERVICE.NAMESPACE.svc` | addresses of the service or of its ready endpoints; SRV of all ports |
+//! | `SERVICE.NAMESPACE.svc` | addresses of the service or of its endpoints; SRV of all ports |
 //! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | these, of one port |
 //! | `ENDPOINT.SERVICE.NAMESPACE.svc` | the addresses of the endpoints of that label |
 //! | `ENDPOINT.CLUSTER.SERVICE.NAMESPACE.svc` | likewise, in a set of clusters |
@@ -25,7 +25,7 @@ use zonda_zone::{HashSeed, LookupName};
 /// Which names of pods exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNames {
-    /// None.
+    /// No name of a pod.
     #[default]
     Disabled,
     /// Every address in a namespace that exists.
@@ -105,7 +105,7 @@ pub struct Cluster {
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<'n> {
+pub enum ClusterMatch<'n> {
     /// The zone's own data have the name.
     InData,
     /// The name exists, and has no records.
@@ -120,11 +120,13 @@ pub enum Found<'n> {
 
 /// The names of an address.
 #[derive(Clone, Copy, Debug)]
-pub enum FoundAddress {
+pub enum AddressMatch {
     /// The name stands for an address that services have.
     Address(IpAddr),
     /// Names below it may exist.
     Empty,
+    /// The zone's own data may have the name: no address or network can have it.
+    InData,
     /// The address has no name.
     Missing,
 }
@@ -214,40 +216,42 @@ impl Cluster {
     /// Looks up a name at or below the apex.
     #[inline]
     #[must_use]
-    pub fn find<'n>(&'n self, name: &'n LookupName) -> Found<'n> {
+    pub fn find<'n>(&'n self, name: &'n LookupName) -> ClusterMatch<'n> {
         let Some(below) = name.label_count().checked_sub(self.frame.apex_labels) else {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         };
         if below == 0 {
-            return Found::InData;
+            return ClusterMatch::InData;
         }
         match name.label(below - 1) {
             b"svc" => self.find_service(name, below - 1),
             b"pod" if !self.frame.options.is_multicluster => self.find_pod(name, below - 1),
-            _ => Found::InData,
+            _ => ClusterMatch::InData,
         }
     }
 
     /// Looks up a name below `svc`, which is its label number `below`.
     #[inline]
-    fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+    fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> ClusterMatch<'n> {
         match below {
-            0 => return Found::Empty,
-            1 if self.has_namespace(name.label(0)) => return Found::Empty,
-            1 => return Found::Missing,
+            0 => return ClusterMatch::Empty,
+            1 if self.has_namespace(name.label(0)) => return ClusterMatch::Empty,
+            1 => return ClusterMatch::Missing,
             _ => {}
         }
-        let Some(service) = self.service(name.hash(below - 2)) else { return Found::Missing };
+        let Some(service) = self.service(name.hash(below - 2)) else {
+            return ClusterMatch::Missing;
+        };
         let is_it = name.suffix(below - 2).starts_with(&service.labels);
         if !is_it || !self.is_exposed(name.label(below - 1)) {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         }
         let is_empty = self.frame.options.ignores_empty_services && !service.has_endpoints();
         match &service.addresses {
-            Addresses::Unknown => return Found::Missing,
-            Addresses::Alias if below == 2 => return Found::InData,
-            Addresses::Alias => return Found::Missing,
-            Addresses::Own(_) if is_empty => return Found::Missing,
+            Addresses::Unknown => return ClusterMatch::Missing,
+            Addresses::Alias if below == 2 => return ClusterMatch::InData,
+            Addresses::Alias => return ClusterMatch::Missing,
+            Addresses::Own(_) if is_empty => return ClusterMatch::Missing,
             Addresses::Own(_) | Addresses::OfEndpoints => {}
         }
         self.find_in_service(service, name, below - 2)
@@ -260,7 +264,7 @@ impl Cluster {
         service: &'n ServiceRecord,
         name: &'n LookupName,
         labels: usize,
-    ) -> Found<'n> {
+    ) -> ClusterMatch<'n> {
         let options = &self.frame.options;
         let is_port = |label: usize| name.label(label).first() == Some(&b'_');
         let (port, endpoints) = match labels {
@@ -275,11 +279,11 @@ impl Cluster {
         let is_label_of_cluster = options.is_multicluster && labels == 1;
         let found = Selection { service, port, endpoints };
         if !is_label_of_cluster && found.exists() {
-            return Found::Service(found);
+            return ClusterMatch::Service(found);
         }
         // Names of ports lie below (rfc8020#2).
         let is_protocol = labels == 1 && is_port(0) && has_protocol(service, &name.label(0)[1..]);
-        if is_protocol { Found::Empty } else { Found::Missing }
+        if is_protocol { ClusterMatch::Empty } else { ClusterMatch::Missing }
     }
 
     /// Looks up the endpoints of a service in a topology zone, whose name may have several labels.
@@ -288,43 +292,43 @@ impl Cluster {
         service: &'n ServiceRecord,
         name: &'n LookupName,
         labels: usize,
-    ) -> Found<'n> {
+    ) -> ClusterMatch<'n> {
         let is_headless = service.addresses == Addresses::OfEndpoints;
         let is_zonal = self.frame.options.has_zones && is_headless;
         if !is_zonal || name.label(labels - 1) != b"_zone" || !service.has_endpoints() {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         }
         let is_preference = match name.label(labels - 2) {
             b"pin" => false,
             b"prefer" => true,
-            _ => return Found::Missing,
+            _ => return ClusterMatch::Missing,
         };
         if labels > 3 {
-            return Found::Missing; // a topology zone of several labels
+            return ClusterMatch::Missing; // a topology zone of several labels
         }
         let endpoints = EndpointFilter::Zone(name.label(0));
         let found = Selection { service, port: None, endpoints };
         match found.exists() {
-            true => Found::Service(found),
+            true => ClusterMatch::Service(found),
             false if is_preference => {
-                Found::Service(Selection { endpoints: EndpointFilter::All, ..found })
+                ClusterMatch::Service(Selection { endpoints: EndpointFilter::All, ..found })
             }
-            false => Found::Empty,
+            false => ClusterMatch::Empty,
         }
     }
 
     /// Looks up a name below `pod`, which is its label number `below`.
-    fn find_pod<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+    fn find_pod<'n>(&'n self, name: &'n LookupName, below: usize) -> ClusterMatch<'n> {
         match below {
-            0 => return Found::Empty,
-            1 if self.has_namespace(name.label(0)) => return Found::Empty,
+            0 => return ClusterMatch::Empty,
+            1 if self.has_namespace(name.label(0)) => return ClusterMatch::Empty,
             2 => {}
-            _ => return Found::Missing,
+            _ => return ClusterMatch::Missing,
         }
         let namespace = name.label(1);
         let pod = address::from_dashed(name.label(0));
         let Some(pod) = pod.filter(|_| self.has_namespace(namespace)) else {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         };
         let exists = match self.frame.options.pods {
             PodNames::Disabled => false,
@@ -335,19 +339,19 @@ impl Cluster {
                 self.pods.all(address::hash(pod, seed)).any(|it| *it == (namespace, pod))
             }
         };
-        if exists { Found::Address(pod) } else { Found::Missing }
+        if exists { ClusterMatch::Address(pod) } else { ClusterMatch::Missing }
     }
 
     /// Looks up a name below `in-addr.arpa` or `ip6.arpa`.
     #[must_use]
-    pub fn find_address(&self, name: &LookupName) -> FoundAddress {
+    pub fn find_address(&self, name: &LookupName) -> AddressMatch {
         match address::from_reversed(name) {
             Reversed::Address(found) => {
                 let has_name = self.each_pointer(found, |_, _| Err(())).is_err();
-                if has_name { FoundAddress::Address(found) } else { FoundAddress::Missing }
+                if has_name { AddressMatch::Address(found) } else { AddressMatch::Missing }
             }
-            Reversed::Network => FoundAddress::Empty,
-            Reversed::Nothing => FoundAddress::Missing,
+            Reversed::Network => AddressMatch::Empty,
+            Reversed::Nothing => AddressMatch::InData,
         }
     }
 
@@ -367,7 +371,10 @@ impl Cluster {
         let services = services.filter(|it| {
             it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
         });
-        let has_own = |it: &ServiceRecord| matches!(&it.addresses, Addresses::Own(own) if own.contains(&found));
+        let has_own = |it: &ServiceRecord| match &it.addresses {
+            Addresses::Own(own) => own.contains(&found),
+            _ => false,
+        };
         let own = services.clone().find(|service| has_own(service));
         if let Some(service) = own {
             return call(None, &service.labels);

@@ -14,7 +14,7 @@ pub enum Addresses {
     Unknown,
     /// The addresses of the service itself.
     Own(Box<[IpAddr]>),
-    /// Those of the endpoints that are ready.
+    /// The addresses of the endpoints that are ready.
     OfEndpoints,
     /// None: the service is an alias, which stands in zone data.
     Alias,
@@ -65,7 +65,7 @@ impl Protocol {
 /// An address of an endpoint that is ready.
 #[derive(Clone, Debug)]
 pub struct EndpointRecord {
-    /// The address.
+    /// The address of the endpoint.
     pub address: IpAddr,
     /// The place and the length of its label among the names of the slice; no octets where the
     /// label is the address.
@@ -164,7 +164,7 @@ fn place(names: &mut Vec<u8>, text: &str) -> (u32, u8) {
 /// A slice of a service, and which of its endpoints stand in slices before it.
 #[derive(Clone, Debug)]
 pub struct ServiceSlice {
-    /// The slice.
+    /// The slice of endpoints.
     pub slice: Arc<SliceRecord>,
     /// The places of endpoints whose addresses slices before it have, in their order.
     repeated_addresses: Box<[u32]>,
@@ -177,11 +177,11 @@ pub struct ServiceSlice {
 pub struct ServiceRecord {
     /// The labels of the service and of its namespace, in wire form and lower case.
     pub labels: Box<[u8]>,
-    /// The addresses.
+    /// The addresses of the service.
     pub addresses: Addresses,
-    /// The ports.
+    /// The ports of the service.
     pub ports: Box<[PortRecord]>,
-    /// The slices.
+    /// The slices of its endpoints.
     pub slices: Box<[ServiceSlice]>,
 }
 
@@ -234,25 +234,24 @@ impl ServiceRecord {
 /// Which endpoints of a service a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointFilter<'n> {
-    /// All of them.
+    /// All endpoints of the service.
     All,
-    /// Those with this label.
+    /// The endpoints with this label.
     Label(&'n [u8]),
-    /// Those with this label in the cluster of the second one.
+    /// The endpoints with this label in the cluster of the second one.
     LabelInCluster(&'n [u8], &'n [u8]),
-    /// Those in one of these topology zones: labels without their separators, as they stand in the
-    /// name.
+    /// The endpoints in this topology zone.
     Zone(&'n [u8]),
 }
 
 /// The part of a service that a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'n> {
-    /// The service.
+    /// The service that has the name.
     pub service: &'n ServiceRecord,
     /// The labels of a port and of its protocol, if the name has them.
     pub port: Option<[&'n [u8]; 2]>,
-    /// The endpoints.
+    /// The endpoints that are meant.
     pub endpoints: EndpointFilter<'n>,
 }
 
@@ -385,14 +384,14 @@ impl<'n> Selection<'n> {
     }
 
     /// Returns the weight that each of the targets has: a hundred is shared by all pairs of an
-    /// endpoint and a port, those included that are named twice.
+    /// address and a port, those included that are named twice.
     #[must_use]
     pub fn weight(self) -> u16 {
         let numbered = |ports: &[PortRecord]| {
             ports.iter().filter(|it| self.has_port(it) && it.number.is_some()).count()
         };
         let pairs: usize = match self.own_addresses() {
-            Some(_) => numbered(&self.service.ports),
+            Some(own) => own.len() * numbered(&self.service.ports),
             None => self.each_endpoint().map(|(it, ..)| numbered(&it.slice.ports)).sum(),
         };
         u16::try_from(100 / pairs.max(1)).unwrap_or(100).max(1)

@@ -253,8 +253,8 @@ section! {
     /// all objects have been read once, the zone is SERVFAIL.
     pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
 
-    /// A kubeconfig file, whose user has a token, a file of a token or a client certificate. It is
-    /// read anew for each connection.
+    /// A kubeconfig file, whose user has a token, a file of a token, a client certificate, or a
+    /// program (`exec`) that prints one of these. It is read anew for each connection.
     kubeconfig: Option<PathBuf>, like "/etc/zonda/kubeconfig";
     /// The context of `kubeconfig`. Unset: its current one.
     context: Option<String>, like "production";

@@ -8,7 +8,7 @@ use zonda_wire::Name;
 /// Which names of pods exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodNames {
-    /// None.
+    /// No name of a pod.
     Disabled,
     /// Every address in a namespace that exists.
     Insecure,
@@ -35,9 +35,9 @@ impl Value for PodNames {
 /// The cluster DNS whose answers are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterDns {
-    /// CoreDNS.
+    /// CoreDNS, the usual one.
     CoreDns,
-    /// kube-dns.
+    /// kube-dns, its predecessor.
     KubeDns,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn reverse_names(network: &Network) -> Vec<Name> {
         8 => (u32::from(octets[place]) + added).to_string(),
         _ => {
             let octet = octets[place / 2];
-            let digit = if place % 2 == 0 { octet >> 4 } else { octet & 0xf };
+            let digit = if place.is_multiple_of(2) { octet >> 4 } else { octet & 0xf };
             format!("{:x}", u32::from(digit) + added)
         }
     };
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(names("10.96.0.0/15"), "96.10.in-addr.arpa. 97.10.in-addr.arpa.");
         assert_eq!(names("0.0.0.0/0"), "in-addr.arpa.");
         assert_eq!(names("fd00::/8"), "d.f.ip6.arpa.");
-        assert_eq!(names("fd00::/7").split(' ').count(), 2);
+        assert_eq!(names("fc00::/7").split(' ').count(), 2);
         assert_eq!(names("::/0"), "ip6.arpa.");
-        assert_eq!(names("10.96.0.0/9").split(' ').count(), 128);
+        assert_eq!(names("10.0.0.0/9").split(' ').count(), 128);
     }
 }

@@ -106,7 +106,7 @@ pub struct Local {
 pub struct ClusterZone {
     /// The data of the apex, and of services that are aliases.
     pub data: Arc<Zone>,
-    /// The objects.
+    /// The objects of the cluster.
     pub cluster: Cluster,
     /// Which names the zone has.
     pub names: ClusterNames,
@@ -118,9 +118,9 @@ pub struct ClusterZone {
 /// Which names of a cluster a zone has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterNames {
-    /// Those of services, endpoints and pods.
+    /// The names of services, endpoints and pods.
     Services,
-    /// Those of addresses, below `in-addr.arpa` or `ip6.arpa`.
+    /// The names of addresses, below `in-addr.arpa` or `ip6.arpa`.
     Addresses,
 }
 

@@ -2,13 +2,15 @@
 
 use crate::decode::Status;
 use crate::error::ConnectError;
+use crate::limits::Limits;
 use crate::settings::Settings;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Empty};
+use hyper::Request;
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1::handshake;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use std::future::Future;
+use socket2::{SockRef, TcpKeepalive};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -16,23 +18,32 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// How long a connection may take, with TLS.
-const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// How long the head of a response may take.
-const HEAD_MAX: Duration = Duration::from_secs(30);
+/// How long the text of a refusal may take.
+const REFUSAL_MAX: Duration = Duration::from_secs(5);
 /// Octets of the text of a refusal that are read.
 const REFUSAL_BYTES_MAX: usize = 4096;
+/// Octets that are read at once: bounds what a chunk of a list is decoded into.
+const READ_BYTES_MAX: usize = 64 << 10;
+/// How long a connection is silent before its peer is probed.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// How long between two probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Probes without an answer after which the connection is cut.
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// The body of a response, as it comes.
 pub struct Body {
     incoming: Incoming,
-    /// Drives the connection.
-    driver: JoinHandle<()>,
+    /// Ends the connection with the body.
+    _driver: Driver,
 }
 
-impl Drop for Body {
+/// The task that drives a connection, which ends with it.
+struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
     fn drop(&mut self) {
-        self.driver.abort();
+        self.0.abort();
     }
 }
 
@@ -72,69 +83,85 @@ fn text_of(error: &dyn std::error::Error) -> String {
 ///
 /// # Errors
 /// When there is no connection, or the API refuses the request.
-pub async fn get(settings: &Settings, path: &str) -> Result<Body, ConnectError> {
-    let connect = timeout(CONNECT_MAX, connect(settings, path));
-    let mut body = connect.await.map_err(|_| ConnectError::Timeout("connection"))??;
-    let head = timeout(HEAD_MAX, &mut body.0).await;
+pub async fn get(settings: &Settings, path: &str, limits: &Limits) -> Result<Body, ConnectError> {
+    let request = request(settings, path)?;
+    let connect = timeout(limits.connect, connect(settings)).await;
+    let (mut sender, driver) = connect.map_err(|_| ConnectError::Timeout("connection"))??;
+    let head = timeout(limits.head, sender.send_request(request)).await;
     let response = head.map_err(|_| ConnectError::Timeout("response"))?;
     let response = response.map_err(|error| ConnectError::Connection(text_of(&error)))?;
     let status = response.status().as_u16();
-    let mut body = Body { incoming: response.into_body(), driver: body.1 };
+    let mut body = Body { incoming: response.into_body(), _driver: driver };
     match status {
         200 => Ok(body),
         410 => Err(ConnectError::Expired),
-        _ => {
-            let mut text = Vec::new();
-            while let Ok(Some(octets)) = body.next(Duration::from_secs(5)).await {
-                text.extend_from_slice(&octets);
-                if text.len() > REFUSAL_BYTES_MAX {
-                    break;
-                }
-            }
-            let message = serde_json::from_slice::<Status>(&text).map(|status| status.message);
-            let message = message.unwrap_or_else(|_| String::from_utf8_lossy(&text).into_owned());
-            Err(ConnectError::Refused(status, message.chars().take(300).collect()))
-        }
+        _ => Err(ConnectError::Refused(status, refusal(&mut body).await)),
     }
 }
 
-/// A response that is awaited, and what drives its connection.
-type Sent = (
-    std::pin::Pin<Box<dyn Future<Output = hyper::Result<hyper::Response<Incoming>>> + Send>>,
-    JoinHandle<()>,
-);
+/// Reads why the API refuses a request, as far as it says so in time.
+async fn refusal(body: &mut Body) -> String {
+    let mut text = Vec::new();
+    let read = async {
+        while let Ok(Some(octets)) = body.next(REFUSAL_MAX).await {
+            let rest = REFUSAL_BYTES_MAX - text.len();
+            text.extend(octets.iter().take(rest));
+            if text.len() >= REFUSAL_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // What has come until then is text enough.
+    let _ = timeout(REFUSAL_MAX, read).await;
+    let message = serde_json::from_slice::<Status>(&text).map(|status| status.message);
+    let message = message.unwrap_or_else(|_| String::from_utf8_lossy(&text).into_owned());
+    message.chars().take(300).collect()
+}
 
-/// Connects, and sends the request.
-async fn connect(settings: &Settings, path: &str) -> Result<Sent, ConnectError> {
+/// What sends requests over a connection, and what drives it.
+type ApiConnection = (SendRequest<Empty<Bytes>>, Driver);
+
+/// Connects to the API server, with TLS if it has it.
+async fn connect(settings: &Settings) -> Result<ApiConnection, ConnectError> {
     let failed = |error: std::io::Error| ConnectError::Connection(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
+    // Without probes a watch of a network that is cut is silent until its time is over.
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
+    SockRef::from(&stream).set_tcp_keepalive(&keepalive).map_err(failed)?;
     match &settings.tls {
-        None => send(stream, settings, path).await,
+        None => drive(stream).await,
         Some((config, name)) => {
             let connector = TlsConnector::from(config.clone());
-            let stream = connector.connect(name.clone(), stream).await.map_err(failed)?;
-            send(stream, settings, path).await
+            drive(connector.connect(name.clone(), stream).await.map_err(failed)?).await
         }
     }
 }
 
-/// Sends the request over a stream.
-async fn send(
+/// Speaks HTTP over a stream.
+async fn drive(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    settings: &Settings,
-    path: &str,
-) -> Result<Sent, ConnectError> {
+) -> Result<ApiConnection, ConnectError> {
     let failed = |error: hyper::Error| ConnectError::Connection(text_of(&error));
-    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(READ_BYTES_MAX);
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(failed)?;
     let driver = tokio::spawn(async move {
         let _ = connection.await; // the body has its error
     });
+    Ok((sender, Driver(driver)))
+}
+
+/// Returns the request for a path.
+fn request(settings: &Settings, path: &str) -> Result<Request<Empty<Bytes>>, ConnectError> {
     let host = match settings.host.contains(':') {
         true => format!("[{}]:{}", settings.host, settings.port),
         false => format!("{}:{}", settings.host, settings.port),
     };
-    let mut request = hyper::Request::get(format!("{}{path}", settings.path))
+    let mut request = Request::get(format!("{}{path}", settings.path))
         .header(HOST, host)
         .header(ACCEPT, "application/json")
         .header(USER_AGENT, concat!("zonda/", env!("CARGO_PKG_VERSION")));
@@ -142,7 +169,5 @@ async fn send(
         request = request.header(AUTHORIZATION, authorization);
     }
     let request = request.body(Empty::<Bytes>::new());
-    let request = request.map_err(|error| ConnectError::Connection(error.to_string()))?;
-    let response = async move { sender.send_request(request).await };
-    Ok((Box::pin(response), driver))
+    request.map_err(|error| ConnectError::Connection(error.to_string()))
 }

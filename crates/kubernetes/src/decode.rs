@@ -282,7 +282,7 @@ fn pod(object: Object<NoSpec, PodStatus>) -> Pod {
 }
 
 /// Reads a time of rfc3339 in UTC.
-fn time(text: &str) -> Option<SystemTime> {
+pub fn time(text: &str) -> Option<SystemTime> {
     let (date, rest) = text.strip_suffix('Z')?.split_once('T')?;
     let number = |text: &str| text.parse::<u64>().ok();
     let mut date = date.split('-').map(number);

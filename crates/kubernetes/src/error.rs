@@ -2,7 +2,10 @@
 
 use crate::split::TooLarge;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
 
 /// Why the API cannot be asked, or what it answered.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub enum ConnectError {
     File(PathBuf, String),
     /// A kubeconfig cannot be understood, for this reason.
     Kubeconfig(PathBuf, String),
+    /// A program that a kubeconfig names brings no credentials.
+    Plugin(PathBuf, PluginError),
     /// A URL is none of HTTP or HTTPS.
     Url(String),
     /// No certificate is given that is to be trusted.
@@ -46,6 +51,9 @@ impl fmt::Display for ConnectError {
             ),
             Self::File(file, error) => write!(f, "{} cannot be read: {error}", file.display()),
             Self::Kubeconfig(file, error) => write!(f, "{}: {error}", file.display()),
+            Self::Plugin(command, error) => {
+                write!(f, "`{}`, which the kubeconfig names, {error}", command.display())
+            }
             Self::Url(url) => {
                 write!(f, "`{url}` is no URL of an API server, such as https://192.0.2.1:6443")
             }
@@ -85,5 +93,53 @@ impl From<TooLarge> for ConnectError {
 impl From<serde_json::Error> for ConnectError {
     fn from(error: serde_json::Error) -> Self {
         Self::Decode(error.to_string())
+    }
+}
+
+/// Why a program brings no credentials.
+#[derive(Debug)]
+pub enum PluginError {
+    /// The program cannot be started; with what the kubeconfig says of its installation.
+    Start(io::Error, String),
+    /// How it ended cannot be known.
+    Wait(io::Error),
+    /// The program has not ended in this time.
+    Timeout(Duration),
+    /// The program printed more than so many octets.
+    TooLong(u64),
+    /// The program failed, with what it printed as errors.
+    Exit(ExitStatus, String),
+    /// The program printed what is no credential.
+    Output(serde_json::Error),
+    /// The program speaks the first version, instead of the second that the kubeconfig names.
+    Version(String, String),
+    /// The program printed an expiration that is no time in UTC.
+    Expiration,
+    /// The program printed neither a token nor a certificate with its key.
+    NoCredential,
+}
+
+impl fmt::Display for PluginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(error, hint) if hint.is_empty() => {
+                write!(f, "cannot be started: {error}; is it installed?")
+            }
+            Self::Start(error, hint) => write!(f, "cannot be started: {error}; {}", hint.trim()),
+            Self::Wait(error) => write!(f, "has an unknown end: {error}"),
+            Self::Timeout(limit) => write!(f, "has not ended after {} s", limit.as_secs()),
+            Self::TooLong(limit) => write!(f, "prints more than {limit} octets"),
+            Self::Exit(status, text) => write!(f, "fails ({status}): {text}"),
+            Self::Output(error) => write!(f, "prints no `ExecCredential`: {error}"),
+            Self::Version(own, named) => {
+                write!(f, "prints an object of `{own}`, not an `ExecCredential` of `{named}`")
+            }
+            Self::Expiration => {
+                f.write_str("prints an `expirationTimestamp` that is not like 2026-01-31T12:00:00Z")
+            }
+            Self::NoCredential => {
+                f.write_str("prints neither a token nor a client certificate with its key")
+            }
+        }
     }
 }

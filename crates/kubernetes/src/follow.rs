@@ -8,6 +8,7 @@
 use crate::connection::{Body, get};
 use crate::decode::{self, WatchEvent};
 use crate::error::ConnectError;
+use crate::limits::Limits;
 use crate::settings::{Place, Settings};
 use crate::split::{LineSplitter, ListSplitter, Piece};
 use std::fmt::Write;
@@ -17,25 +18,17 @@ use zonda_cluster::{Change, Kind};
 
 /// Objects of a page of a list.
 const PAGE: usize = 250;
-/// The shortest pause after a failure; doubled each time.
-const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Objects that were followed for so long fail anew.
-const STABLE_MIN: Duration = Duration::from_secs(60);
-/// The shortest time that the API is asked to serve a watch, seconds; the longest is twice that.
-const WATCH_SECS: u64 = 300;
-/// How long a list may bring nothing.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// A watch that ends sooner as it should is a failure, or one would follow the other without pause.
+const WATCH_MIN: Duration = Duration::from_secs(1);
 
 /// What is sent of the objects of a kind.
 #[derive(Debug)]
 pub enum Event {
     /// All objects follow.
     Begin,
-    /// A change.
+    /// A change of one object.
     Change(Box<Change>),
-    /// All objects have been sent; others are gone.
+    /// All objects have been sent; any that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
@@ -46,7 +39,7 @@ pub enum Event {
 /// The objects that are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Their kind.
+    /// The kind of the objects.
     pub kind: Kind,
     /// A selector of labels; an empty one selects all.
     pub labels: String,
@@ -97,12 +90,27 @@ impl std::fmt::Display for Escaped<'_> {
 
 /// Follows objects until the receiver has ended.
 pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)>) {
-    let mut follower = Follower { place, subject, sender, version: String::new(), streams: true };
-    let mut pause = PAUSE_MIN;
+    follow_within(place, subject, sender, Limits::default()).await;
+}
+
+/// Follows objects within these limits until the receiver has ended.
+pub async fn follow_within(
+    place: Place,
+    subject: Subject,
+    sender: Sender<(Kind, Event)>,
+    limits: Limits,
+) {
+    let version = String::new();
+    let mut follower = Follower { place, subject, sender, limits, version, streams: true };
+    let mut pause = limits.pause_min;
     loop {
         let began = Instant::now();
-        let error = match follower.follow().await {
-            Ok(()) if began.elapsed() > PAUSE_MIN => continue, // a watch has ended as it should
+        let result = follower.follow().await;
+        if began.elapsed() > limits.stable {
+            pause = limits.pause_min;
+        }
+        let error = match result {
+            Ok(()) if began.elapsed() > WATCH_MIN => continue, // a watch has ended as it should
             Ok(()) => ConnectError::Connection("a watch ended at once".to_owned()),
             Err(ConnectError::Ended) => return,
             Err(error) => error,
@@ -113,16 +121,13 @@ pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)
         if follower.send(Event::Failed(error.to_string())).await.is_err() {
             return;
         }
-        if began.elapsed() > STABLE_MIN {
-            pause = PAUSE_MIN;
-        }
         // Servers that lost the API at the same moment do not come back at the same moment.
         let jitter = pause.mul_f64(f64::from(random_octet()) / 512.0);
         tokio::select! {
             () = tokio::time::sleep(pause + jitter) => {}
             () = follower.sender.closed() => return,
         }
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause = (pause * 2).min(limits.pause_max);
     }
 }
 
@@ -138,6 +143,7 @@ struct Follower {
     place: Place,
     subject: Subject,
     sender: Sender<(Kind, Event)>,
+    limits: Limits,
     /// The version that the receiver has; empty if all objects must be listed.
     version: String,
     /// Whether the API is asked to stream a list.
@@ -152,24 +158,43 @@ impl Follower {
 
     /// Lists all objects if need be, and follows their changes until the watch ends.
     async fn follow(&mut self) -> Result<(), ConnectError> {
-        let settings = Settings::read(&self.place)?;
+        let settings = Settings::read(&self.place)?.with_credential().await?;
+        let result = self.follow_by(&settings).await;
+        if matches!(result, Err(ConnectError::Refused(401, _))) {
+            settings.forget_credential().await;
+        }
+        result
+    }
+
+    /// Lists all objects if need be, and follows their changes, with these settings.
+    async fn follow_by(&mut self, settings: &Settings) -> Result<(), ConnectError> {
         if self.version.is_empty() {
             if self.streams {
-                match self.stream_list(&settings).await {
+                match self.stream_list(settings).await {
                     Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {
                         self.streams = false; // gate off, or etcd too old
+                    }
+                    Err(error @ ConnectError::Timeout("end of a list")) => {
+                        self.streams = false; // a server that ignores what it does not know
+                        return Err(error);
                     }
                     other => return other,
                 }
             }
-            self.list(&settings).await?;
+            self.list(settings).await?;
         }
-        self.watch(&settings).await
+        self.watch(settings).await
+    }
+
+    /// Returns how long the API is asked to serve a watch, so that watches do not all end at once.
+    fn watch_seconds(&self) -> u64 {
+        let least = self.limits.watch.as_secs().max(1);
+        least + least * u64::from(random_octet()) / 256
     }
 
     /// Has the API stream all objects and then their changes.
     async fn stream_list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
-        let seconds = watch_seconds();
+        let seconds = self.watch_seconds();
         let path = self.subject.request(&[
             ("watch", "1"),
             ("sendInitialEvents", "true"),
@@ -177,7 +202,7 @@ impl Follower {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds.to_string()),
         ]);
-        let body = get(settings, &path).await?;
+        let body = get(settings, &path, &self.limits).await?;
         self.send(Event::Begin).await?;
         self.take_events(body, seconds, true).await
     }
@@ -188,9 +213,11 @@ impl Follower {
         let (limit, mut continuation) = (PAGE.to_string(), String::new());
         loop {
             let parameters = [("limit", &*limit), ("continue", &*continuation)];
-            let mut body = get(settings, &self.subject.request(&parameters)).await?;
+            let path = self.subject.request(&parameters);
+            let mut body = get(settings, &path, &self.limits).await?;
+            let due = Instant::now() + self.limits.page;
             let (mut splitter, mut metadata) = (ListSplitter::default(), None);
-            while let Some(octets) = body.next(SILENCE_MAX).await? {
+            while let Some(octets) = body.next(within(self.limits.silence, due)).await? {
                 let mut changes = Vec::new();
                 splitter.take(&octets, |piece| -> Result<(), ConnectError> {
                     match piece {
@@ -217,14 +244,14 @@ impl Follower {
 
     /// Follows the changes since the version that the receiver has.
     async fn watch(&mut self, settings: &Settings) -> Result<(), ConnectError> {
-        let seconds = watch_seconds();
+        let seconds = self.watch_seconds();
         let path = self.subject.request(&[
             ("watch", "1"),
             ("resourceVersion", &self.version),
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds.to_string()),
         ]);
-        let body = get(settings, &path).await?;
+        let body = get(settings, &path, &self.limits).await?;
         self.take_events(body, seconds, false).await
     }
 
@@ -235,14 +262,21 @@ impl Follower {
         seconds: u64,
         mut is_list: bool,
     ) -> Result<(), ConnectError> {
-        let silence_max = Duration::from_secs(seconds + 30);
+        // The API ends a watch itself; one that goes on for longer is not served by it any more.
+        let due = Instant::now() + Duration::from_secs(seconds) + self.limits.watch_excess;
         let mut splitter = LineSplitter::default();
         if !is_list {
             self.send(Event::Connected).await?;
         }
         loop {
+            let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
             let octets = tokio::select! {
-                octets = body.next(if is_list { SILENCE_MAX } else { silence_max }) => octets?,
+                octets = body.next(within(silence_max, due)) => match octets {
+                    Err(ConnectError::Timeout(_)) if is_list => {
+                        return Err(ConnectError::Timeout("end of a list"));
+                    }
+                    octets => octets?,
+                },
                 () = self.sender.closed() => return Err(ConnectError::Ended),
             };
             let Some(octets) = octets else { break };
@@ -287,9 +321,9 @@ fn is_no_streaming(code: u16) -> bool {
     matches!(code, 400 | 422 | 500)
 }
 
-/// How long the API is asked to serve a watch, so that watches do not all end at once.
-fn watch_seconds() -> u64 {
-    WATCH_SECS + WATCH_SECS * u64::from(random_octet()) / 256
+/// Returns how long something may take that is due at an instant.
+fn within(limit: Duration, due: Instant) -> Duration {
+    limit.min(due.saturating_duration_since(Instant::now()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The file by which `kubectl` finds a cluster.
 
+use crate::base64::from_base64;
 use crate::error::ConnectError;
+use crate::exec::{ClusterInfo, Plugin};
 use crate::settings::{Credential, Settings, Trust, read as read_file};
 use saphyr_parser::{Event, Parser};
 use std::path::{Path, PathBuf};
@@ -13,9 +15,9 @@ const DEPTH_MAX: usize = 32;
 /// A part of the file.
 #[derive(Debug, PartialEq)]
 enum Node {
-    /// A scalar.
+    /// A scalar as text.
     Text(String),
-    /// A list.
+    /// A list of nodes.
     List(Vec<Node>),
     /// Keys and their nodes.
     Map(Vec<(String, Node)>),
@@ -35,6 +37,14 @@ impl Node {
         match self.get(key)? {
             Self::Text(text) if !text.is_empty() => Some(text),
             _ => None,
+        }
+    }
+
+    /// The elements of the list of a key; none if there is no such list.
+    fn list(&self, key: &str) -> &[Node] {
+        match self.get(key) {
+            Some(Self::List(nodes)) => nodes,
+            _ => &[],
         }
     }
 
@@ -75,11 +85,8 @@ pub fn read(file: &Path, context: Option<&str>) -> Result<Settings, ConnectError
         Some(user) => root.named("users", user, "user").ok_or_else(|| missing("user", user))?,
         None => &none,
     };
-    if user.get("exec").is_some() || user.get("auth-provider").is_some() {
-        let what = "the user has an `exec` or `auth-provider`, which are not supported: use a \
-                    token, a token file or a client certificate";
-        return Err(wrong(what.to_owned()));
-    }
+    refuse(cluster, "cluster", CLUSTER_REFUSED).map_err(&wrong)?;
+    refuse(user, "user", USER_REFUSED).map_err(&wrong)?;
     let files = Files { file };
     let certificate = files.octets(user, "client-certificate")?;
     let client = match (certificate, files.octets(user, "client-key")?) {
@@ -93,12 +100,75 @@ pub fn read(file: &Path, context: Option<&str>) -> Result<Settings, ConnectError
         name: cluster.text("tls-server-name").map(str::to_owned),
         client,
     };
-    let credential = match (user.text("token"), user.text("tokenFile")) {
-        (_, Some(path)) => Credential::TokenFile(files.path(path)),
-        (Some(token), None) => Credential::Token(token.to_owned()),
-        (None, None) => Credential::None,
+    let credential = match (user.text("token"), user.text("tokenFile"), user.get("exec")) {
+        (_, Some(path), _) => Credential::TokenFile(files.path(path)),
+        (Some(token), None, _) => Credential::Token(token.to_owned()),
+        (None, None, Some(node)) => {
+            let plugin = plugin(node, &files, url, &trust).map_err(wrong)?;
+            Credential::Plugin(Box::new((plugin, trust.clone())))
+        }
+        (None, None, None) => Credential::None,
     };
     Settings::of_url(url, trust, credential)
+}
+
+/// Keys of a cluster that are refused, as to ignore them would connect elsewhere.
+const CLUSTER_REFUSED: &[&str] = &["proxy-url"];
+/// Keys of a user that are refused, as to ignore them would be to come as another user.
+const USER_REFUSED: &[&str] =
+    &["auth-provider", "username", "password", "as", "as-uid", "as-groups", "as-user-extra"];
+
+/// Refuses keys that are not supported, of a cluster or a user.
+fn refuse(node: &Node, whose: &str, keys: &[&str]) -> Result<(), String> {
+    match keys.iter().find(|key| node.get(key).is_some()) {
+        Some(key) => Err(format!(
+            "the {whose} has a `{key}`, which is not supported: use a `server` that is reached \
+             directly, and a token, a token file, a client certificate or `exec`"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Versions of the interface of programs that print credentials.
+const PLUGIN_VERSIONS: &[&str] =
+    &["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+
+/// Reads which program prints the credentials.
+fn plugin(node: &Node, files: &Files<'_>, url: &str, trust: &Trust) -> Result<Plugin, String> {
+    let api_version = node.text("apiVersion").unwrap_or_default();
+    if !PLUGIN_VERSIONS.contains(&api_version) {
+        return Err(format!(
+            "`exec` has the `apiVersion` {api_version:?}: use {PLUGIN_VERSIONS:?}"
+        ));
+    }
+    if node.text("interactiveMode") == Some("Always") {
+        return Err("`exec` has the `interactiveMode` `Always`, but there is no terminal".into());
+    }
+    let command = node.text("command").ok_or("`exec` has no `command`")?;
+    // As kubectl does: a path is relative to the file, a bare name is looked for.
+    let command = if command.contains('/') { files.path(command) } else { command.into() };
+    let arguments = node.list("args").iter().map(|argument| match argument {
+        Node::Text(text) => Ok(text.clone()),
+        _ => Err("an element of `args` of `exec` is no text".to_owned()),
+    });
+    let environment = node.list("env").iter().map(|pair| {
+        let name = pair.text("name").ok_or("an element of `env` of `exec` has no `name`")?;
+        Ok((name.to_owned(), pair.text("value").unwrap_or_default().to_owned()))
+    });
+    let cluster = (node.text("provideClusterInfo") == Some("true")).then(|| ClusterInfo {
+        server: url.to_owned(),
+        tls_server_name: trust.name.clone(),
+        is_unchecked: trust.is_unchecked,
+        ca: trust.ca.clone(),
+    });
+    Ok(Plugin {
+        command,
+        arguments: arguments.collect::<Result<_, _>>()?,
+        environment: environment.collect::<Result<_, String>>()?,
+        api_version: api_version.to_owned(),
+        install_hint: node.text("installHint").unwrap_or_default().to_owned(),
+        cluster,
+    })
 }
 
 /// The files that a kubeconfig names, which may be relative to it.
@@ -123,29 +193,6 @@ impl Files<'_> {
         }
         node.text(key).map(|path| read_file(&self.path(path))).transpose()
     }
-}
-
-/// Decodes base64 (rfc4648#4).
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let value = |octet: u8| match octet {
-        b'A'..=b'Z' => Some(octet - b'A'),
-        b'a'..=b'z' => Some(octet - b'a' + 26),
-        b'0'..=b'9' => Some(octet - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let (mut bits, mut count, mut octets) = (0_u32, 0, Vec::new());
-    let digits = text.bytes().filter(|octet| !octet.is_ascii_whitespace());
-    for octet in digits.take_while(|octet| *octet != b'=') {
-        bits = bits << 6 | u32::from(value(octet)?);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            octets.push((bits >> count) as u8);
-        }
-    }
-    Some(octets)
 }
 
 /// Reads the YAML.
@@ -191,13 +238,6 @@ fn parse(text: &str) -> Result<Node, String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn base64_is_decoded() {
-        assert_eq!(from_base64("aGVsbG8=").unwrap(), b"hello");
-        assert_eq!(from_base64("aGVs\nbG8h").unwrap(), b"hello!");
-        assert_eq!(from_base64("a*"), None);
-    }
 
     #[test]
     fn names_lead_from_a_context_to_its_cluster_and_user() {

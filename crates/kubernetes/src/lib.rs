@@ -1,18 +1,23 @@
 //! A client of the Kubernetes API that follows the objects which names come from.
 //!
 //! [`follow`] lists all objects of a kind, watches their changes, and sends both to a channel; it
-//! begins again after failures. Lists and watches are cut into objects as they come, and decoded one
-//! at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of objects.
+//! begins again after failures. Lists and watches are cut into objects as they come, and decoded
+//! one at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of
+//! objects.
 
+mod base64;
 mod connection;
 mod decode;
 mod error;
+mod exec;
 mod follow;
 mod kubeconfig;
+mod limits;
 mod settings;
 mod split;
 mod tls;
 
-pub use error::ConnectError;
-pub use follow::{Event, Subject, follow};
+pub use error::{ConnectError, PluginError};
+pub use follow::{Event, Subject, follow, follow_within};
+pub use limits::Limits;
 pub use settings::{Place, Settings};

@@ -1,6 +1,7 @@
 //! Where the API server is, and how this server proves to it what it is.
 
 use crate::error::ConnectError;
+use crate::exec::{Plugin, PluginCredential};
 use crate::kubeconfig;
 use crate::tls::tls_config;
 use rustls::ClientConfig;
@@ -31,7 +32,7 @@ pub enum Place {
 }
 
 /// How a request proves what its sender is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Credential {
     /// Nothing, or a certificate of TLS.
     None,
@@ -39,6 +40,8 @@ pub enum Credential {
     Token(String),
     /// A file that holds a bearer token, and that is replaced from time to time.
     TokenFile(PathBuf),
+    /// A program that prints credentials, and what is trusted beside them.
+    Plugin(Box<(Plugin, Trust)>),
 }
 
 /// The settings of connections to an API server.
@@ -46,14 +49,16 @@ pub enum Credential {
 pub struct Settings {
     /// The host's name or address, without brackets.
     pub host: String,
-    /// The port.
+    /// The port of the API server.
     pub port: u16,
-    /// The path in front of all others, without a slash at its end.
+    /// The path in front of each path of the API, without a slash at the end.
     pub path: String,
     /// The settings of TLS, and the name that the certificate must have; none for plain HTTP.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// How requests prove what this server is.
     pub credential: Credential,
+    /// What a program has printed, and the program; none if the credential is from elsewhere.
+    printed: Option<Box<(Plugin, PluginCredential)>>,
 }
 
 impl Settings {
@@ -113,7 +118,34 @@ impl Settings {
                 Some((tls_config(trust)?, name))
             }
         };
-        Ok(Self { host, port, path, tls, credential })
+        Ok(Self { host, port, path, tls, credential, printed: None })
+    }
+
+    /// Returns the settings with what a program prints, if they name one.
+    ///
+    /// # Errors
+    /// When the program fails, or the certificate that it prints cannot be read.
+    pub async fn with_credential(mut self) -> Result<Self, ConnectError> {
+        let Credential::Plugin(both) = self.credential else { return Ok(self) };
+        let (plugin, mut trust) = *both;
+        let printed = plugin.credential().await?;
+        if let (Some(client), Some((config, _))) = (&printed.client, &mut self.tls) {
+            trust.client = Some(client.clone());
+            *config = tls_config(trust)?;
+        }
+        self.credential = match printed.token.is_empty() {
+            true => Credential::None,
+            false => Credential::Token(printed.token.clone()),
+        };
+        self.printed = Some(Box::new((plugin, printed)));
+        Ok(self)
+    }
+
+    /// Has the program print new credentials the next time, as the API refuses those.
+    pub async fn forget_credential(&self) {
+        if let Some((plugin, printed)) = self.printed.as_deref() {
+            plugin.forget(printed).await;
+        }
     }
 
     /// Returns the header that proves what this server is, if there is one.
@@ -122,7 +154,8 @@ impl Settings {
     /// When the file of the token cannot be read.
     pub fn authorization(&self) -> Result<Option<String>, ConnectError> {
         let token = match &self.credential {
-            Credential::None => return Ok(None),
+            // What a program prints is a token by now.
+            Credential::None | Credential::Plugin(_) => return Ok(None),
             Credential::Token(token) => token.clone(),
             Credential::TokenFile(file) => String::from_utf8_lossy(&read(file)?).trim().to_owned(),
         };
@@ -131,6 +164,7 @@ impl Settings {
 }
 
 /// Which server is trusted, and the certificate that this one shows.
+#[derive(Clone)]
 pub struct Trust {
     /// Certificates in PEM form that are trusted.
     pub ca: Option<Vec<u8>>,

@@ -138,6 +138,9 @@ impl ListSplitter {
     }
 }
 
+/// Octets that are kept for the next line: a watch lasts, and few objects are large.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
 /// Cuts a stream into lines.
 #[derive(Default)]
 pub struct LineSplitter {
@@ -164,6 +167,7 @@ impl LineSplitter {
                     self.push(line)?;
                     call(&self.line)?;
                     self.line.clear();
+                    self.line.shrink_to(KEPT_BYTES_MAX);
                 }
             }
             rest = after;
@@ -189,7 +193,7 @@ mod tests {
 
     /// A list with all that could mislead: brackets and quotes in strings, keys in other places.
     const LIST: &str = r#"{"kind":"List","note":"items","metadata":{"items":[{}],"a":"}\""},
-        "other":[{"x":1},{"metadata":{}}],"items":[{"a":"]}\\"}, {"b":{"c":[{"d":"\"{"}]}}],"z":{}}"#;
+        "more":[{"x":1},{"metadata":{}}],"items":[{"a":"]}\\"},{"b":{"c":[{"d":"\"{"}]}}],"z":{}}"#;
 
     /// Returns the pieces of a text that comes in parts of so many octets.
     fn pieces(text: &str, step: usize) -> Vec<String> {

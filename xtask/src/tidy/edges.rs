@@ -20,14 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "zonda-engine",
         // Only the workloads of an example make sites.
-        &[
-            "zonda-balance",
-            "zonda-cache",
-            "zonda-cluster",
-            "zonda-geo",
-            "zonda-wire",
-            "zonda-zone",
-        ],
+        &["zonda-balance", "zonda-cache", "zonda-cluster", "zonda-geo", "zonda-wire", "zonda-zone"],
     ),
     // What names answer; knows neither the API nor messages.
     ("zonda-cluster", &["zonda-wire", "zonda-zone"]),
@@ -162,6 +155,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "zonda-deferral",
             "zonda-forward",
             "zonda-health",
+            "zonda-kubernetes",
             "zonda-transport",
             "zonda-server",
             "zonda-cli",
@@ -172,7 +166,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ),
     ("libc", &["zonda-netio"]),
     // Probes by ICMP need a socket that neither std nor tokio has.
-    ("socket2", &["zonda-health", "zonda-netio", "zonda-testkit"]),
+    // A connection to the API of a cluster is probed, so that a cut network is noticed.
+    ("socket2", &["zonda-health", "zonda-kubernetes", "zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
     ("redb", &["zonda-store"]),

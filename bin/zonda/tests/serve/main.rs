@@ -30,6 +30,7 @@ mod named_members;
 mod names;
 mod promises;
 mod quic_server;
+mod real_cluster;
 mod reload;
 mod server;
 mod sites;

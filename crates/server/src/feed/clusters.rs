@@ -58,8 +58,8 @@ pub struct ClusterFeeds {
 }
 
 impl ClusterFeeds {
-    /// Follows the clusters of a configuration from now on, and no others. `first` is dropped by
-    /// each new feed when its zones have been published once.
+    /// Follows the clusters of a configuration from now on, and no former ones. `first` is dropped
+    /// by each new feed when its zones have been published once.
     ///
     /// # Errors
     /// When a thread cannot be had.
@@ -146,7 +146,7 @@ fn start(
 /// Checks whether what is needed to reach a cluster can be read.
 ///
 /// # Errors
-/// What is missing or cannot be read; outside of a pod, that this is none is no mistake of the file.
+/// What is missing or cannot be read. That this is no pod is no mistake of the file.
 pub fn check(keys: &KubernetesKeys) -> Result<(), ConnectError> {
     match Settings::read(&place(keys)) {
         Ok(_) | Err(ConnectError::NotInPod) => Ok(()),
@@ -332,20 +332,20 @@ impl ClusterFeed {
 
     /// The master file of a zone's own data.
     fn text_of(&self, name: &Name) -> String {
-        let (apex, keys) = (&self.subjects.apex, &self.subjects.keys);
+        let keys = &self.subjects.keys;
         let (ttl, serial) = (keys.ttl.as_secs(), load::unix_secs());
         let negative = ttl.min(u64::from(NEGATIVE_TTL_MAX));
         let mut text = format!(
-            "$TTL {ttl}\n@ {negative} IN SOA ns.dns.{apex} hostmaster.{apex} {serial} 7200 1800 \
-             86400 {negative}\n@ IN NS ns.dns.{apex}\n"
+            "$TTL {ttl}\n@ {negative} IN SOA ns.dns hostmaster {serial} 7200 1800 86400 \
+             {negative}\n@ IN NS ns.dns\n"
         );
-        if name != apex {
-            return text;
-        }
         let address = self.own_address();
         let family = if address.is_ipv4() { "A" } else { "AAAA" };
         // Writing to a text does not fail.
         let _ = writeln!(text, "ns.dns IN {family} {address}");
+        if *name != self.subjects.apex {
+            return text;
+        }
         text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
         for (service, target) in &self.aliases {
             let target = target.trim_end_matches('.');

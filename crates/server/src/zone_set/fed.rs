@@ -38,7 +38,8 @@ impl ZoneSet {
         }
     }
 
-    /// Takes zones of the configuration out of service that follow neither a database nor a cluster any more.
+    /// Takes zones of the configuration out of service that follow neither a database nor a
+    /// cluster any more.
     pub fn drop_stores(&mut self, config: &Config, outcome: &mut Outcome) {
         let names =
             config.stores().filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));

@@ -11,7 +11,7 @@ use crate::verdict::Flow;
 use crate::worker::Turn;
 use crate::zones::{ClusterNames, ClusterZone};
 use std::net::IpAddr;
-use zonda_cluster::{Cluster, Found, FoundAddress, Selection};
+use zonda_cluster::{AddressMatch, Cluster, ClusterMatch, Selection};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Full, Owner, Rcode, Reply, Section, Type};
@@ -26,13 +26,13 @@ pub fn is_of_cluster(zone: &ClusterZone, name: &LookupName) -> bool {
     let is_in_data = || matches!(zone.data.find(name, false), LookupResult::Exact(_));
     match zone.names {
         ClusterNames::Addresses => match zone.cluster.find_address(name) {
-            FoundAddress::Address(_) => true,
-            FoundAddress::Empty | FoundAddress::Missing => is_in_data(),
+            AddressMatch::Address(_) => true,
+            AddressMatch::Empty | AddressMatch::InData | AddressMatch::Missing => is_in_data(),
         },
         ClusterNames::Services => match zone.cluster.find(name) {
-            Found::Missing => false,
-            Found::InData => is_in_data(),
-            Found::Empty | Found::Service(_) | Found::Address(_) => true,
+            ClusterMatch::Missing => false,
+            ClusterMatch::InData => is_in_data(),
+            ClusterMatch::Empty | ClusterMatch::Service(_) | ClusterMatch::Address(_) => true,
         },
     }
 }
@@ -54,9 +54,10 @@ impl<'s> Walk<'_, 's, '_> {
             let is_apex = name.label_count() == self.zone().apex_labels();
             return match zone.cluster.find_address(name) {
                 _ if is_apex => Ok(None),
-                FoundAddress::Address(address) => self.answer_pointers(&zone.cluster, address),
-                FoundAddress::Empty => self.end_without_data(),
-                FoundAddress::Missing => self.end_without_name(),
+                AddressMatch::InData => Ok(None),
+                AddressMatch::Address(address) => self.answer_pointers(&zone.cluster, address),
+                AddressMatch::Empty => self.end_without_data(),
+                AddressMatch::Missing => self.end_without_name(),
             };
         }
         let ttl = zone.cluster.options().ttl;
@@ -65,19 +66,19 @@ impl<'s> Walk<'_, 's, '_> {
         let turn = self.writer.ask.snapshot.settings.rotate.then_some(&mut self.writer.worker.turn);
         let owner = owner(OwnerAt { hop, len: name.as_wire().len() }, name);
         let has_answered = match zone.cluster.find(name) {
-            Found::InData => return Ok(None),
-            Found::Empty => false,
-            Found::Missing => return self.end_without_name(),
-            Found::Address(address) => {
+            ClusterMatch::InData => return Ok(None),
+            ClusterMatch::Empty => false,
+            ClusterMatch::Missing => return self.end_without_name(),
+            ClusterMatch::Address(address) => {
                 let address = std::iter::once(address);
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
                     address.clone().filter(move |it| it.is_ipv6() == is_v6)
                 })?
             }
-            Found::Service(found) if qtype == Type::SRV => {
+            ClusterMatch::Service(found) if qtype == Type::SRV => {
                 services(reply, owner, (&zone.cluster, found))?
             }
-            Found::Service(found) => {
+            ClusterMatch::Service(found) => {
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| found.addresses(is_v6))?
             }
         };

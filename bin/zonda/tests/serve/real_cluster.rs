@@ -1,0 +1,263 @@
+//! Zones with the names of a real Kubernetes API server's objects, beside CoreDNS.
+
+use crate::server::{Server, wait_until};
+use std::path::Path;
+use std::time::Instant;
+use zonda_testkit::cluster::{
+    ApiClient, ApiOptions, ApiServer, ClusterComparison, ClusterZones, CoreDns, Endpoint,
+    EtcdBuild, Population, Port, cluster_service, endpoint_slice, external_service,
+    headless_service, namespace, pod, pod_status, without_serials,
+};
+use zonda_testkit::differential::{AcceptedDifference, Contestant, Difference, Part};
+use zonda_testkit::{Question, ask};
+
+/// The zones that both servers have.
+const ZONES: ClusterZones<'_> = ClusterZones { cluster: "cluster.local", multicluster: "" };
+
+/// A server with the names of a cluster.
+fn zonda(api: &ApiServer) -> Server {
+    let kubeconfig = api.kubeconfig_file().display();
+    Server::start(
+        &[],
+        &format!(
+            "[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\n\
+             pods = \"verified\"\nreverse = [\"0.0.0.0/0\", \"::/0\"]\n"
+        ),
+    )
+}
+
+/// CoreDNS with the same names.
+fn core_dns(api: &ApiServer) -> CoreDns {
+    let kubeconfig = api.kubeconfig_file().display();
+    let corefile = format!(
+        "cluster.local in-addr.arpa ip6.arpa {{\n  bind 127.0.0.1\n  errors\n  kubernetes \
+         cluster.local in-addr.arpa ip6.arpa {{\n    kubeconfig {kubeconfig}\n    pods verified\n  \
+         }}\n}}\n"
+    );
+    CoreDns::start(&corefile, Path::new("/"), &["cluster.local."])
+}
+
+/// Creates a service of each kind, with endpoints, and a pod with addresses.
+fn populate(client: &ApiClient) {
+    client.create(&namespace("shop"));
+    let (http, dns) = (Port::tcp("http", 80), Port::udp("dns", 53));
+    let (ip4, ip6) = (&["IPv4"][..], &["IPv4", "IPv6"][..]);
+    client.create_all(&[
+        cluster_service("shop", "web", ip6, &[http, dns]),
+        cluster_service("shop", "old", ip4, &[Port::tcp("", 8080)]),
+        headless_service("shop", "db", &[http]),
+        headless_service("shop", "portless", &[]),
+        headless_service("shop", "away", &[http]),
+        external_service("shop", "far", "far.example.org"),
+        external_service("shop", "near", "web.shop.svc.cluster.local"),
+    ]);
+    let named = [
+        Endpoint::new("10.244.0.1").hostname("db-0"),
+        Endpoint::new("10.244.0.2").hostname("db-1").zone("here"),
+        Endpoint::new("10.244.0.3").pod("db-pod"),
+        Endpoint::new("10.244.0.4").hostname("db-4").unready(),
+    ];
+    let slice = |name, service, endpoints: &[Endpoint]| {
+        endpoint_slice("shop", name, service, &[http], endpoints)
+    };
+    client.create_all(&[
+        slice("web-1", "web", &[Endpoint::new("10.244.0.9")]),
+        slice("db-4", "db", &named),
+        slice("db-6", "db", &[Endpoint::new("fd00:244::1").hostname("db-0")]),
+        slice("away-1", "away", &[Endpoint::new("10.244.0.4").unready()]),
+        endpoint_slice("shop", "portless-1", "portless", &[], &[Endpoint::new("10.244.0.7")]),
+    ]);
+    let web = pod("shop", "web-0");
+    client.create(&web);
+    client.patch_status(&web, &pod_status(&["10.244.0.9", "fd00:244::9"]));
+}
+
+/// The data of all answers, sorted, or the response code if there are none.
+fn answers(server: &Server, name: &str, record_type: &str) -> Vec<String> {
+    let reply = ask(server.zonda.address, &Question::new(name, record_type).edns(1232)).unwrap();
+    let mut data: Vec<String> =
+        reply.answer.iter().map(|record| record.data.text.clone()).collect();
+    data.sort();
+    if data.is_empty() { vec![reply.rcode_text()] } else { data }
+}
+
+/// Waits until a name has these answers.
+fn await_answers(server: &Server, name: &str, record_type: &str, expected: &[&str]) {
+    let what = format!("{name} {record_type} is {expected:?}");
+    wait_until(&what, || answers(server, name, record_type) == expected);
+}
+
+/// Number of the type SOA.
+const SOA: u16 = 6;
+
+/// Response codes of both replies.
+fn codes(difference: &Difference) -> (String, String) {
+    (difference.ours.rcode_text(), difference.theirs.rcode_text())
+}
+
+/// Whether Zonda alone says NXDOMAIN.
+fn is_denied(difference: &Difference) -> bool {
+    codes(difference) == ("NXDOMAIN".to_owned(), "NOERROR".to_owned())
+}
+
+/// Differences from CoreDNS, as docs/kubernetes.md has them.
+const ACCEPTED: &[AcceptedDifference] = &[
+    AcceptedDifference {
+        name: "a name that exists is never NXDOMAIN for want of a type",
+        applies: |it, _| {
+            codes(it) == ("NOERROR".to_owned(), "NXDOMAIN".to_owned()) && it.ours.answer.is_empty()
+        },
+    },
+    AcceptedDifference {
+        name: "SOA of a name that does not exist is NXDOMAIN",
+        applies: |it, _| is_denied(it) && it.question.record_type == SOA,
+    },
+    AcceptedDifference {
+        name: "no name lies below a pod's or an address's",
+        applies: |it, _| {
+            let name = it.question.name.to_ascii_lowercase();
+            let is_below = name.contains(".pod.") && name.split('.').count() > 6;
+            is_denied(it) && (is_below || name.ends_with(".arpa."))
+        },
+    },
+    AcceptedDifference {
+        name: "a port without a name has no name",
+        applies: |it, _| is_denied(it) && it.question.name.starts_with("_._"),
+    },
+    AcceptedDifference {
+        name: "an alias stands for all types",
+        applies: |it, _| {
+            let is_alias = |name: &str| it.question.name.to_ascii_lowercase().starts_with(name);
+            it.theirs.answer.is_empty()
+                && !it.ours.answer.is_empty()
+                && (is_alias("far.") || is_alias("near.") || it.ours.answer[0].record_type == 5)
+        },
+    },
+    AcceptedDifference {
+        name: "pods have no SRV records",
+        applies: |it, _| {
+            it.ours.answer.is_empty() && it.question.name.to_ascii_lowercase().contains(".pod.")
+        },
+    },
+    AcceptedDifference {
+        name: "every address of a pod has its name",
+        applies: |it, _| {
+            codes(it) == ("NOERROR".to_owned(), "NXDOMAIN".to_owned())
+                && it.question.name.to_ascii_lowercase().contains(".pod.")
+        },
+    },
+    AcceptedDifference {
+        name: "addresses of targets that do not fit are left out",
+        applies: |it, part| {
+            part == Part::Additional || part == Part::Flags && it.theirs.truncated()
+        },
+    },
+];
+
+/// Compares all names of the objects that there are, and wrong ones.
+fn compare(server: &Server, core_dns: &CoreDns, (api, seed): (&ApiServer, u64)) {
+    let ours = Contestant { name: "Zonda".to_owned(), address: server.zonda.address };
+    let comparison = ClusterComparison {
+        ours,
+        theirs: core_dns.contestant(),
+        view: without_serials,
+        accepted: ACCEPTED,
+    };
+    let outcome = comparison.judge(&api.client().name_sources(), ZONES, 2000, seed);
+    println!("{} answers were compared", outcome.questions);
+}
+
+#[test]
+fn names_and_reverse_names_are_those_of_coredns_before_and_after_changes() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let mut population = Population::create(api.client(), 300, 1);
+    let (server, core_dns) = (zonda(&api), core_dns(&api));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    compare(&server, &core_dns, (&api, 1));
+    (0..200).for_each(|_| population.change(api.client()));
+    api.client().apply(&external_service("shop", "far", "last.example.org"));
+    await_answers(&server, "far.shop.svc.cluster.local", "CNAME", &["last.example.org."]);
+    let question = Question::new("far.shop.svc.cluster.local", "CNAME");
+    wait_until("CoreDNS has the last change", || {
+        let reply = ask(core_dns.address, &question).unwrap();
+        reply.answer.iter().any(|record| record.data.text == "last.example.org.")
+    });
+    compare(&server, &core_dns, (&api, 2));
+}
+
+#[test]
+fn changes_are_followed_across_restarts_and_expired_versions() {
+    let mut api = ApiServer::start();
+    populate(api.client());
+    let server = zonda(&api);
+    let name = "db-0.db.shop.svc.cluster.local";
+    await_answers(&server, name, "A", &["10.244.0.1"]);
+
+    api.kill_api();
+    assert_eq!(answers(&server, name, "A"), ["10.244.0.1"], "the API server is away");
+    api.start_api();
+    let moved = [Endpoint::new("10.244.1.1").hostname("db-0")];
+    api.client().replace(&endpoint_slice("shop", "db-4", "db", &[Port::tcp("http", 80)], &moved));
+    await_answers(&server, name, "A", &["10.244.1.1"]);
+
+    api.expire_versions();
+    api.client().delete(&headless_service("shop", "portless", &[]));
+    await_answers(&server, "portless.shop.svc.cluster.local", "A", &["NXDOMAIN"]);
+    api.client().apply(&external_service("shop", "far", "farther.example.org"));
+    await_answers(&server, "far.shop.svc.cluster.local", "CNAME", &["farther.example.org."]);
+}
+
+#[test]
+fn names_are_servfail_until_all_objects_are_known_and_never_nxdomain() {
+    let mut api = ApiServer::start();
+    populate(api.client());
+    api.kill_api();
+    let server = zonda(&api);
+    for name in ["web.shop.svc.cluster.local", "cluster.local", "1.0.244.10.in-addr.arpa"] {
+        assert_eq!(answers(&server, name, "A"), ["SERVFAIL"], "{name}");
+    }
+    api.start_api();
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+}
+
+#[test]
+fn an_api_that_cannot_stream_lists_is_followed_by_pages() {
+    let etcd = EtcdBuild::Distribution;
+    for options in [
+        ApiOptions { streaming_lists: false, ..ApiOptions::default() },
+        ApiOptions { etcd, ..ApiOptions::default() },
+    ] {
+        let api = ApiServer::start_with(options);
+        populate(api.client());
+        let services: Vec<_> = (0..300)
+            .map(|number| headless_service("shop", &format!("many-{number}"), &[]))
+            .collect();
+        api.client().create_all(&services);
+        let server = zonda(&api);
+        await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+        api.client().apply(&external_service("shop", "far", "paged.example.org"));
+        await_answers(&server, "far.shop.svc.cluster.local", "CNAME", &["paged.example.org."]);
+    }
+}
+
+#[test]
+fn a_change_is_answered_within_a_tenth_of_a_second() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let server = zonda(&api);
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let mut times = Vec::new();
+    for number in 1..=9 {
+        let address = format!("10.244.2.{number}");
+        let moved = [Endpoint::new(&address).hostname("db-0")];
+        let slice = endpoint_slice("shop", "db-4", "db", &[Port::tcp("http", 80)], &moved);
+        api.client().replace(&slice);
+        let begin = Instant::now();
+        await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &[&address]);
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    println!("from the API's reply to the answer: {times:?}");
+    assert!(times[4].as_millis() < 100, "{times:?}");
+}

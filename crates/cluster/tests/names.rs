@@ -1,0 +1,248 @@
+//! Names of a cluster, from objects to what they stand for.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::IpAddr;
+use zonda_cluster::object::{
+    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceKind,
+};
+use zonda_cluster::{
+    AddressMatch, Builder, Change, Cluster, ClusterMatch, Kind, Options, PodNames,
+};
+use zonda_wire::Name;
+use zonda_zone::{HashSeed, LookupName};
+
+const SEED: HashSeed = HashSeed(7);
+
+/// The name of an object in namespace `shop`.
+fn id(name: &str) -> ObjectName {
+    ObjectName { namespace: "shop".to_owned(), name: name.to_owned() }
+}
+
+/// A port of TCP.
+fn port(name: &str, number: u16) -> Port {
+    Port { name: name.to_owned(), protocol: Protocol::Tcp, number: Some(number) }
+}
+
+/// A service with two ports.
+fn service(name: &str, kind: ServiceKind) -> Change {
+    let ports = vec![port("http", 80), port("admin", 81)];
+    let (external_ips, external_names) = (Vec::new(), Vec::new());
+    Change::Service(Service { id: id(name), kind, ports, external_ips, external_names })
+}
+
+/// A slice of a service: addresses, host names and topology zones of endpoints that are ready.
+fn slice(name: &str, service: &str, endpoints: &[[&str; 3]]) -> Change {
+    let endpoint = |[address, hostname, zone]: &[&str; 3]| Endpoint {
+        addresses: vec![address.parse().unwrap()],
+        hostname: (*hostname).to_owned(),
+        pod: format!("pod-of-{hostname}"),
+        zone: (*zone).to_owned(),
+        ready: true,
+    };
+    Change::EndpointSlice(EndpointSlice {
+        id: id(name),
+        service: service.to_owned(),
+        source_cluster: String::new(),
+        is_imported: false,
+        ports: vec![port("http", 80)],
+        endpoints: endpoints.iter().map(endpoint).collect(),
+        trigger_time: None,
+    })
+}
+
+/// A cluster of these objects, and of namespace `shop`.
+fn cluster(options: Options, changes: impl IntoIterator<Item = Change>) -> Builder {
+    let apex: Name = "cluster.local".parse().unwrap();
+    let mut builder = Builder::new(&apex, SEED, options);
+    let namespace = Namespace { name: "shop".to_owned(), opts_out_of_autopath: false };
+    builder.apply(Change::Namespace(namespace));
+    changes.into_iter().for_each(|change| builder.apply(change));
+    builder
+}
+
+/// What a name below the apex stands for: addresses and targets as text.
+fn told(cluster: &Cluster, name: &str) -> String {
+    let name: Name = format!("{name}.cluster.local").parse().unwrap();
+    let name = LookupName::new(name.as_wire(), SEED);
+    match cluster.find(&name) {
+        ClusterMatch::InData => "data".to_owned(),
+        ClusterMatch::Empty => "empty".to_owned(),
+        ClusterMatch::Missing => "missing".to_owned(),
+        ClusterMatch::Address(address) => address.to_string(),
+        ClusterMatch::Service(found) => {
+            let mut parts: Vec<String> = found
+                .addresses(false)
+                .chain(found.addresses(true))
+                .map(|it| it.to_string())
+                .collect();
+            let written = found.each_target(|label, port| {
+                let label = label.map_or("", |label| std::str::from_utf8(label).unwrap());
+                parts.push(format!("{label}:{port}/{}", found.weight()));
+                Ok::<(), ()>(())
+            });
+            written.unwrap();
+            parts.join(" ")
+        }
+    }
+}
+
+/// The names of an address.
+fn pointers(cluster: &Cluster, address: &str) -> Vec<String> {
+    let address: IpAddr = address.parse().unwrap();
+    let mut names = Vec::new();
+    let written = cluster.each_pointer(address, |label, service| {
+        let label = label.map_or(String::new(), |it| format!("{}.", String::from_utf8_lossy(it)));
+        let labels = zonda_wire::name::labels(service).map(String::from_utf8_lossy);
+        names.push(label + &labels.collect::<Vec<_>>().join("."));
+        Ok::<(), ()>(())
+    });
+    written.unwrap();
+    names.sort();
+    names
+}
+
+/// A headless service with endpoints in two slices, of which one host name has two addresses.
+fn headless() -> [Change; 3] {
+    [
+        service("db", ServiceKind::Headless),
+        slice("db-4", "db", &[["10.1.0.1", "a", "east"], ["10.1.0.2", "", "west"]]),
+        slice("db-6", "db", &[["fd00::1", "a", "east"]]),
+    ]
+}
+
+#[test]
+fn a_service_has_its_addresses_and_ports() {
+    let own = vec!["10.0.0.1".parse().unwrap()];
+    let cluster = cluster(Options::default(), [service("web", ServiceKind::ClusterIp(own))]);
+    let cluster = { cluster }.snapshot();
+    assert_eq!(told(&cluster, "web.shop.svc"), "10.0.0.1 :80/50 :81/50");
+    assert_eq!(told(&cluster, "_http._tcp.web.shop.svc"), "10.0.0.1 :80/100");
+    assert_eq!(told(&cluster, "http.tcp.web.shop.svc"), "10.0.0.1 :80/100");
+    assert_eq!(told(&cluster, "_http._udp.web.shop.svc"), "missing");
+    assert_eq!(told(&cluster, "_tcp.web.shop.svc"), "empty");
+    assert_eq!(told(&cluster, "x.y.z.web.shop.svc"), "missing");
+    assert_eq!([told(&cluster, "svc"), told(&cluster, "shop.svc")], ["empty", "empty"]);
+    assert_eq!(told(&cluster, "none.svc"), "missing");
+    assert_eq!(pointers(&cluster, "10.0.0.1"), ["web.shop"]);
+}
+
+#[test]
+fn a_headless_service_has_each_endpoint_once_whatever_its_slices() {
+    let cluster = cluster(Options::default(), headless()).snapshot();
+    let all = "10.1.0.1 10.1.0.2 fd00::1 a:80/33 10-1-0-2:80/33";
+    assert_eq!(told(&cluster, "db.shop.svc"), all);
+    assert_eq!(told(&cluster, "a.db.shop.svc"), "10.1.0.1 fd00::1 a:80/50");
+    assert_eq!(told(&cluster, "10-1-0-2.db.shop.svc"), "10.1.0.2 10-1-0-2:80/100");
+    assert_eq!(told(&cluster, "10-1-0-1.db.shop.svc"), "missing");
+    assert_eq!(pointers(&cluster, "10.1.0.2"), ["10-1-0-2.db.shop"]);
+    assert_eq!(pointers(&cluster, "10.1.0.9"), [""; 0]);
+}
+
+#[test]
+fn slices_may_come_before_their_service_and_stay_behind_it() {
+    let [service, first, second] = headless();
+    let mut builder = cluster(Options::default(), [first, second]);
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "missing");
+    assert_eq!(pointers(&builder.snapshot(), "10.1.0.1"), [""; 0]);
+    builder.apply(service.clone());
+    assert!(told(&builder.snapshot(), "db.shop.svc").starts_with("10.1.0.1 "));
+    builder.apply(Change::Gone(Kind::Service, id("db")));
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "missing");
+    builder.apply(service);
+    builder.apply(Change::Gone(Kind::EndpointSlice, id("db-4")));
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
+    assert_eq!(pointers(&builder.snapshot(), "10.1.0.1"), [""; 0]);
+    builder.apply(Change::Gone(Kind::EndpointSlice, id("db-6")));
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "missing");
+}
+
+#[test]
+fn objects_that_a_list_lacks_are_gone_when_it_has_ended() {
+    let mut builder = cluster(Options::default(), headless());
+    builder.begin_list(Kind::EndpointSlice);
+    builder.apply(slice("db-6", "db", &[["fd00::1", "a", "east"]]));
+    assert!(told(&builder.snapshot(), "db.shop.svc").starts_with("10.1.0.1 "), "not yet");
+    builder.end_list(Kind::EndpointSlice);
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_has_while_objects_change() {
+    let mut builder = cluster(Options::default(), headless());
+    let former = builder.snapshot();
+    builder.apply(slice("db-4", "db", &[["10.1.0.3", "a", "east"]]));
+    assert!(told(&builder.snapshot(), "a.db.shop.svc").starts_with("10.1.0.3 "));
+    assert!(told(&former, "a.db.shop.svc").starts_with("10.1.0.1 "));
+    assert_eq!(pointers(&former, "10.1.0.1"), ["a.db.shop"]);
+    assert_eq!(pointers(&builder.snapshot(), "10.1.0.1"), [""; 0]);
+}
+
+#[test]
+fn names_of_pods_exist_as_the_options_say() {
+    let pod = Pod { id: id("p"), addresses: vec!["10.1.0.5".parse().unwrap()] };
+    for (pods, existing, other) in [
+        (PodNames::Disabled, "missing", "missing"),
+        (PodNames::Insecure, "10.1.0.5", "10.9.9.9"),
+        (PodNames::Verified, "10.1.0.5", "missing"),
+    ] {
+        let options = Options { pods, ..Options::default() };
+        let cluster = cluster(options, [Change::Pod(pod.clone())]).snapshot();
+        assert_eq!(told(&cluster, "10-1-0-5.shop.pod"), existing, "{pods:?}");
+        assert_eq!(told(&cluster, "10-9-9-9.shop.pod"), other, "{pods:?}");
+        assert_eq!(told(&cluster, "10-1-0-5.none.pod"), "missing", "{pods:?}");
+    }
+}
+
+#[test]
+fn options_change_which_names_there_are() {
+    let own = || ServiceKind::ClusterIp(vec!["10.0.0.1".parse().unwrap()]);
+    let empty = Options { ignores_empty_services: true, ..Options::default() };
+    let cluster_of = |options, changes: Vec<Change>| cluster(options, changes).snapshot();
+    let cluster = cluster_of(empty, vec![service("web", own())]);
+    assert_eq!(told(&cluster, "web.shop.svc"), "missing");
+    let elsewhere = Options { namespaces: vec!["other".to_owned()], ..Options::default() };
+    let cluster = cluster_of(elsewhere, vec![service("web", own())]);
+    assert_eq!([told(&cluster, "web.shop.svc"), told(&cluster, "shop.svc")], ["missing"; 2]);
+    assert_eq!(pointers(&cluster, "10.0.0.1"), [""; 0]);
+    let zonal = Options { has_zones: true, ..Options::default() };
+    let cluster = cluster_of(zonal, headless().into());
+    assert!(told(&cluster, "west.pin._zone.db.shop.svc").starts_with("10.1.0.2 "));
+    assert_eq!(told(&cluster, "north.pin._zone.db.shop.svc"), "empty");
+    assert!(told(&cluster, "north.prefer._zone.db.shop.svc").starts_with("10.1.0.1 "));
+    let by_pods = Options { has_pod_labels: true, ..Options::default() };
+    let cluster = cluster_of(by_pods, headless().into());
+    assert!(told(&cluster, "pod-of-.db.shop.svc").starts_with("10.1.0.2 "));
+    let kube_dns = Options { is_kube_dns: true, ..Options::default() };
+    let cluster = cluster_of(kube_dns, headless().into());
+    assert_eq!(pointers(&cluster, "10.1.0.2"), [""; 0]);
+    assert_eq!(pointers(&cluster, "10.1.0.1"), ["a.db.shop"]);
+}
+
+#[test]
+fn aliases_are_told_once_after_each_change() {
+    let target = |text: &str| ServiceKind::ExternalName(text.to_owned());
+    let mut builder = cluster(Options::default(), [service("far", target("a.example"))]);
+    let aliases = builder.take_aliases().unwrap();
+    assert_eq!(aliases.get("far.shop").map(String::as_str), Some("a.example"));
+    assert!(builder.take_aliases().is_none());
+    builder.apply(service("far", target("a.example")));
+    assert!(builder.take_aliases().is_none());
+    assert_eq!(told(&builder.snapshot(), "far.shop.svc"), "data");
+    assert_eq!(told(&builder.snapshot(), "x.far.shop.svc"), "missing");
+    builder.apply(Change::Gone(Kind::Service, id("far")));
+    assert!(builder.take_aliases().unwrap().is_empty());
+}
+
+#[test]
+fn reverse_names_of_networks_exist_and_those_of_unknown_addresses_do_not() {
+    let cluster = cluster(Options::default(), headless()).snapshot();
+    let told = |name: &str| {
+        let name: Name = name.parse().unwrap();
+        cluster.find_address(&LookupName::new(name.as_wire(), SEED))
+    };
+    assert!(matches!(told("1.0.1.10.in-addr.arpa"), AddressMatch::Address(_)));
+    assert!(matches!(told("9.0.1.10.in-addr.arpa"), AddressMatch::Missing));
+    assert!(matches!(told("1.10.in-addr.arpa"), AddressMatch::Empty));
+    assert!(matches!(told("ns.dns.10.in-addr.arpa"), AddressMatch::InData));
+}
