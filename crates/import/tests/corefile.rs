@@ -35,8 +35,7 @@ impl Files for Machine<'_> {
         Ok(match path.to_str().unwrap() {
             "/etc/coredns/Corefile" => self.0,
             "/etc/resolv.conf" => {
-                "# of the node\nsearch example.com\nnameserver 192.0.2.53\nnameserver \
-                 2001:db8::53\n"
+                "# a node\nsearch example.com\nnameserver 192.0.2.53\nnameserver 2001:db8::53\n"
             }
             "/etc/hostname" => "node-1\n",
             _ => return Err(io::ErrorKind::NotFound.into()),

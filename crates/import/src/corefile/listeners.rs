@@ -24,7 +24,7 @@ impl Importer<'_> {
     /// another has not, or has from another block, is reported.
     pub(super) fn listeners(&mut self) -> Result<(), ImportError> {
         let served = self.served()?;
-        // The first of those with the most zones is what every port should be.
+        // The first address with the most zones is what all other addresses should be.
         let mut whole: Option<&Served> = None;
         for (_, zones) in &served {
             if whole.is_none_or(|whole| zones.len() > whole.len()) {

@@ -223,6 +223,16 @@ impl Importer<'_> {
 
     /// Returns the sources of a zone: a file, upstreams, or a hosts file before upstreams.
     fn without_cluster(&mut self, region: &Region, name: &Name) -> Vec<Piece> {
+        if let [hosts] = &region.pieces[..]
+            && hosts.kind == Kind::Hosts
+        {
+            let (place, what) = self.words_of(hosts);
+            let zone = key::written(name);
+            let why = format!(
+                "names in {zone} that the file lacks do not exist: CoreDNS answers SERVFAIL"
+            );
+            self.leave_at(&place, Differs, what, why);
+        }
         let file = region.pieces.iter().find(|piece| piece.kind == Kind::File);
         let Some(file) = file.cloned() else { return region.pieces.clone() };
         if let Some(hosts) = region.pieces.iter().find(|piece| piece.kind == Kind::Hosts) {

@@ -17,9 +17,9 @@ const NAMES_MAX: usize = 10_000;
 /// A template being read.
 struct Template<'l> {
     zones: Vec<Name>,
-    /// Lines `match`, without those that stand for all names.
+    /// Lines that begin with `match`, without those that stand for all names.
     patterns: Vec<&'l Line>,
-    /// Lines `answer` of the block.
+    /// Lines that begin with `answer`.
     answers: Vec<&'l Line>,
     denies: bool,
     /// Whether it has what cannot be expressed.

@@ -102,6 +102,7 @@ fn hosts_come_before_upstreams_where_their_names_fall_through() {
     assert_eq!(zones(&import), [". [\"192.0.2.1\"]", "a \"/etc/h\" [\"192.0.2.1\"]"]);
     let import = of(". {\n hosts h {\n  fallthrough b\n }\n forward . 192.0.2.1\n}\n");
     assert_eq!(zones(&import), [". \"/etc/h\"", "b \"/etc/h\" [\"192.0.2.1\"]"]);
+    assert!(says(&import, 2, Effect::Differs)); // NXDOMAIN outside of b
 }
 
 #[test]
