@@ -161,14 +161,14 @@ fn place(names: &mut Vec<u8>, text: &str) -> (u32, u8) {
     (u32::try_from(start).unwrap_or(u32::MAX), len)
 }
 
-/// A slice of a service, and which of its endpoints stand in slices before it.
+/// A slice of a service, and which of its endpoints repeat what stands before them.
 #[derive(Clone, Debug)]
 pub struct ServiceSlice {
     /// The slice of endpoints.
     pub slice: Arc<SliceRecord>,
-    /// The places of endpoints whose addresses slices before it have, in their order.
+    /// The places of endpoints whose addresses stand before them, in their order.
     repeated_addresses: Box<[u32]>,
-    /// The places of endpoints whose labels slices before it have, in their order.
+    /// The places of endpoints whose labels stand before them, in their order.
     repeated_labels: Box<[u32]>,
 }
 
@@ -208,12 +208,16 @@ impl ServiceRecord {
     /// The same service with these slices.
     #[must_use]
     pub fn with_slices(&self, slices: Vec<Arc<SliceRecord>>) -> Self {
-        let is_one = slices.len() < 2;
+        // A slice has each address once, and labels that are addresses likewise.
+        let has_hostname = |slice: &Arc<SliceRecord>| {
+            slice.endpoints.iter().any(|endpoint| !slice.hostname(endpoint).is_empty())
+        };
+        let may_repeat = slices.len() > 1 || slices.iter().any(has_hostname);
         let (mut addresses, mut labels) = (HashSet::new(), HashSet::new());
         let mut service_slices = Vec::with_capacity(slices.len());
         for slice in slices {
             let (mut repeated_addresses, mut repeated_labels) = (Vec::new(), Vec::new());
-            let records = slice.endpoints.iter().enumerate().filter(|_| !is_one);
+            let records = slice.endpoints.iter().enumerate().filter(|_| may_repeat);
             for (place, endpoint) in records {
                 let place = place as u32; // the API allows a thousand
                 if !addresses.insert(endpoint.address) {

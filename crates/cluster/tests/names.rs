@@ -140,6 +140,15 @@ fn a_headless_service_has_each_endpoint_once_whatever_its_slices() {
 }
 
 #[test]
+fn endpoints_of_one_slice_that_share_a_host_name_are_one_target() {
+    let endpoints = [["10.1.0.1", "a", ""], ["10.1.0.2", "a", ""]];
+    let changes = [service("db", ServiceKind::Headless), slice("db-4", "db", &endpoints)];
+    let cluster = cluster(Options::default(), changes).snapshot();
+    assert_eq!(told(&cluster, "db.shop.svc"), "10.1.0.1 10.1.0.2 a:80/50");
+    assert_eq!(told(&cluster, "a.db.shop.svc"), "10.1.0.1 10.1.0.2 a:80/50");
+}
+
+#[test]
 fn slices_may_come_before_their_service_and_stay_behind_it() {
     let [service, first, second] = headless();
     let mut builder = cluster(Options::default(), [first, second]);
