@@ -1,6 +1,6 @@
 //! A client of the Kubernetes API that follows the objects which names come from.
 //!
-//! [`follow`] lists all objects of a kind, watches their changes, and sends both to a channel; it
+//! [`follow()`] lists all objects of a kind, watches their changes, and sends both to a channel; it
 //! begins again after failures. Lists and watches are cut into objects as they come, and decoded
 //! one at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of
 //! objects.
