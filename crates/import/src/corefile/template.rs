@@ -195,7 +195,7 @@ fn address(answer: &Line, kind: &str) -> Option<IpAddr> {
     (address.is_ipv4() == (kind == "A")).then_some(address)
 }
 
-/// Returns the names, as [override] has them, that a regular expression stands for.
+/// Returns the names, as `[override]` has them, that a regular expression stands for.
 fn names_of(pattern: &str, zones: &[Name]) -> Option<Vec<String>> {
     let pattern = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let whole = pattern.strip_suffix('$')?;
