@@ -1,6 +1,7 @@
 //! Zones with the names of a real Kubernetes API server's objects, beside CoreDNS.
 
 use crate::server::{Server, wait_until};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 use zonda_testkit::cluster::{
@@ -10,7 +11,8 @@ use zonda_testkit::cluster::{
 };
 use zonda_testkit::differential::{AcceptedDifference, Contestant, Difference, Part};
 use zonda_testkit::message::Record;
-use zonda_testkit::{Question, ask};
+use zonda_testkit::upstream::{Reply, always, say};
+use zonda_testkit::{Question, Upstream, ask};
 
 /// The zones that both servers have.
 const ZONES: ClusterZones<'_> = ClusterZones { cluster: "cluster.local", multicluster: "" };
@@ -73,9 +75,24 @@ fn populate(client: &ApiClient) {
     client.patch_status(&web, &pod_status(&["10.244.0.9", "fd00:244::9"]));
 }
 
+/// A server that forwards all names beside those of a cluster, with further keys of that.
+fn zonda_that_forwards(api: &ApiServer, upstream: &Upstream, (zone, keys): (&str, &str)) -> Server {
+    let (kubeconfig, to) = (api.kubeconfig_file().display(), upstream.address);
+    let config = format!(
+        "[[zone]]\nname = \".\"\nforward.to = \"{to}\"\n[[zone]]\nname = \"{zone}\"\n\
+         [zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\nreverse = [\"0.0.0.0/0\"]\n{keys}\n"
+    );
+    Server::start(&[("own.example", OWN)], &config)
+}
+
+/// A zone with an alias of a service.
+const OWN: &str = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
+                   web CNAME db-0.db.shop.svc.cluster.local.\n";
+
 /// The data of all answers, sorted, or the response code if there are none.
 fn answers(server: &Server, name: &str, record_type: &str) -> Vec<String> {
-    let reply = ask(server.zonda.address, &Question::new(name, record_type).edns(1232)).unwrap();
+    let question = Question::new(name, record_type).edns(1232).recursive();
+    let reply = ask(server.zonda.address, &question).unwrap();
     let mut data: Vec<String> =
         reply.answer.iter().map(|record| record.data.text.clone()).collect();
     data.sort();
@@ -283,4 +300,54 @@ fn a_change_is_answered_within_a_tenth_of_a_second() {
     times.sort();
     println!("from the API's reply to the answer: {times:?}");
     assert!(times[4].as_millis() < 100, "{times:?}");
+}
+
+#[test]
+fn names_that_the_cluster_lacks_fall_through_to_upstreams_where_that_is_wanted() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let upstream = Upstream::start([always().then([say(Reply::address(7))])]);
+    let of_upstream = ask(upstream.address, &Question::new("far.example.org", "A").recursive());
+    let of_upstream = of_upstream.unwrap().answer[0].data.text.clone();
+    let [known, unknown] = ["db-0.db", "none"].map(|it| format!("{it}.shop.svc.k8s.example.net"));
+    let private = "9.9.9.10.in-addr.arpa";
+    for (keys, name, address) in [
+        ("", "NXDOMAIN", "NXDOMAIN"),
+        ("fall-through = true", &*of_upstream, &*of_upstream),
+        ("fall-through = true\nfall-through-zones = [\"in-addr.arpa\"]", "NXDOMAIN", &*of_upstream),
+    ] {
+        let server = zonda_that_forwards(&api, &upstream, ("k8s.example.net", keys));
+        await_answers(&server, &known, "A", &["10.244.0.1"]);
+        for _ in 0..2 {
+            // The second time from the answer cache.
+            assert_eq!(answers(&server, &unknown, "A"), [name], "{keys}");
+            assert_eq!(answers(&server, private, "A"), [address], "{keys}");
+        }
+        assert_eq!(
+            answers(&server, "1.0.244.10.in-addr.arpa", "PTR"),
+            ["db-0.db.shop.svc.k8s.example.net."]
+        );
+    }
+}
+
+#[test]
+fn aliases_lead_out_of_the_cluster_and_into_it() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let upstream = Upstream::start([always().then([say(Reply::address(7))])]);
+    api.client().apply(&external_service("shop", "far", "far.example.net"));
+    let server =
+        zonda_that_forwards(&api, &upstream, ("cluster.local", "[answers]\ncross-zone = true"));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let out = answers(&server, "far.shop.svc.cluster.local", "A");
+    assert!(out.len() == 2 && out.contains(&"far.example.net.".to_owned()), "{out:?}");
+    let within = answers(&server, "near.shop.svc.cluster.local", "A");
+    let own = answers(&server, "web.shop.svc.cluster.local", "A");
+    let alias = "web.shop.svc.cluster.local.".to_owned();
+    assert_eq!(
+        within.iter().cloned().collect::<BTreeSet<_>>(),
+        BTreeSet::from_iter([own, vec![alias]].concat())
+    );
+    let into = answers(&server, "web.own.example", "A");
+    assert!(into.contains(&"10.244.0.1".to_owned()), "{into:?}");
 }
