@@ -2,13 +2,16 @@
 
 mod geo;
 mod local;
+mod node;
 mod pool;
 
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
+pub use node::NodeMistake;
 pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
 
+use crate::kube_dns::ConfigMapError;
 use crate::mistake::Mistake;
 use crate::section::{Key, Section};
 use std::fmt;
@@ -141,6 +144,8 @@ pub enum Contradiction {
     Geo(GeoMistake),
     /// A mistake in pools and the names that are steered to them.
     Pool(PoolMistake),
+    /// A mistake in a node's own DNS cache.
+    Node(NodeMistake),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A zone that is to be writable and whose source, by its key, cannot be written.
@@ -307,6 +312,7 @@ impl fmt::Display for Contradiction {
             Self::Local(mistake) => mistake.fmt(f),
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
+            Self::Node(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }
@@ -378,6 +384,8 @@ pub enum Advice {
     ReadableSecret(PathBuf),
     /// Every user of the machine can change this file.
     WritableFile(PathBuf),
+    /// A part of the ConfigMap of kube-dns is not in force.
+    ConfigMap(ConfigMapError),
 }
 
 impl fmt::Display for Advice {
@@ -402,6 +410,7 @@ impl fmt::Display for Advice {
                 "every user of this machine can change {0}: `chmod o-w {0}`",
                 path.display()
             ),
+            Self::ConfigMap(error) => error.fmt(f),
             Self::NoZones => {
                 f.write_str("there is no zone, so every query is refused; write a [[zone]]")
             }

@@ -5,6 +5,7 @@
 use crate::access::{AccessRule, Network};
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
 use crate::kubernetes::{ClusterDns, PodNames};
+pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
@@ -21,6 +22,7 @@ use zonda_wire::Name;
 /// All sections, in the order in which they are documented and read.
 pub const SECTIONS: &[&Section] = &[
     &Top::SECTION,
+    &NodeLocalKeys::SECTION,
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
@@ -33,6 +35,7 @@ pub const SECTIONS: &[&Section] = &[
     &PoolKeys::SECTION,
     &MemberKeys::SECTION,
     &CheckKeys::SECTION,
+    &KubeDnsKeys::SECTION,
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
@@ -83,7 +86,7 @@ section! {
 section! {
     /// An address on which queries are answered; repeat the section for more.
     /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` replace all of them. Without any,
-    /// the server listens on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
+    /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
     /// listeners, for programs that embed the server and pass it their own queries.
     pub struct ListenKeys: Array "listen", Restart;
 

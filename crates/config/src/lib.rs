@@ -18,10 +18,12 @@ mod error;
 mod geo_keys;
 mod geo_value;
 mod keys;
+mod kube_dns;
 mod kubernetes;
 mod load;
 mod looked_up;
 mod mistake;
+mod node_keys;
 mod pool_keys;
 mod pool_value;
 mod reader;
@@ -38,13 +40,14 @@ pub use access::{Access, Action, Network, Rule};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
-    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, Origin, PoolMistake, Problem,
-    SteerMistake, Suggestion, Warning,
+    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
+    Problem, SteerMistake, Suggestion, Warning,
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
     QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp,
 };
+pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
 pub use kubernetes::{ClusterDns, PodNames};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
@@ -77,6 +80,8 @@ pub fn duration(text: &str) -> Option<Duration> {
 pub struct Config {
     /// Listeners, at least one, no address twice.
     pub listeners: Vec<Listener>,
+    /// The interface that the server makes; none: it makes none.
+    pub node_local: Option<NodeLocal>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
     /// Names that flags steer and that lie in none of `zones`. Each has its own zone, the first
@@ -86,6 +91,8 @@ pub struct Config {
     pub geography: Arc<zonda_balance::geography::Geography>,
     /// The pools, by their numbers; no name twice.
     pub pools: Vec<PoolConfig>,
+    /// The ConfigMap of kube-dns that is followed, if one is.
+    pub kube_dns: Option<KubeDns>,
     /// Limits of all forwarded zones together.
     pub forwarding: Forwarding,
     /// Special names that are answered here where `.` is forwarded, in lower case; none twice.
@@ -141,6 +148,15 @@ pub struct Listener {
     pub send_buffer_bytes: u32,
     /// Clients that are answered; none: all.
     pub access: Option<Arc<Access>>,
+}
+
+/// The interface of a node's own DNS cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLocal {
+    /// The name of the interface.
+    pub interface: String,
+    /// The addresses of the interface, at least one, each once.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A zone, or all zones of a file or a directory.

@@ -4,6 +4,7 @@
 //! up is told in `docs/metrics.md` and tested.
 
 mod edits;
+mod node;
 mod page;
 mod pools;
 
@@ -40,6 +41,7 @@ pub fn page(control: &Control) -> String {
     admin(&mut page, control);
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
+    node::write(&mut page, control);
     stores(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
