@@ -86,8 +86,9 @@ section! {
 section! {
     /// An address on which queries are answered; repeat the section for more.
     /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` replace all of them. Without any,
-    /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
-    /// listeners, for programs that embed the server and pass it their own queries.
+    /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with
+    /// `listen = []` at the top of the file, it has no listeners, for programs that embed the
+    /// server and pass it their own queries.
     pub struct ListenKeys: Array "listen", Restart;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.

@@ -113,10 +113,21 @@ pub struct KubeDns {
 /// What a ConfigMap says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Content {
-    /// The zones that are forwarded, their places in the file, and how they are.
-    zones: Vec<(Name, (usize, usize), Arc<Forward>)>,
+    /// The zones that are forwarded.
+    zones: Vec<StubDomain>,
     /// How all other names are forwarded, if it says so.
     upstreams: Option<Arc<Forward>>,
+}
+
+/// A zone of a ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StubDomain {
+    /// The zone's apex, in lower case.
+    name: Name,
+    /// Line and column of the zone's servers.
+    place: Option<(usize, usize)>,
+    /// How the zone is forwarded.
+    forward: Arc<Forward>,
 }
 
 impl KubeDns {
@@ -168,14 +179,10 @@ impl KubeDns {
     }
 
     /// Reads the zones that are forwarded.
-    fn zones(
-        &self,
-        text: &str,
-        path: &Path,
-    ) -> Result<Vec<(Name, (usize, usize), Arc<Forward>)>, ConfigMapError> {
+    fn zones(&self, text: &str, path: &Path) -> Result<Vec<StubDomain>, ConfigMapError> {
         let domains: BTreeMap<String, &RawJson> =
             serde_json::from_str(text).map_err(|error| json_error(path, text, text, &error))?;
-        let mut zones: Vec<(Name, _, _)> = Vec::new();
+        let mut zones: Vec<StubDomain> = Vec::new();
         for (domain, servers) in &domains {
             let servers = servers.get();
             let place = place(text, servers, 0);
@@ -184,15 +191,15 @@ impl KubeDns {
                 return Err(fail(ConfigMapMistake::Many("zones", ZONES_MAX)));
             }
             let no_zone = |why| fail(ConfigMapMistake::ZoneName(domain.clone(), why));
-            let zone = zone_name(domain).map_err(no_zone)?;
-            if zones.iter().any(|(name, ..)| *name == zone) {
+            let name = zone_name(domain).map_err(no_zone)?;
+            if zones.iter().any(|it| it.name == name) {
                 return Err(no_zone("it is given twice".to_owned()));
             }
             let servers: Vec<String> = serde_json::from_str(servers)
                 .map_err(|error| json_error(path, text, servers, &error))?;
-            let forward = self.forward(&zone, &servers);
+            let forward = self.forward(&name, &servers);
             let forward = forward.map_err(|why| fail(ConfigMapMistake::Servers(why)))?;
-            zones.push((zone, place.unwrap_or((1, 1)), Arc::new(forward)));
+            zones.push(StubDomain { name, place, forward: Arc::new(forward) });
         }
         Ok(zones)
     }
@@ -373,9 +380,9 @@ impl Config {
             place,
             mistake: ConfigMapMistake::Taken(name.clone()),
         };
-        for (name, place, forward) in &kube_dns.content.zones {
+        for StubDomain { name, place, forward } in &kube_dns.content.zones {
             match self.has_zone(name) {
-                true => errors.push(taken(STUB_DOMAINS, Some(*place), name)),
+                true => errors.push(taken(STUB_DOMAINS, *place, name)),
                 false => zones.push(zone(name, forward)),
             }
         }

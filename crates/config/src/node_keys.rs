@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 section! {
-    /// Addresses of a node's own DNS cache, on a dummy interface that the server makes before it
+    /// Addresses of a node's own DNS cache, on an interface that the server makes before it
     /// listens, makes again when it is gone, and removes when it stops. Needs CAP_NET_ADMIN.
     /// `ZONDA_NODE_LOCAL_ADDRESS` and `ZONDA_NODE_LOCAL_INTERFACE` set the keys as well.
     pub struct NodeLocalKeys: Table "node-local", Restart;
 
-    /// The addresses of the interface: a link-local one, or one of a private network, and perhaps
-    /// that of the cluster's DNS service. Without `[[listen]]` and `--listen`, the server listens
-    /// on port 53 of each. Unset: no interface is made.
+    /// The addresses of the interface: a link-local one, or one of a private network. Without
+    /// `[[listen]]` and `--listen`, the server listens on port 53 of each. Unset: no interface is
+    /// made.
     address: Vec<IpAddr>, like "169.254.20.10";
     /// The name of the interface. A dummy interface of this name is taken over, and keeps none but
-    /// these addresses.
+    /// these addresses. Where the kernel has no dummy interfaces, it is a bridge without ports.
     interface: InterfaceName = "nodelocaldns";
 }
 

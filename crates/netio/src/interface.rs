@@ -1,5 +1,5 @@
-//! Interfaces that have addresses of this machine and lead nowhere: dummy interfaces (ip-link(8)) or,
-//! where the kernel has none, bridges without ports, which are the same to clients.
+//! Interfaces that have addresses of this machine and lead nowhere: dummy interfaces (ip-link(8))
+//! or, where the kernel has none, bridges without ports, which are the same to clients.
 //!
 //! An interface is marked, in its alias, with the process that uses it: a process that ends leaves
 //! an interface alone that another one has claimed meanwhile, and a bridge without such a mark is
@@ -57,7 +57,8 @@ impl fmt::Display for InterfaceError {
                  another name"
             ),
             Self::NoDummies => f.write_str(
-                "the kernel has neither dummy interfaces nor bridges: load a module by `modprobe dummy`",
+                "the kernel has neither dummy interfaces nor bridges: load a module, as by \
+                 `modprobe dummy`",
             ),
             Self::NoIpv6(address) => write!(
                 f,
@@ -115,14 +116,14 @@ pub enum Repair {
 }
 
 /// An interface of the system.
-struct Found {
+struct SystemInterface {
     index: u32,
     kind: Option<String>,
     alias: Option<String>,
     is_up: bool,
 }
 
-impl Found {
+impl SystemInterface {
     /// Whether a process here has made the interface or taken it over.
     fn is_marked(&self) -> bool {
         self.alias.as_ref().is_some_and(|alias| alias.starts_with(MARK))
@@ -214,7 +215,7 @@ impl LocalInterface {
     }
 
     /// Finds the interface, or makes it; whether it was made.
-    fn find_or_make(&self, netlink: &Netlink) -> Result<(Found, bool), InterfaceError> {
+    fn find_or_make(&self, netlink: &Netlink) -> Result<(SystemInterface, bool), InterfaceError> {
         let mut tries = TRIES;
         loop {
             if let Some(found) = netlink.find(&self.name)? {
@@ -249,7 +250,11 @@ impl LocalInterface {
     }
 
     /// Gives the interface what it lacks; returns how much that was.
-    fn complete(&self, netlink: &Netlink, found: &Found) -> Result<usize, InterfaceError> {
+    fn complete(
+        &self,
+        netlink: &Netlink,
+        found: &SystemInterface,
+    ) -> Result<usize, InterfaceError> {
         let mut completed = 0;
         // An IPv4 address can be used on an interface that is down, and programs that look for the
         // machine's addresses leave out such an interface. An IPv6 address cannot.
@@ -333,7 +338,7 @@ impl Netlink {
     }
 
     /// Finds an interface by its name.
-    fn find(&self, name: &str) -> io::Result<Option<Found>> {
+    fn find(&self, name: &str) -> io::Result<Option<SystemInterface>> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.to_owned()));
         let answers = match self.call(RouteNetlinkMessage::GetLink(message), NLM_F_ACK) {
@@ -431,9 +436,9 @@ fn messages(mut octets: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// What the kernel says of an interface.
-fn found(link: LinkMessage) -> Found {
+fn found(link: LinkMessage) -> SystemInterface {
     let is_up = link.header.flags.contains(LinkFlags::Up);
-    let mut found = Found { index: link.header.index, kind: None, alias: None, is_up };
+    let mut found = SystemInterface { index: link.header.index, kind: None, alias: None, is_up };
     for attribute in link.attributes {
         match attribute {
             LinkAttribute::IfAlias(alias) => found.alias = Some(alias),

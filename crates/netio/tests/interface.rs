@@ -2,45 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, UdpSocket};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_netio::interface::{
     FormerInterface, InterfaceError, InterfaceWatch, LocalInterface, Repair,
 };
+use zonda_testkit::network::{ip, is_own_network};
 
-/// The variable that says that a test runs in a network of its own.
-const INSIDE: &str = "ZONDA_TEST_NETWORK";
 /// The name of the interface in all tests.
 const NAME: &str = "nodelocaldns";
-
-/// Runs a test again in a network of its own, where that is permitted; whether this is that run.
-fn is_inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let permitted = |flag: &str| {
-        let status = Command::new("unshare").args([flag, "true"]).status();
-        status.is_ok_and(|status| status.success())
-    };
-    let Some(flag) = ["-n", "-rn"].into_iter().find(|flag| permitted(flag)) else {
-        eprintln!("left out: this user may not have a network of its own");
-        return false;
-    };
-    let mut run = Command::new("unshare");
-    run.arg(flag).arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
-    let output = run.env(INSIDE, "1").output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    false
-}
-
-/// Runs `ip` with these words; returns what it prints.
-fn ip(words: &str) -> String {
-    let output = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// The interface with these addresses, as it is wanted by a process.
 fn interface(addresses: &[&str], process: &str) -> LocalInterface {
@@ -50,7 +20,9 @@ fn interface(addresses: &[&str], process: &str) -> LocalInterface {
 
 #[test]
 fn an_interface_is_made_with_addresses_that_can_be_bound_at_once_and_is_removed() {
-    if !is_inside("an_interface_is_made_with_addresses_that_can_be_bound_at_once_and_is_removed") {
+    if !is_own_network(
+        "an_interface_is_made_with_addresses_that_can_be_bound_at_once_and_is_removed",
+    ) {
         return;
     }
     let own = interface(&["169.254.20.10", "fd00::10"], "one");
@@ -70,7 +42,7 @@ fn an_interface_is_made_with_addresses_that_can_be_bound_at_once_and_is_removed(
 fn an_interface_with_addresses_of_ipv4_alone_stays_down_as_no_address_of_the_machine_is_on_it() {
     let test = "an_interface_with_addresses_of_ipv4_alone_stays_down_as_no_address_of_the_machine_\
                 is_on_it";
-    if !is_inside(test) {
+    if !is_own_network(test) {
         return;
     }
     let own = interface(&["169.254.20.10"], "one");
@@ -82,7 +54,9 @@ fn an_interface_with_addresses_of_ipv4_alone_stays_down_as_no_address_of_the_mac
 
 #[test]
 fn the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone() {
-    if !is_inside("the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone") {
+    if !is_own_network(
+        "the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone",
+    ) {
         return;
     }
     let (first, second) =
@@ -102,7 +76,7 @@ fn the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone(
 
 #[test]
 fn what_is_missing_is_made_again_and_the_kernel_tells_of_it() {
-    if !is_inside("what_is_missing_is_made_again_and_the_kernel_tells_of_it") {
+    if !is_own_network("what_is_missing_is_made_again_and_the_kernel_tells_of_it") {
         return;
     }
     let own = interface(&["169.254.20.10", "fd00::10"], "one");
@@ -111,7 +85,7 @@ fn what_is_missing_is_made_again_and_the_kernel_tells_of_it() {
     for (loss, repair) in [
         ("address delete 169.254.20.10/32 dev nodelocaldns", Repair::Completed(1)),
         ("link delete nodelocaldns", Repair::Made),
-        ("link set nodelocaldns down", Repair::Completed(2)), // it loses the address of IPv6 as well
+        ("link set nodelocaldns down", Repair::Completed(2)), // and its IPv6 address is lost
     ] {
         watch.take();
         ip(loss);
@@ -128,7 +102,7 @@ fn what_is_missing_is_made_again_and_the_kernel_tells_of_it() {
 
 #[test]
 fn an_interface_of_another_kind_is_refused_and_left_as_it_is() {
-    if !is_inside("an_interface_of_another_kind_is_refused_and_left_as_it_is") {
+    if !is_own_network("an_interface_of_another_kind_is_refused_and_left_as_it_is") {
         return;
     }
     ip("link add nodelocaldns type bridge");
@@ -144,7 +118,7 @@ fn an_interface_of_another_kind_is_refused_and_left_as_it_is() {
 
 #[test]
 fn without_ipv6_an_address_of_it_is_refused_and_nothing_stays() {
-    if !is_inside("without_ipv6_an_address_of_it_is_refused_and_nothing_stays") {
+    if !is_own_network("without_ipv6_an_address_of_it_is_refused_and_nothing_stays") {
         return;
     }
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();

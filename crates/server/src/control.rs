@@ -466,8 +466,8 @@ impl Control {
         Ok(())
     }
 
-    /// A configuration, else the one in force, with what the ConfigMap of kube-dns says now, if that
-    /// has changed.
+    /// A configuration, else the one in force, with what the ConfigMap of kube-dns says now, if
+    /// that has changed.
     fn config_of_present_config_map(&self, config: Option<Config>) -> Option<Config> {
         let state = self.state();
         let base = config.as_ref().unwrap_or(&state.config);

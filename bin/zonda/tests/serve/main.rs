@@ -28,6 +28,7 @@ mod member_states;
 mod memory;
 mod named_members;
 mod names;
+mod node_local;
 mod promises;
 mod quic_server;
 mod real_cluster;

@@ -1,5 +1,5 @@
-//! Listeners: those of the flags or the variable, else of the file, else one for each address of the
-//! server's own interface, else one on loopback; none, if that is said.
+//! Listeners: those of the flags or the variable, else of the file, else one for each address of
+//! the server's own interface, else one on loopback; none, if that is said.
 
 use super::access::Lists;
 use crate::Listener;

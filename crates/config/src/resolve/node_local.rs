@@ -62,7 +62,7 @@ pub(super) fn refuse_silent(
 }
 
 /// Whether an interface beside that of loopback can have an address as its own. Of addresses of
-/// IPv6, those of `fe80::/10` are each interface's own, and cannot be reached from others.
+/// IPv6, those of `fe80::/10` are reached on that interface only.
 fn can_be_of_an_interface(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
