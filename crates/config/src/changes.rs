@@ -2,7 +2,7 @@
 
 use crate::keys::{
     AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, ListenKeys, Log, Metrics,
-    OVERRIDE, PoolKeys, QueryLog, RateLimit, SpecialNames, Tcp, Top, ZoneKeys,
+    OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys, SpecialNames, Tcp, TemplateKeys, Top, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};
@@ -60,6 +60,8 @@ const PARTS: &[Part] = &[
     reloaded!(&Forwarding::SECTION, forwarding),
     reloaded!(&SpecialNames::SECTION, special_names),
     reloaded!(&OVERRIDE, overrides),
+    reloaded!(&RewriteKeys::SECTION, rewrites),
+    reloaded!(&TemplateKeys::SECTION, templates),
     restarted!(&Tcp::SECTION, tcp),
     reloaded!(&Answers::SECTION, answers),
     restarted!(&CacheKeys::SECTION, cache),

@@ -141,6 +141,8 @@ pub enum Contradiction {
     Geo(GeoMistake),
     /// A mistake in pools and the names that are steered to them.
     Pool(PoolMistake),
+    /// A mistake in a rule that changes questions, or in a template.
+    Rewrite(zonda_rewrite::RuleError),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A zone that is to be writable and whose source, by its key, cannot be written.
@@ -307,6 +309,7 @@ impl fmt::Display for Contradiction {
             Self::Local(mistake) => mistake.fmt(f),
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
+            Self::Rewrite(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }

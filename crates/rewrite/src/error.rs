@@ -18,8 +18,6 @@ pub enum RuleError {
     Nothing,
     /// A new name without a pattern for the former.
     ToWithoutName,
-    /// Names of the answer are changed back, but the name is not changed.
-    AnswerWithoutTo,
     /// A range whose least number is above its greatest.
     EmptyRange(u32, u32),
     /// More rules or templates than this.
@@ -51,14 +49,11 @@ impl fmt::Display for RuleError {
             }
             Self::Name(error) => write!(f, "{error}"),
             Self::Nothing => f.write_str(
-                "the rule changes nothing; write `to`, `to-type`, `to-class`, `ttl`, `rcode`, \
-                 `set-flags` or `clear-flags`",
+                "the rule changes nothing; write `to`, `to-qtype`, `to-qclass`, `owners`, \
+                 `targets`, `ttl`, `to-rcode`, `set-flags` or `clear-flags`",
             ),
             Self::ToWithoutName => {
-                f.write_str("`to` replaces what `name` matches; write `name` as well")
-            }
-            Self::AnswerWithoutTo => {
-                f.write_str("the name is not changed, so that no name can be changed back")
+                f.write_str("`to` takes the place of a name; write `exact`, or another one, as well")
             }
             Self::EmptyRange(least, most) => {
                 write!(f, "{least} is more than {most}; write the lower number first")

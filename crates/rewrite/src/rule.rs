@@ -150,9 +150,6 @@ fn check(rule: &RewriteRule) -> Result<(), RuleError> {
     if rule.to.is_some() && rule.name.is_none() {
         return Err(RuleError::ToWithoutName);
     }
-    if rule.maps_back && rule.to.is_none() {
-        return Err(RuleError::AnswerWithoutTo);
-    }
     match rule.ttl {
         Some((least, most)) if least > most => Err(RuleError::EmptyRange(least, most)),
         _ => Ok(()),

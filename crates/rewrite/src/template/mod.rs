@@ -231,6 +231,14 @@ impl Templates {
     }
 }
 
+impl PartialEq for Templates {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().map(|it| &it.template).eq(other.0.iter().map(|it| &it.template))
+    }
+}
+
+impl Eq for Templates {}
+
 impl fmt::Debug for Templates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} templates", self.0.len())
