@@ -14,7 +14,7 @@ section! {
     /// the question that it has asked.
     pub struct RewriteKeys: Array "rewrite", Reload;
 
-    /// The zone whose names the rule is for.
+    /// The zone whose names, as clients ask for them, the rule is for.
     zone: Name = ".";
     /// Names of the zone that the rule is not for, with all below them.
     except: Vec<Name>, like "cluster.local";

@@ -124,10 +124,10 @@ impl CompiledRule {
         Ok(Self { rule, matcher, tail, to, suffix, owners, targets })
     }
 
-    /// Whether the rule may be for a question; a name, in wire form and lower case, is not compared
-    /// whole.
+    /// Whether the rule may be for a question: the name as it is now, which is not compared whole,
+    /// and as the client asks for it, both in wire form and lower case.
     #[inline]
-    pub fn may_match(&self, wire: &[u8], qtype: Type, qclass: Class) -> bool {
+    pub fn may_match(&self, wire: &[u8], asked: &[u8], (qtype, qclass): (Type, Class)) -> bool {
         let is_named = match &self.matcher {
             Some(Matcher::Exact(name)) => name.as_wire() == wire,
             _ => wire.ends_with(&self.tail),
@@ -135,7 +135,7 @@ impl CompiledRule {
         is_named
             && self.rule.qtype.is_none_or(|it| it == qtype)
             && self.rule.qclass.is_none_or(|it| it == qclass)
-            && self.rule.scope.holds(wire)
+            && self.rule.scope.holds(asked)
     }
 }
 

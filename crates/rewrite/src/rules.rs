@@ -55,7 +55,7 @@ impl RewriteRules {
         (qtype, qclass): (Type, Class),
         text: &mut Vec<u8>,
     ) -> Option<Rewritten> {
-        let first = self.0.iter().position(|rule| rule.may_match(name, qtype, qclass))?;
+        let first = self.0.iter().position(|rule| rule.may_match(name, name, (qtype, qclass)))?;
         self.apply_from(first, name, question, (qtype, qclass), text)
     }
 
@@ -73,7 +73,7 @@ impl RewriteRules {
         text::write(name, text);
         for (place, rule) in self.0.iter().enumerate().skip(first) {
             let now: &[u8] = if wire.is_empty() { name } else { &wire };
-            if !rule.may_match(now, qtype, qclass) {
+            if !rule.may_match(now, name, (qtype, qclass)) {
                 continue;
             }
             if rule.matcher.as_ref().is_some_and(|matcher| !matcher.matches(now, text)) {

@@ -104,7 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Tests load what it writes.
-    ("zonda-import", &["zonda-config", "zonda-wire"]),
+    ("zonda-import", &["zonda-config", "zonda-rewrite", "zonda-wire"]),
     ("zonda-bench", &["zonda-netio", "zonda-wire"]),
     (
         "zonda-cli",
