@@ -2,7 +2,8 @@
 
 use crate::keys::{
     AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, ListenKeys, Log, Metrics,
-    OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys, SpecialNames, Tcp, TemplateKeys, Top, ZoneKeys,
+    OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys, SpecialNames, Tcp, TemplateKeys, Top,
+    ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};

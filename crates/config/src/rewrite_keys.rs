@@ -41,8 +41,8 @@ section! {
     to_qtype: Option<QueryType>, like "A";
     /// The class to ask for instead.
     to_qclass: Option<QueryClass>, like "IN";
-    /// Whether the new name, and names below it, are changed back to the former one in the owners of
-    /// records and in what CNAME, DNAME, MX, NAPTR, NS, PTR, SOA and SRV records lead to.
+    /// Whether the new name, and names below it, are changed back to the former one in the owners
+    /// of records and in what CNAME, DNAME, MX, NAPTR, NS, PTR, SOA and SRV records lead to.
     restore: bool = "true";
     /// Changes of owners in the reply: a regular expression, a blank, and the new name.
     owners: Vec<TargetPattern>, like "^(.*)\\.new\\.$ {1}.old.";
@@ -83,7 +83,7 @@ section! {
     answer: Vec<RecordText>, like "{{ .Name }} 60 IN A 192.0.2.{{ .Group.last }}";
     /// Records of the authority section.
     authority: Vec<RecordText>, like "example.com. 60 IN NS ns.example.com.";
-    /// Additional records.
+    /// Records of the additional section.
     additional: Vec<RecordText>, like "ns.example.com. 60 IN A 192.0.2.53";
     /// The response code.
     rcode: ReplyRcode = "NOERROR";

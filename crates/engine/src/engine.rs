@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{Change, RewriteRules};
-use zonda_wire::query::{UDP_BYTES_MIN, flag};
+use zonda_wire::query::flag;
 use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
@@ -206,7 +206,7 @@ impl Engine {
     ) -> Outcome {
         let Outcome::Reply(len) = outcome else { return outcome };
         let query = &self.prepared[index].query;
-        let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
+        let limit = epilogue::reply_bytes_max(query, &snapshot.settings, peer.transport);
         Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
     }
 
@@ -317,7 +317,7 @@ impl Engine {
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
         let subnet = client_subnet.as_ref();
         let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
-        let limit = reply_bytes_max(query, settings, peer.transport);
+        let limit = epilogue::reply_bytes_max(query, settings, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
@@ -596,17 +596,5 @@ fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason)
     }
     if opcode != Opcode::QUERY {
         counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
-    }
-}
-
-/// The largest reply that may be sent (rfc6891#6.2.3 to #6.2.5).
-#[inline]
-fn reply_bytes_max(query: &Query, settings: &Settings, transport: Transport) -> usize {
-    match (transport, query.edns) {
-        (Transport::Tcp, _) => usize::from(u16::MAX),
-        (Transport::Udp, None) => usize::from(UDP_BYTES_MIN),
-        (Transport::Udp, Some(edns)) => {
-            usize::from(edns.udp_bytes.min(settings.udp_bytes_max).max(UDP_BYTES_MIN))
-        }
     }
 }

@@ -135,3 +135,15 @@ fn write_tsig(answer: &mut Answer<'_>, worker: &Worker) {
         answer.flags |= flag::TC;
     }
 }
+
+/// The largest reply that may be sent (rfc6891#6.2.3 to #6.2.5).
+#[inline]
+pub fn reply_bytes_max(query: &Query, settings: &Settings, transport: Transport) -> usize {
+    match (transport, query.edns) {
+        (Transport::Tcp, _) => usize::from(u16::MAX),
+        (Transport::Udp, None) => usize::from(UDP_BYTES_MIN),
+        (Transport::Udp, Some(edns)) => {
+            usize::from(edns.udp_bytes.min(settings.udp_bytes_max).max(UDP_BYTES_MIN))
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! Messages between being read and being answered.
 
 use crate::hot::{Hit, HotTable, Key};
-use std::sync::Arc;
-use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
 use crate::snapshot::Snapshot;
 use crate::steering::Steering;
 use crate::zones::{Source, ZoneMatch};
+use std::sync::Arc;
+use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Fault, Opcode, Query};
 use zonda_zone::{LookupName, Start};

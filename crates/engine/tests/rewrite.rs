@@ -164,7 +164,8 @@ fn types_codes_flags_and_names_of_replies_change_as_a_rule_says() {
     let mut failing = RewriteRule { qtype: Some(Type::TXT), ..RewriteRule::new() };
     failing.rcode = Some((Rcode::NXDOMAIN, Rcode::NOERROR));
     let mut mapped = rule(MatchKind::Exact, "m.test", "mx.new");
-    let replacement = |pattern: &str, to: &str| Replacement { pattern: pattern.to_owned(), to: to.to_owned() };
+    let replacement =
+        |pattern: &str, to: &str| Replacement { pattern: pattern.to_owned(), to: to.to_owned() };
     mapped.maps_back = false;
     mapped.owners = vec![replacement(r"^mx\.(.*)\.$", "m.{1}.changed")];
     mapped.targets = vec![replacement(r"^a\.new\.$", "b.new")];
@@ -218,19 +219,17 @@ fn a_query_that_waits_for_upstreams_waits_with_its_new_question() {
     let answer = UpstreamAnswer { name, rcode, is_authentic, counts, body, goes_on, reason, text };
     buffer[..octets.len()].copy_from_slice(&octets);
     let (peer, len) = (&peer(Transport::Udp), octets.len());
-    let waiting = DeferredQuery {
-        query: Some(&read),
-        peer,
-        history: &history,
-        buffer: &mut buffer,
-        len,
-    };
+    let waiting =
+        DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
     let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
     assert_eq!(
         told(&buffer[..len]),
         "WWW.old.example. A NOERROR ra; WWW.old.example. 60 A 192.0.2.7"
     );
-    assert!(!Message::parse(&buffer[..len]).unwrap().has(flag::AD), "it was asked for another name");
+    assert!(
+        !Message::parse(&buffer[..len]).unwrap().has(flag::AD),
+        "it was asked for another name"
+    );
 }
 
 #[test]

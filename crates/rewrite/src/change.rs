@@ -89,7 +89,13 @@ impl Change {
     /// Turns the reply in the first `len` octets of a buffer, whose question ends at
     /// `question_end`, into one to the client's question, of at most `limit` octets; returns its
     /// length.
-    pub fn revert(&self, buffer: &mut [u8], len: usize, limit: usize, memory: &mut Revert) -> usize {
+    pub fn revert(
+        &self,
+        buffer: &mut [u8],
+        len: usize,
+        limit: usize,
+        memory: &mut Revert,
+    ) -> usize {
         let mut message = std::mem::take(&mut memory.message);
         message.clear();
         message.extend_from_slice(&buffer[..len]);
@@ -213,9 +219,8 @@ impl Change {
 
     /// Whether names of the question or of the reply are changed.
     fn changes_names(&self) -> bool {
-        self.met_rules().any(|rule| {
-            rule.to.is_some() || !rule.owners.is_empty() || !rule.targets.is_empty()
-        })
+        self.met_rules()
+            .any(|rule| rule.to.is_some() || !rule.owners.is_empty() || !rule.targets.is_empty())
     }
 }
 

@@ -52,9 +52,9 @@ impl fmt::Display for RuleError {
                 "the rule changes nothing; write `to`, `to-qtype`, `to-qclass`, `owners`, \
                  `targets`, `ttl`, `to-rcode`, `set-flags` or `clear-flags`",
             ),
-            Self::ToWithoutName => {
-                f.write_str("`to` takes the place of a name; write `exact`, or another one, as well")
-            }
+            Self::ToWithoutName => f.write_str(
+                "`to` takes the place of a name; write `exact`, or another one, as well",
+            ),
             Self::EmptyRange(least, most) => {
                 write!(f, "{least} is more than {most}; write the lower number first")
             }

@@ -1,7 +1,7 @@
 //! Rules that change questions and replies, and records made from templates.
 //!
 //! ```text
-//! question ─► RewriteRules::apply ─► other question ─► (zones, upstreams) ─► Change::revert ─► reply
+//! question ─► RewriteRules::apply ─► new question ─► zones, upstreams ─► Change::revert ─► reply
 //! question ─► Templates::find ─► records
 //! ```
 //!
@@ -24,7 +24,7 @@ mod text;
 pub use change::{Change, Revert, replace_question};
 pub use error::RuleError;
 pub use name_match::{MatchKind, NameMatch, Replacement};
-pub use rule::{RewriteRule, RULES_MAX};
+pub use rule::{RULES_MAX, RewriteRule};
 pub use rules::{RewriteRules, Rewritten};
 pub use scope::Scope;
 pub use template::{FallThrough, Template, Templates};

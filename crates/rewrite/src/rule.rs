@@ -74,6 +74,9 @@ impl Default for RewriteRule {
     }
 }
 
+/// Octets of a name's text.
+pub type Text = Box<[u8]>;
+
 /// A rule that was compiled.
 #[derive(Debug)]
 pub struct CompiledRule {
@@ -87,7 +90,7 @@ pub struct CompiledRule {
     pub to: Option<NewText>,
     /// The end of a suffix rule's new name and that of its pattern, which takes its place in
     /// replies.
-    pub suffix: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub suffix: Option<(Text, Text)>,
     /// Replacements of owners.
     pub owners: Vec<(Regex, NewText)>,
     /// Replacements of names in data.

@@ -41,8 +41,8 @@ pub enum Target {
 }
 
 impl Importer<'_> {
-    /// Reports rules that lead to names whose queries another block gets: CoreDNS asks the plugins of
-    /// the rule's own block for them.
+    /// Reports rules that lead to names whose queries another block gets: CoreDNS asks the plugins
+    /// of the rule's own block for them.
     pub(super) fn check_changes(&mut self) {
         let mut reports = Vec::new();
         for (number, block) in self.blocks.iter().enumerate() {
@@ -80,8 +80,8 @@ impl Importer<'_> {
         self.owners.iter().any(|(name, owner)| *owner != block && key::is_in(name, zone))
     }
 
-    /// Returns the zones that hold those names of others whose queries a block gets, each with the
-    /// names in it that other blocks get.
+    /// Returns the zones that hold those names of `zones` whose queries a block gets, each with the
+    /// names in it that another block gets.
     fn scopes(&self, block: usize, zones: Option<&[Name]>) -> Vec<(Name, Vec<Name>)> {
         let root = [Name::root()];
         let above = |name: &Name| {

@@ -309,10 +309,13 @@ fn keys(rule: RewriteRule) -> Vec<(&'static str, Value)> {
     text("to", rule.to);
     text("to-qtype", rule.to_type.map(|it| it.to_string()));
     text("to-qclass", rule.to_class.map(|it| it.to_string()));
-    text("ttl", rule.ttl.map(|(least, most)| match least == most {
-        true => least.to_string(),
-        false => format!("{least}-{most}"),
-    }));
+    text(
+        "ttl",
+        rule.ttl.map(|(least, most)| match least == most {
+            true => least.to_string(),
+            false => format!("{least}-{most}"),
+        }),
+    );
     text("rcode", rule.rcode.map(|(from, _)| from.to_string()));
     text("to-rcode", rule.rcode.map(|(_, to)| to.to_string()));
     let names = |all: &[Replacement]| -> Vec<String> {

@@ -138,8 +138,7 @@ impl Importer<'_> {
 /// Whether a template answers for addresses by an alias, whose target CoreDNS looks up.
 fn leads_elsewhere(template: &Template) -> bool {
     let is_of_addresses = template.qtype.is_none_or(|it| it == Type::A || it == Type::AAAA);
-    let is_alias = |text: &String| {
-        text.split_whitespace().any(|word| word.eq_ignore_ascii_case("CNAME"))
-    };
+    let is_alias =
+        |text: &String| text.split_whitespace().any(|word| word.eq_ignore_ascii_case("CNAME"));
     is_of_addresses && template.answer.iter().any(is_alias)
 }

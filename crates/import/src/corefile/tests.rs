@@ -284,7 +284,8 @@ fn a_file_of_one_block_needs_no_braces() {
 #[test]
 fn templates_and_rules_are_for_the_names_whose_queries_their_block_gets() {
     let text = ". {\n template IN A a.b . {\n  answer \"{{ .Name }} 60 IN A 192.0.2.7\"\n }\n \
-        rewrite stop name suffix .x .y\n forward . 192.0.2.1\n}\nc.a.b {\n forward . 192.0.2.1\n}\n";
+        rewrite stop name suffix .x .y\n forward . 192.0.2.1\n}\n\
+        c.a.b {\n forward . 192.0.2.1\n}\n";
     let import = of(text);
     assert_eq!(lost(&import), [0_u32; 0]);
     for part in [

@@ -45,12 +45,12 @@ pub struct Template {
 /// What happens to names of a template's zones that match none of its patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FallThrough {
-    /// They are answered SERVFAIL.
+    /// All of them are answered SERVFAIL.
     #[default]
     No,
-    /// They are answered as if there were no template.
+    /// All of them are answered as if there were no template.
     All,
-    /// Those of some zones are answered as if there were no template, the others SERVFAIL.
+    /// Names of some zones are answered as if there were no template, all else SERVFAIL.
     Zones(Vec<Name>),
 }
 
@@ -317,10 +317,8 @@ mod tests {
         let ip = r"^ip-(?P<a>[0-9]+)-(?P<b>[0-9]+)\.example\.$";
         let text = "{{ .Name }} 60 IN A 10.0.{{ .Group.a }}.{{- index .Match 2 }}";
         let txt = "{{.Name}} IN TXT \"{{ .Type }} {{.Class}} {{ .Zone }}\" {{ .Remote }}";
-        let templates = [
-            template("example", Type::A, ip, text),
-            template("text.test", Type::TXT, "", txt),
-        ];
+        let templates =
+            [template("example", Type::A, ip, text), template("text.test", Type::TXT, "", txt)];
         let templates = Templates::new(templates).unwrap();
         for (name, qtype, expected) in [
             ("ip-1-2.example", Type::A, "ip-1-2.example. 60 A 10.0.1.2"),
@@ -329,11 +327,7 @@ mod tests {
             ("ip-x.example", Type::A, "failure"),
             ("ip-1-2.example", Type::AAAA, "none"),
             ("example.org", Type::A, "none"),
-            (
-                "x.text.test",
-                Type::TXT,
-                "x.text.test. 3600 TXT \"TXT IN text.test.\" \"192.0.2.9\"",
-            ),
+            ("x.text.test", Type::TXT, "x.text.test. 3600 TXT \"TXT IN text.test.\" \"192.0.2.9\""),
         ] {
             assert_eq!(answered(&templates, name, qtype), expected, "{name} {qtype}");
         }

@@ -54,7 +54,7 @@ impl Pieces {
                 None => (rest, None),
             };
             let mut literal = if is_trimmed { before.trim_start() } else { before };
-            if behind.is_some_and(|behind| begins_with_trim(behind)) {
+            if behind.is_some_and(begins_with_trim) {
                 literal = literal.trim_end();
             }
             if !literal.is_empty() {

@@ -30,8 +30,7 @@ fn answer_by(
     templates: &Templates,
 ) -> Flow {
     let client = ask.peer.address.ip();
-    let question =
-        TemplateQuestion { name: ask.name.as_wire(), qtype: ask.query.qtype, client };
+    let question = TemplateQuestion { name: ask.name.as_wire(), qtype: ask.query.qtype, client };
     let Some(outcome) = templates.answer(question, &mut worker.target) else {
         return Continue(());
     };
