@@ -209,7 +209,9 @@ fn differences(core_dns: std::net::SocketAddr, zonda: std::net::SocketAddr) -> (
     for (name, qtype) in names().iter().flat_map(|name| [(name, "A"), (name, "TXT")]) {
         let answer = |server| {
             let reply = ask(server, &Question::new(name, qtype).recursive()).unwrap();
-            let record = |it: &zonda_testkit::Record| format!("{it:?}");
+            let record = |it: &zonda_testkit::message::Record| {
+                format!("{:?} {} {}", it.owner, it.record_type, it.data.text)
+            };
             (reply.rcode, reply.answer.iter().map(record).collect::<BTreeSet<_>>())
         };
         let (expected, found) = (answer(core_dns), answer(zonda));

@@ -15,7 +15,7 @@ use crate::prepared::{PreparedQuery, RewrittenQuery};
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
-use crate::snapshot::{Settings, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::{client_subnet, epilogue, plan};

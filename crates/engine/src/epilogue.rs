@@ -9,7 +9,7 @@ use crate::opt::{NSID_BYTES_MAX, OPT_BYTES, OPTION_HEADER, Opt, TEXT_BYTES_MAX};
 use crate::reason::Reason;
 use crate::snapshot::Settings;
 use crate::worker::Worker;
-use zonda_wire::query::{flag, option};
+use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
 use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section, SubnetOption};
 
 /// Octets to leave free for the OPT record, the extended error not counted: that is written if
