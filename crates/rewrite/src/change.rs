@@ -125,9 +125,11 @@ impl Change {
             kept &= !flag::AD; // no signature covers the names that the client gets
         }
         let mut rcode = Rcode(flags & 0xf);
+        let mut is_extended = false; // then this is only the lower half of the code
         match Response::parse(message) {
             Ok(response) => {
                 let opt = response.records().find(|record| record.rtype == Type::OPT);
+                is_extended = opt.is_some_and(|opt| opt.ttl >> 24 != 0); // rfc6891#6.1.3
                 let opt = opt.map(opt_record);
                 let room = opt.as_ref().map_or(0, Vec::len);
                 reply.set_limit(limit.saturating_sub(room));
@@ -145,7 +147,7 @@ impl Change {
         for rule in self.met_rules() {
             kept = (kept | rule.rule.set_flags) & !rule.rule.clear_flags;
             rcode = match rule.rule.rcode {
-                Some((from, to)) if from == rcode => to,
+                Some((from, to)) if from == rcode && !is_extended => to,
                 _ => rcode,
             };
         }

@@ -22,6 +22,8 @@ pub struct BlockChange {
     pub target: Target,
     /// Whether it is for all replies, whatever rules come after it.
     pub is_header: bool,
+    /// Whether it writes the name of its zone into records.
+    pub has_zone: bool,
     /// Place of its first word.
     pub place: Place,
     /// Words of its line.
@@ -64,9 +66,13 @@ impl Importer<'_> {
                     }
                     _ => {}
                 }
-                if self.scopes(number, change.zones.as_deref()).is_empty() {
-                    let words = (change.place.clone(), change.what.clone());
+                let scopes = self.scopes(number, change.zones.as_deref());
+                let words = (change.place.clone(), change.what.clone());
+                let zones = change.zones.as_deref().unwrap_or_default();
+                if scopes.is_empty() {
                     reports.push((words, Lost, "the block gets no queries for its zones"));
+                } else if change.has_zone && scopes.iter().any(|(zone, _)| !zones.contains(zone)) {
+                    reports.push((words, Lost, "`.Zone` is that of the block, which is in it"));
                 }
             }
         }

@@ -136,6 +136,7 @@ impl Importer<'_> {
             zones,
             target,
             is_header,
+            has_zone: false,
             place,
             what,
         });

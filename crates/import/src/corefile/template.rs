@@ -122,6 +122,8 @@ impl Importer<'_> {
             let zones: Vec<String> = zones.iter().map(key::written).collect();
             keys.push(("fall-through-zones", Value::from(&zones[..])));
         }
+        let texts = [&template.answer, &template.authority, &template.additional];
+        let has_zone = texts.into_iter().flatten().any(|text| text.contains(".Zone"));
         let (place, what) = (line.place().clone(), line.summary());
         self.current().changes.push(BlockChange {
             section: "template",
@@ -129,6 +131,7 @@ impl Importer<'_> {
             zones: Some(zones),
             target: Target::Unchanged,
             is_header: false,
+            has_zone,
             place,
             what,
         });
