@@ -2,8 +2,8 @@
 
 use crate::keys::{
     AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, KubeDnsKeys, ListenKeys,
-    Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, SpecialNames, Tcp, Top,
-    ZoneKeys,
+    Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
+    SpecialNames, Tcp, TemplateKeys, Top, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};
@@ -63,6 +63,8 @@ const PARTS: &[Part] = &[
     reloaded!(&Forwarding::SECTION, forwarding),
     reloaded!(&SpecialNames::SECTION, special_names),
     reloaded!(&OVERRIDE, overrides),
+    reloaded!(&RewriteKeys::SECTION, rewrites),
+    reloaded!(&TemplateKeys::SECTION, templates),
     restarted!(&Tcp::SECTION, tcp),
     reloaded!(&Answers::SECTION, answers),
     restarted!(&CacheKeys::SECTION, cache),

@@ -146,6 +146,8 @@ pub enum Contradiction {
     Pool(PoolMistake),
     /// A mistake in a node's own DNS cache.
     Node(NodeMistake),
+    /// A mistake in a rule that changes questions, or in a template.
+    Rewrite(zonda_rewrite::RuleError),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A zone that is to be writable and whose source, by its key, cannot be written.
@@ -313,6 +315,7 @@ impl fmt::Display for Contradiction {
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
+            Self::Rewrite(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }

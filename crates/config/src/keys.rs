@@ -7,6 +7,7 @@ pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
 use crate::kubernetes::{ClusterDns, PodNames};
 pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
+pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 use crate::value::{
@@ -39,6 +40,8 @@ pub const SECTIONS: &[&Section] = &[
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
+    &RewriteKeys::SECTION,
+    &TemplateKeys::SECTION,
     &ACCESS,
     &Tcp::SECTION,
     &Answers::SECTION,

@@ -29,6 +29,8 @@ mod pool_value;
 mod reader;
 mod reference;
 mod resolve;
+mod rewrite_keys;
+mod rewrite_value;
 mod section;
 mod socket;
 mod special;
@@ -99,6 +101,10 @@ pub struct Config {
     pub special_names: Vec<Name>,
     /// Names that have other addresses here, in lower case; none twice.
     pub overrides: Vec<Override>,
+    /// The rules that change questions and replies, if there are any.
+    pub rewrites: Option<Arc<zonda_rewrite::RewriteRules>>,
+    /// The templates that records are made from, if there are any.
+    pub templates: Option<Arc<zonda_rewrite::Templates>>,
     /// Answers of other servers that are kept.
     pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.

@@ -13,6 +13,7 @@ mod pool_calculation;
 mod pool_check;
 mod pool_names;
 mod pools;
+mod rewrites;
 mod secrets;
 mod source;
 mod steer_flag;
@@ -59,6 +60,8 @@ pub(crate) fn resolve<'a>(
     let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
+    let (rewrites, templates) =
+        (rewrites::rules(layers, session), rewrites::templates(layers, session));
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
@@ -85,6 +88,8 @@ pub(crate) fn resolve<'a>(
         forwarding: forwarding?,
         special_names: special_names?,
         overrides,
+        rewrites,
+        templates,
         cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,

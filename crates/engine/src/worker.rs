@@ -7,6 +7,7 @@ use crate::opt::OPT_BYTES_MAX;
 use std::ops::Deref;
 use std::sync::Arc;
 use zonda_balance::Dice;
+use zonda_rewrite::Revert;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::tsig::UnknownKey;
 use zonda_zone::{HashSeed, LookupName};
@@ -64,6 +65,8 @@ pub struct Worker {
     pub dice: Dice,
     /// The number of replies over the rate limit, which wraps.
     pub slip: u32,
+    /// Memory for replies whose questions rules have changed.
+    pub revert: Revert,
     /// The worker's own replies that were asked for repeatedly.
     pub hot: HotTable,
 }
@@ -85,6 +88,7 @@ impl Default for Worker {
             turn: Turn::default(),
             dice: Dice::default(),
             slip: 0,
+            revert: Revert::default(),
             hot: HotTable::default(),
         }
     }
