@@ -422,8 +422,17 @@ fn deferral(
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
     let code_scope = answer.code_scope;
-    let history =
-        History { received_nanos, tags, code, then, asked_by_code, code_scope, checkpoint };
+    let search_step = worker.deferral.history.search_step;
+    let history = History {
+        received_nanos,
+        tags,
+        code,
+        then,
+        asked_by_code,
+        code_scope,
+        checkpoint,
+        search_step,
+    };
     let mut query = *ask.query;
     let mut hides_subnet = false;
     if let Some(edns) = &mut query.edns

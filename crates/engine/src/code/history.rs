@@ -24,6 +24,9 @@ pub struct History {
     /// The gates and sources that the query has passed, if it was deferred to the upstreams of the
     /// zone that holds its name.
     pub checkpoint: Option<Checkpoint>,
+    /// The place, behind the name asked for, of the name of a search path for which the query was
+    /// deferred.
+    pub search_step: Option<u8>,
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.

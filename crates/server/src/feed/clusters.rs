@@ -5,6 +5,7 @@
 //! reached, the zone keeps what it has.
 
 use super::Update;
+use super::search_domains::search_domains;
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
 use crate::load;
 use crate::publish::{PublisherFailed, PublisherHandle};
@@ -170,6 +171,7 @@ fn options(keys: &KubernetesKeys) -> Options {
         namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
         exposes_known_namespaces: keys.namespace_labels.is_some(),
         is_kube_dns: keys.compatible == ClusterDns::KubeDns,
+        search_domains: keys.autopath.then(|| search_domains(keys)),
     }
 }
 

@@ -12,6 +12,7 @@
 
 pub mod clusters;
 pub mod open;
+mod search_domains;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;

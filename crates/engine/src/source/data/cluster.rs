@@ -68,7 +68,12 @@ impl<'s> Walk<'_, 's, '_> {
         let has_answered = match zone.cluster.find(name) {
             ClusterMatch::InData => return Ok(None),
             ClusterMatch::Empty => false,
-            ClusterMatch::Missing => return self.end_without_name(),
+            ClusterMatch::Missing => {
+                return match self.follow_search_path(zone)? {
+                    Some(flow) => Ok(Some(flow)),
+                    None => self.end_without_name(),
+                };
+            }
             ClusterMatch::Address(address) => {
                 let address = std::iter::once(address);
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
