@@ -134,6 +134,8 @@ pub enum Contradiction {
     Excludes(&'static str, &'static str),
     /// A key, and another one that it needs.
     Needs(&'static str, &'static str),
+    /// A key with more values than it can have.
+    MoreThan(&'static str, usize),
     /// A key that the kind of database does not have, which is named behind it.
     NotOfStore(&'static str, &'static str),
     /// Servers to forward to that cannot be asked.
@@ -277,6 +279,9 @@ impl Contradiction {
             Self::Needs(key, needed) => {
                 write!(f, "`{key}` means nothing without `{needed}`; write that, or remove `{key}`")
             }
+            Self::MoreThan(key, max) => {
+                write!(f, "`{key}` has more than {max} values; remove some")
+            }
             Self::NotOfStore(key, scheme) => {
                 write!(f, "`{key}` means nothing for a database of `{scheme}`; remove it")
             }
@@ -307,6 +312,7 @@ impl fmt::Display for Contradiction {
             | Self::ClusterWithoutName
             | Self::Excludes(..)
             | Self::Needs(..)
+            | Self::MoreThan(..)
             | Self::NotOfStore(..)
             | Self::NotWritable(_)
             | Self::DirectoryWithName => self.fmt_source(f),

@@ -300,6 +300,13 @@ section! {
     fall_through: bool = "false";
     /// The only names that fall through with `fall-through`, with all names below them. Unset: all.
     fall_through_zones: Vec<Name>, like "in-addr.arpa, ip6.arpa";
+    /// The first name of a pod's search path is answered as an alias of the one that exists: see
+    /// [search paths](../kubernetes.md#search-paths). Cannot stand beside a `fall-through` of the
+    /// zone's own names.
+    autopath: bool = "false";
+    /// The search domains that pods have of their hosts, in their order, at most 32. Unset: those
+    /// that `/etc/resolv.conf` has when the server starts; `"."` for none.
+    search_domains: Vec<Name>, like "example.org";
     /// The cluster DNS whose answers are given where they differ: kube-dns gives priority and
     /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
     /// host name.

@@ -20,8 +20,8 @@ pub struct Deferral {
     pub hides_subnet: bool,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
-    /// Whether that is not the query's own name, but one that this is an alias of:
-    /// [`alias_of`](crate::alias_of) tells it.
+    /// Whether that is not the query's own name, but one that this is an alias of, or one of its
+    /// client's search path: [`fetched_name`](crate::fetched_name) tells it.
     pub is_alias: bool,
     /// When the answer cache was found to hold nothing for the question, if it was.
     pub missed_at: Option<Inserts>,

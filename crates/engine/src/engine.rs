@@ -507,8 +507,18 @@ fn deferral(
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
     let code_scope = answer.code_scope;
     let change = ask.progress.change().map(|change| Box::new(change.clone()));
-    let history =
-        History { received_nanos, tags, code, then, asked_by_code, code_scope, checkpoint, change };
+    let search_step = worker.deferral.history.search_step;
+    let history = History {
+        received_nanos,
+        tags,
+        code,
+        then,
+        asked_by_code,
+        code_scope,
+        checkpoint,
+        change,
+        search_step,
+    };
     let octets = ask.progress.rewritten.and_then(|it| answer.reply.buffer().get(..it.len));
     let mut query = *ask.query;
     let mut hides_subnet = false;

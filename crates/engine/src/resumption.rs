@@ -113,6 +113,11 @@ impl<'a> Progress<'a> {
         now.or_else(|| self.history.and_then(|history| history.change.as_deref()))
     }
 
+    /// The place on a search path of the name that the query was deferred for.
+    pub fn search_step(&self) -> Option<u8> {
+        self.history.and_then(|history| history.search_step)
+    }
+
     /// The answer of upstreams, if the query was deferred to them.
     #[inline]
     pub fn upstream_answer(&self) -> Option<&'a UpstreamAnswer<'a>> {

@@ -43,6 +43,10 @@ pub struct Worker {
     pub target: Vec<u8>,
     /// The message that a cached answer is from, where it must be read before it is given.
     pub message: Vec<u8>,
+    /// The owner of a record of that message, written out.
+    pub owner: Vec<u8>,
+    /// The data of a record of that message, written out.
+    pub rdata: Vec<u8>,
     /// The deferral of a query that must wait; kept here, as a verdict that held it would not fit
     /// into registers.
     pub deferral: Deferral,
@@ -78,6 +82,8 @@ impl Default for Worker {
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
             message: Vec::new(),
+            owner: Vec::new(),
+            rdata: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
             handler_reply: HandlerReply::default(),
             watch: Arc::default(),

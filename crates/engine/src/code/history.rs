@@ -28,6 +28,9 @@ pub struct History {
     /// What rules have made of its question, if they have changed it: the octets of the query have
     /// the new one.
     pub change: Option<Box<Change>>,
+    /// The place, behind the name asked for, of the name of a search path for which the query was
+    /// deferred.
+    pub search_step: Option<u8>,
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.

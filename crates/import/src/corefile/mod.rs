@@ -18,6 +18,7 @@
 //! Deliberately absent: plugins that are not in CoreDNS's own list.
 
 mod acl;
+mod autopath;
 mod cache;
 mod change;
 mod data;
@@ -151,7 +152,9 @@ impl Importer<'_> {
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);
-        for line in first.into_iter().chain(rest) {
+        let is_last = |line: &&Line| line.name() == "autopath"; // it speaks of other lines
+        let (last, rest): (Vec<&Line>, Vec<&Line>) = rest.into_iter().partition(is_last);
+        for line in first.into_iter().chain(rest).chain(last) {
             let place = line.place().clone();
             self.current().plugins.entry(line.name().to_owned()).or_insert(place);
             self.plugin(line)?;

@@ -36,7 +36,6 @@ const GROUPS: &[Group] = &[
     (Lost, "this debugging aid has no counterpart", &["erratic", "whoami", "pprof", "trace"]),
     (Lost, "there is no such log", &["dnstap"]),
     (Lost, "no commands are run at events", &["on"]),
-    (Lost, "the search path of clients is not followed", &["autopath"]),
     (Lost, "addresses are not synthesized", &["dns64"]),
     (Lost, "all clients see the same zones", &["view"]),
     (Lost, "pools choose by location: see docs/steering.md", &["geoip"]),
@@ -56,6 +55,7 @@ impl Importer<'_> {
         match line.name() {
             "acl" => self.acl(line),
             "auto" => self.auto(line),
+            "autopath" => self.autopath(line),
             "bind" => self.bind(line),
             "bufsize" => self.buffer_size(line),
             "cache" => self.cache(line),

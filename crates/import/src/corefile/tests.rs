@@ -171,6 +171,15 @@ fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
 
 #[test]
 fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n");
+    assert!(!import.toml.contains("autopath"), "{}", import.toml);
+    assert_eq!(lost(&import), [2]);
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes\n}\n");
+    assert!(import.toml.contains("autopath = true"), "{}", import.toml);
+    assert!(!import.toml.contains("search-domains"), "{}", import.toml);
+    let import = of("c.l {\n kubernetes\n autopath /etc/resolv\n}\n");
+    assert!(import.toml.contains("search-domains = [\"x.\"]"), "{}", import.toml);
+    assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
     let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
         tls a b c\n }\n}\n");
     assert!(import.toml.contains("context = \"ctx\""), "{}", import.toml);
