@@ -25,8 +25,9 @@ impl Cluster {
         aliases: &BTreeMap<String, String>,
         mut call: impl FnMut(Change) -> Result<(), E>,
     ) -> Result<(), E> {
-        for label in self.namespaces.values() {
-            let (name, opts_out_of_autopath) = (text(label), false);
+        for namespace in self.namespaces.values() {
+            let name = text(&namespace.label);
+            let opts_out_of_autopath = namespace.opts_out_of_autopath;
             call(Change::Namespace(Namespace { name, opts_out_of_autopath }))?;
         }
         let is_imported = self.options().is_multicluster;
@@ -51,7 +52,7 @@ impl Cluster {
         let seed = self.frame.seed;
         let namespaces = self.namespaces.values();
         let namespaces: HashMap<u64, String> =
-            namespaces.map(|label| (address::hash_label(label, seed), text(label))).collect();
+            namespaces.map(|it| (address::hash_label(&it.label, seed), text(&it.label))).collect();
         for (number, (namespace, address)) in self.pods.values().enumerate() {
             // Without its namespace, a pod has no name.
             let Some(namespace) = namespaces.get(namespace).cloned() else { continue };

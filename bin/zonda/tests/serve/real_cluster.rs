@@ -42,7 +42,7 @@ fn core_dns(api: &ApiServer) -> CoreDns {
 }
 
 /// Creates a service of each kind, with endpoints, and a pod with addresses.
-fn populate(client: &ApiClient) {
+pub fn populate(client: &ApiClient) {
     client.create(&namespace("shop"));
     let (http, dns) = (Port::tcp("http", 80), Port::udp("dns", 53));
     let (ip4, ip6) = (&["IPv4"][..], &["IPv4", "IPv6"][..]);
@@ -101,7 +101,7 @@ fn answers(server: &Server, name: &str, record_type: &str) -> Vec<String> {
 }
 
 /// Waits until a name has these answers.
-fn await_answers(server: &Server, name: &str, record_type: &str, expected: &[&str]) {
+pub fn await_answers(server: &Server, name: &str, record_type: &str, expected: &[&str]) {
     let what = format!("{name} {record_type} is {expected:?}");
     wait_until(&what, || answers(server, name, record_type) == expected);
 }

@@ -5,6 +5,7 @@
 
 mod clusters;
 mod edits;
+mod node;
 mod page;
 mod pools;
 
@@ -41,6 +42,7 @@ pub fn page(control: &Control) -> String {
     admin(&mut page, control);
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
+    node::write(&mut page, control);
     stores(&mut page, control);
     clusters::write(&mut page, control);
     pools::write(&mut page, control);

@@ -6,6 +6,7 @@
 
 use super::cluster_feed::{ClusterFeed, FeedSetup};
 use super::cluster_state::ClusterState;
+use super::search_domains::search_domains;
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
 use crate::publish::PublisherHandle;
 use arc_swap::ArcSwap;
@@ -182,6 +183,7 @@ pub(super) fn options(keys: &KubernetesKeys) -> Options {
         namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
         exposes_known_namespaces: keys.namespace_labels.is_some(),
         is_kube_dns: keys.compatible == ClusterDns::KubeDns,
+        search_domains: keys.autopath.then(|| search_domains(keys)),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod cluster_file;
 pub mod cluster_state;
 pub mod clusters;
 pub mod open;
+mod search_domains;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;
