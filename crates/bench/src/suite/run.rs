@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::bed::{Bed, Contestant, Stock};
+use super::bed::{Bed, BedError, Contestant, Stock};
 use super::contest::{Contest, Seat, cell, cut};
 use super::dnsperf::Dnsperf;
 use super::environment::environment;
@@ -323,7 +323,14 @@ impl Runner<'_> {
                 return Ok(());
             }
         };
-        let stock = Stock::write(workload, place, upstream, &folder, &self.stop)?;
+        let stock = Stock::write(workload, place, upstream, (&self.ground, &folder), &self.stop);
+        let stock = match stock {
+            Err(BedError::Api(error)) => {
+                self.skip("all", format!("{}: no API server: {error}", workload.name));
+                return Ok(());
+            }
+            stock => stock?,
+        };
         if self.is_stopped() {
             return Ok(());
         }
