@@ -11,6 +11,7 @@ use crate::cluster::{Cluster, Options};
 use crate::object::{
     EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
 };
+use crate::search::NamespaceRecord;
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -344,8 +345,12 @@ impl Builder {
         let (label, seed) = (label.as_bytes(), self.cluster.frame.seed);
         let object = ObjectName { namespace: String::new(), name: namespace.name.clone() };
         let id = self.id(&object);
-        if !self.namespaces.objects.contains_key(&id) {
-            self.cluster.namespaces.put(hash_label(label, seed), label.into(), |it| **it == *label);
+        let opts_out_of_autopath = namespace.opts_out_of_autopath;
+        let hash = hash_label(label, seed);
+        let known = self.cluster.namespaces.all(hash).find(|it| *it.label == *label);
+        if known.is_none_or(|it| it.opts_out_of_autopath != opts_out_of_autopath) {
+            let record = NamespaceRecord { label: label.into(), opts_out_of_autopath };
+            self.cluster.namespaces.put(hash, record, |it| *it.label == *label);
         }
         let mut brought = Contribution::of_service(0);
         brought.label = label.into();
@@ -398,7 +403,7 @@ impl Builder {
             Kind::Namespace => {
                 let label = &brought.label;
                 let hash = hash_label(label, seed);
-                self.cluster.namespaces.remove(hash, |it| **it == **label);
+                self.cluster.namespaces.remove(hash, |it| *it.label == **label);
             }
             Kind::Pod => {
                 for address in &brought.addresses {
@@ -411,7 +416,7 @@ impl Builder {
 }
 
 /// The labels of a service and its namespace as text.
-fn text_of(labels: &[u8]) -> String {
+pub(crate) fn text_of(labels: &[u8]) -> String {
     let labels: Vec<_> = zonda_wire::name::labels(labels).map(String::from_utf8_lossy).collect();
     labels.join(".")
 }

@@ -15,6 +15,7 @@
 //!   aliases) is left to those.
 
 use crate::address::{self, Reversed};
+use crate::search::{self, NamespaceRecord};
 use crate::service::{Addresses, EndpointFilter, Selection, ServiceRecord};
 use crate::table::Table;
 use std::net::IpAddr;
@@ -57,6 +58,8 @@ pub struct Options {
     /// Whether answers are those of kube-dns: SRV with priority and weight 10, and names of
     /// addresses only for services and endpoints with a host name.
     pub is_kube_dns: bool,
+    /// The search domains of hosts, if the search paths of pods are followed.
+    pub search_domains: Option<Vec<Name>>,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             namespaces: Vec::new(),
             exposes_known_namespaces: false,
             is_kube_dns: false,
+            search_domains: None,
         }
     }
 }
@@ -86,6 +90,8 @@ pub(crate) struct Frame {
     pub seed: HashSeed,
     /// What decides which names there are.
     pub options: Options,
+    /// The domains that follow the first one of search paths; empty if those are not followed.
+    pub search_path: Vec<Name>,
 }
 
 /// The names of a cluster at one moment.
@@ -94,7 +100,7 @@ pub struct Cluster {
     /// What all snapshots have in common.
     pub(crate) frame: Arc<Frame>,
     /// The namespaces, by the hashes of their labels.
-    pub(crate) namespaces: Table<Arc<[u8]>>,
+    pub(crate) namespaces: Table<NamespaceRecord>,
     /// The services, by the hashes of their names.
     pub(crate) services: Table<Arc<ServiceRecord>>,
     /// The hashes of services, by those of their addresses.
@@ -136,7 +142,9 @@ impl Cluster {
     #[must_use]
     pub fn new(apex: &Name, seed: HashSeed, options: Options) -> Self {
         let apex = apex.to_lowercase();
-        let frame = Frame { apex_labels: apex.label_count(), apex, seed, options };
+        let hosts = options.search_domains.as_deref();
+        let search_path = hosts.map(|hosts| search::domains(&apex, hosts)).unwrap_or_default();
+        let frame = Frame { apex_labels: apex.label_count(), apex, seed, options, search_path };
         Self {
             frame: Arc::new(frame),
             namespaces: Table::default(),
@@ -176,11 +184,11 @@ impl Cluster {
     /// Whether a namespace exists.
     fn is_known(&self, label: &[u8]) -> bool {
         let hash = address::hash_label(label, self.frame.seed);
-        self.namespaces.all(hash).any(|it| **it == *label)
+        self.namespaces.all(hash).any(|it| *it.label == *label)
     }
 
     /// Whether names of a namespace may exist.
-    fn is_exposed(&self, label: &[u8]) -> bool {
+    pub(crate) fn is_exposed(&self, label: &[u8]) -> bool {
         let options = &self.frame.options;
         let is_listed = |it: &String| it.as_bytes() == label;
         (options.namespaces.is_empty() || options.namespaces.iter().any(is_listed))
@@ -269,7 +277,7 @@ impl Cluster {
         let is_port = |label: usize| name.label(label).first() == Some(&b'_');
         let (port, endpoints) = match labels {
             0 => (None, EndpointFilter::All),
-            1 => (None, EndpointFilter::Label(name.label(0))),
+            1 => (None, EndpointFilter::of_label(name.label(0))),
             2 if options.is_multicluster && !is_port(0) && !is_port(1) => {
                 (None, EndpointFilter::LabelInCluster(name.label(0), name.label(1)))
             }

@@ -9,11 +9,14 @@ mod address;
 mod builder;
 mod cluster;
 pub mod object;
+mod objects;
+mod search;
 mod service;
 mod table;
 
 pub use builder::{Builder, Change, Kind};
 pub use cluster::{AddressMatch, Cluster, ClusterMatch, Options, PodNames};
+pub use search::{SEARCH_DOMAINS_MAX, SearchedName};
 pub use service::{
     Addresses, EndpointFilter, EndpointRecord, Selection, ServiceRecord, SliceRecord,
 };

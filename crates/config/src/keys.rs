@@ -5,7 +5,9 @@
 use crate::access::{AccessRule, Network};
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
 use crate::kubernetes::{ClusterDns, PodNames};
+pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
+pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 use crate::value::{
@@ -21,6 +23,7 @@ use zonda_wire::Name;
 /// All sections, in the order in which they are documented and read.
 pub const SECTIONS: &[&Section] = &[
     &Top::SECTION,
+    &NodeLocalKeys::SECTION,
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
@@ -33,9 +36,12 @@ pub const SECTIONS: &[&Section] = &[
     &PoolKeys::SECTION,
     &MemberKeys::SECTION,
     &CheckKeys::SECTION,
+    &KubeDnsKeys::SECTION,
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
+    &RewriteKeys::SECTION,
+    &TemplateKeys::SECTION,
     &ACCESS,
     &Tcp::SECTION,
     &Answers::SECTION,
@@ -83,8 +89,9 @@ section! {
 section! {
     /// An address on which queries are answered; repeat the section for more.
     /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` replace all of them. Without any,
-    /// the server listens on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
-    /// listeners, for programs that embed the server and pass it their own queries.
+    /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with
+    /// `listen = []` at the top of the file, it has no listeners, for programs that embed the
+    /// server and pass it their own queries.
     pub struct ListenKeys: Array "listen", Restart;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.
@@ -293,10 +300,21 @@ section! {
     fall_through: bool = "false";
     /// The only names that fall through with `fall-through`, with all names below them. Unset: all.
     fall_through_zones: Vec<Name>, like "in-addr.arpa, ip6.arpa";
+    /// The first name of a pod's search path is answered as an alias of the one that exists: see
+    /// [search paths](../kubernetes.md#search-paths). Cannot stand beside a `fall-through` of the
+    /// zone's own names.
+    autopath: bool = "false";
+    /// The search domains that pods have of their hosts, in their order, at most 32. Unset: those
+    /// that `/etc/resolv.conf` has when the server starts; `"."` for none.
+    search_domains: Vec<Name>, like "example.org";
     /// The cluster DNS whose answers are given where they differ: kube-dns gives priority and
     /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
     /// host name.
     compatible: ClusterDns = "coredns";
+    /// A file for the names of the cluster. After a start without the API they are answered from
+    /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
+    /// latest, and at the end. Unset: none.
+    snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
 }
 
 section! {

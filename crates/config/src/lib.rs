@@ -18,15 +18,19 @@ mod error;
 mod geo_keys;
 mod geo_value;
 mod keys;
+mod kube_dns;
 mod kubernetes;
 mod load;
 mod looked_up;
 mod mistake;
+mod node_keys;
 mod pool_keys;
 mod pool_value;
 mod reader;
 mod reference;
 mod resolve;
+mod rewrite_keys;
+mod rewrite_value;
 mod section;
 mod socket;
 mod special;
@@ -38,13 +42,14 @@ pub use access::{Access, Action, Network, Rule};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
-    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, Origin, PoolMistake, Problem,
-    SteerMistake, Suggestion, Warning,
+    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
+    Problem, SteerMistake, Suggestion, Warning,
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
     QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp,
 };
+pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
 pub use kubernetes::{ClusterDns, PodNames};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
@@ -77,6 +82,8 @@ pub fn duration(text: &str) -> Option<Duration> {
 pub struct Config {
     /// Listeners, at least one, no address twice.
     pub listeners: Vec<Listener>,
+    /// The interface that the server makes; none: it makes none.
+    pub node_local: Option<NodeLocal>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
     /// Names that flags steer and that lie in none of `zones`. Each has its own zone, the first
@@ -86,12 +93,18 @@ pub struct Config {
     pub geography: Arc<zonda_balance::geography::Geography>,
     /// The pools, by their numbers; no name twice.
     pub pools: Vec<PoolConfig>,
+    /// The ConfigMap of kube-dns that is followed, if one is.
+    pub kube_dns: Option<KubeDns>,
     /// Limits of all forwarded zones together.
     pub forwarding: Forwarding,
     /// Special names that are answered here where `.` is forwarded, in lower case; none twice.
     pub special_names: Vec<Name>,
     /// Names that have other addresses here, in lower case; none twice.
     pub overrides: Vec<Override>,
+    /// The rules that change questions and replies, if there are any.
+    pub rewrites: Option<Arc<zonda_rewrite::RewriteRules>>,
+    /// The templates that records are made from, if there are any.
+    pub templates: Option<Arc<zonda_rewrite::Templates>>,
     /// Answers of other servers that are kept.
     pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.
@@ -141,6 +154,15 @@ pub struct Listener {
     pub send_buffer_bytes: u32,
     /// Clients that are answered; none: all.
     pub access: Option<Arc<Access>>,
+}
+
+/// The interface of a node's own DNS cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLocal {
+    /// The name of the interface.
+    pub interface: String,
+    /// The addresses of the interface, at least one, each once.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A zone, or all zones of a file or a directory.

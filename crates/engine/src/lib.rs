@@ -53,4 +53,4 @@ pub use reason::Reason;
 pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
 pub use reuse::{NotReused, Reuse};
 pub use snapshot::{Settings, Snapshot};
-pub use source::data::alias_of;
+pub use source::data::fetched_name;

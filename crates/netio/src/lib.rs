@@ -14,6 +14,7 @@
 //! | [`tcp`] | listening TCP sockets, and connections to servers |
 //! | [`directory`] | files by their names in an open directory |
 //! | [`mod@file`] | files that are opened where they are said to be, locks between processes |
+//! | [`interface`] | interfaces that lead nowhere, and notices that one is gone |
 //! | [`local`] | Unix sockets for their owner alone, and the user at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod descriptors;
 pub mod directory;
 pub mod file;
+pub mod interface;
 pub mod local;
 pub mod memory;
 mod message;

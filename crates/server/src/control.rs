@@ -8,6 +8,7 @@ use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
 use crate::load::{load_all, load_text};
+use crate::node_local::NodeInterface;
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
@@ -79,6 +80,8 @@ pub struct ControlParts {
     pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
+    /// The interface that the server has made, if it has.
+    pub interface: Option<Arc<NodeInterface>>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
     /// Tells the time as all threads do.
@@ -132,6 +135,8 @@ pub struct Control {
     pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
+    /// The interface that the server has made, if it has.
+    pub interface: Option<Arc<NodeInterface>>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
     /// Tells the time as all threads do.
@@ -185,6 +190,7 @@ impl Control {
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,
             sockets: parts.sockets,
+            interface: parts.interface,
             query_log: parts.query_log,
             clock: parts.clock,
             cache_file: parts.cache_file,
@@ -254,6 +260,7 @@ impl Control {
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
                     let _ = control.publisher.take_back_journal(); // likewise
+                    control.interface.iter().for_each(|it| it.take_back());
                     control.log_stores(control.stores.resume(&control.state().config));
                 }
             }),
@@ -268,7 +275,8 @@ impl Control {
     pub fn reload(&self) -> ReloadResult {
         let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let result = (self.read_config)().and_then(|config| {
+        let result = (self.read_config)().and_then(|mut config| {
+            config.keep_config_map_of(&self.state().config);
             let changes = self.state().config.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
@@ -403,6 +411,7 @@ impl Control {
         };
         state.config.watch
             || state.config.has_location_files()
+            || state.config.kube_dns.is_some()
             || state.config.zones.iter().any(is_always_watched)
     }
 
@@ -427,6 +436,7 @@ impl Control {
                 Err(TryLockError::WouldBlock) => return,
             };
             let config = control.config_of_present_locations();
+            let config = control.config_of_present_config_map(config);
             let outcome = control.load_and_publish(&mut units, config, Scope::Watched);
             let Ok(outcome) = outcome else { return }; // the log has why
             if outcome.is_worth_telling() {
@@ -454,6 +464,25 @@ impl Control {
         let outcome = self.load_and_publish(&mut units, config, Scope::Watched)?;
         log(&outcome);
         Ok(())
+    }
+
+    /// A configuration, else the one in force, with what the ConfigMap of kube-dns says now, if
+    /// that has changed.
+    fn config_of_present_config_map(&self, config: Option<Config>) -> Option<Config> {
+        let state = self.state();
+        let base = config.as_ref().unwrap_or(&state.config);
+        if !base.has_changed_config_map() {
+            return config;
+        }
+        let (present, errors) = base.with_present_config_map();
+        for error in &errors {
+            tracing::error!(%error, "a part of the ConfigMap of kube-dns is not in force");
+        }
+        if let Some(kube_dns) = present.kube_dns.as_ref().filter(|it| !it.is_broken()) {
+            let (stub_domains, upstreams) = kube_dns.counts();
+            tracing::info!(stub_domains, upstreams, "the ConfigMap of kube-dns is in force");
+        }
+        Some(present)
     }
 
     /// The configuration with the database of locations as it is now, if its files have changed and

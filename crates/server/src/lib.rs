@@ -28,6 +28,7 @@ mod load_error;
 mod local;
 mod log;
 mod log_budget;
+mod node_local;
 mod numbers;
 mod overrides;
 mod program;

@@ -13,6 +13,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
+use crate::node_local::{ClaimedInterface, KeptInterface};
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
@@ -104,11 +105,13 @@ pub(crate) fn run(
     } else {
         None
     };
+    let interface =
+        ClaimedInterface::claim(config.node_local.as_ref()).map_err(ServeError::NodeLocal)?;
     let admin = admin::bind(&config.admin, &mut found).map_err(ServeError::Admin)?;
     let is_shared = program.shares_addresses;
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
-    rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
+    rights::give_up(&config, signals).map_err(ServeError::Privileges)?;
     log::start_writer().map_err(ServeError::Start)?; // a thread has the rights of its parent
     let cpus = process::available_cpus();
     let executors = cpus.min(IO_THREADS_MAX);
@@ -127,6 +130,7 @@ pub(crate) fn run(
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
+    let sockets = (interface, sockets);
     let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
@@ -275,7 +279,8 @@ impl Engines {
 
 /// The parts of a server that are started.
 struct Parts {
-    sockets: Vec<Sockets>,
+    /// The sockets, and the interface that they are on, if it is the server's.
+    sockets: (Option<ClaimedInterface>, Vec<Sockets>),
     first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
@@ -289,6 +294,7 @@ struct Parts {
 /// All that was started.
 struct Running {
     control: Arc<Control>,
+    interface: Option<KeptInterface>,
     workers: Vec<UdpWorker>,
     forwarders: Vec<ForwarderThread>,
     deadlines: Option<Deadlines>,
@@ -308,6 +314,7 @@ impl Running {
         let Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones } =
             parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
+        let (interface, sockets) = sockets;
         let snapshot = Arc::clone(first.snapshot());
         let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
         let state = publisher.0.state(); // the zones of stores are in none of what is read of it
@@ -341,6 +348,7 @@ impl Running {
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
+        let interface = interface.map(|it| it.keep(&watchdog)).transpose()?;
         let control = Control::new(ControlParts {
             publisher,
             read_config,
@@ -354,6 +362,7 @@ impl Running {
             own_queries: handlers.own_queries,
             long_calls,
             sockets,
+            interface: interface.as_ref().map(|it| Arc::clone(&it.own)),
             query_log,
             clock,
             cache_file,
@@ -366,6 +375,7 @@ impl Running {
         });
         let running = Self {
             control,
+            interface,
             workers,
             forwarders,
             deadlines: handlers.deadlines,
@@ -470,6 +480,9 @@ impl Running {
         }
         if !is_handed_over {
             self.control.flush_all(); // what fails is logged, and stays in the journal
+        }
+        if let Some(interface) = self.interface {
+            interface.end(is_handed_over); // last, as replies leave from its addresses
         }
         // The next server may start as soon as this one has stopped.
         let _ = self.control.publisher().hand_over_journal(); // the watchdog has why it fails

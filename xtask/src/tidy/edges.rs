@@ -13,6 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
+    // What questions and replies become; knows neither sockets nor where answers come from.
+    ("zonda-rewrite", &["zonda-wire"]),
     // Which member of a pool answers; knows nothing of zones, clocks and checks.
     ("zonda-balance", &["zonda-geo", "zonda-wire"]),
     // What a change is, the owner of the journal says. One process at a time locks its file.
@@ -20,7 +22,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "zonda-engine",
         // Only the workloads of an example make sites.
-        &["zonda-balance", "zonda-cache", "zonda-cluster", "zonda-geo", "zonda-wire", "zonda-zone"],
+        &[
+            "zonda-balance",
+            "zonda-cache",
+            "zonda-cluster",
+            "zonda-geo",
+            "zonda-rewrite",
+            "zonda-wire",
+            "zonda-zone",
+        ],
     ),
     // What names answer; knows neither the API nor messages.
     ("zonda-cluster", &["zonda-wire", "zonda-zone"]),
@@ -62,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-client",
             "zonda-geo",
             "zonda-health",
+            "zonda-rewrite",
             "zonda-upstream",
             "zonda-wire",
         ],
@@ -93,7 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Tests load what it writes.
-    ("zonda-import", &["zonda-config", "zonda-wire"]),
+    ("zonda-import", &["zonda-config", "zonda-rewrite", "zonda-wire"]),
     ("zonda-bench", &["zonda-netio", "zonda-wire"]),
     (
         "zonda-cli",

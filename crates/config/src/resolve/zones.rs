@@ -308,7 +308,10 @@ impl Zones<'_> {
         }
         let access = self.lists.resolve(reader, keys.access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
-        let cluster = kubernetes::read(&mut nested.reader(&KubernetesKeys::SECTION, reader));
+        let cluster = {
+            let nested = &mut nested.reader(&KubernetesKeys::SECTION, reader);
+            kubernetes::read(nested, keys.name.as_ref())
+        };
         let steer = self.refuse_steering(reader, "kubernetes");
         if let (Some(name), Some(cluster), true) = (keys.name, cluster, is_new) {
             for reverse in cluster.reverse_zones() {

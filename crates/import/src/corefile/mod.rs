@@ -7,7 +7,8 @@
 //! | module | what it reads |
 //! |---|---|
 //! | [`parser`], [`key`] | the grammar, with imports, snippets and variables; names and networks |
-//! | [`server`], [`cache`], [`acl`], [`template`] | plugins that become keys of the whole server |
+//! | [`server`], [`cache`], [`acl`] | plugins that become keys of the whole server |
+//! | [`rewrite`], [`template`], [`change`] | plugins that change questions and replies |
 //! | [`forward`], [`kubernetes`], [`hosts`], [`data`] | plugins that have answers |
 //! | [`table`] | which of them answers for which names, once all blocks are one table |
 //!
@@ -17,7 +18,9 @@
 //! Deliberately absent: plugins that are not in CoreDNS's own list.
 
 mod acl;
+mod autopath;
 mod cache;
+mod change;
 mod data;
 mod forward;
 mod hosts;
@@ -27,6 +30,7 @@ mod lexer;
 mod listeners;
 mod parser;
 mod plugins;
+mod rewrite;
 mod server;
 mod setting;
 mod source;
@@ -37,6 +41,7 @@ mod write;
 use crate::document::{Effect, ReportLine};
 use crate::error::{ImportError, Place};
 use crate::{Files, Import, NewFile};
+use change::BlockChange;
 use key::Key;
 use parser::{Line, ServerBlock, Sources};
 use setting::Setting;
@@ -70,9 +75,7 @@ pub fn import(
         owners: HashMap::new(),
         listeners: Vec::new(),
         directories: Vec::new(),
-        denied: Vec::new(),
         uncached: Vec::new(),
-        overrides: BTreeMap::new(),
         zones: Vec::new(),
         new_files: Vec::new(),
     };
@@ -98,12 +101,8 @@ struct Importer<'f> {
     listeners: Vec<(SocketAddr, Place)>,
     /// Directories of zone files, each with its line.
     directories: Vec<(PathBuf, Place)>,
-    /// Names without any record, each with its block and line.
-    denied: Vec<(Name, usize, Place)>,
     /// Zones whose answers must not be cached, each with its block, line and words.
     uncached: Vec<(Vec<Name>, usize, Place, String)>,
-    /// Addresses that a template gives, by name, each with its block and line.
-    overrides: BTreeMap<String, (Vec<IpAddr>, usize, Place)>,
     zones: Vec<ZoneEntry>,
     new_files: Vec<NewFile>,
 }
@@ -115,6 +114,8 @@ struct Block {
     addresses: Vec<IpAddr>,
     /// Sources of answers, in the order in which they are asked.
     sources: Vec<Source>,
+    /// Rules that change questions and replies, and templates, in the order of the lines.
+    changes: Vec<BlockChange>,
     /// Rules about clients, of which the first that matches decides.
     access: Vec<AccessRule>,
     /// Plugins by name, each with the line of the first.
@@ -143,6 +144,7 @@ impl Importer<'_> {
             addresses: Vec::new(),
             sources: Vec::new(),
             access: Vec::new(),
+            changes: Vec::new(),
             plugins: BTreeMap::new(),
             root: self.base.clone(),
             stale_after: None,
@@ -150,7 +152,9 @@ impl Importer<'_> {
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);
-        for line in first.into_iter().chain(rest) {
+        let is_last = |line: &&Line| line.name() == "autopath"; // it speaks of other lines
+        let (last, rest): (Vec<&Line>, Vec<&Line>) = rest.into_iter().partition(is_last);
+        for line in first.into_iter().chain(rest).chain(last) {
             let place = line.place().clone();
             self.current().plugins.entry(line.name().to_owned()).or_insert(place);
             self.plugin(line)?;

@@ -82,7 +82,7 @@ impl Importer<'_> {
         self.report_unreached(&regions);
         self.report_uncached();
         self.join_clusters();
-        self.check_templates();
+        self.check_changes();
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Importer<'_> {
     }
 
     /// Returns the block whose queries those for a name are.
-    fn owner(&self, name: &Name) -> Option<usize> {
+    pub(super) fn owner(&self, name: &Name) -> Option<usize> {
         let mut above = std::iter::once(name.clone()).chain(ancestors(name));
         above.find_map(|name| self.owners.get(&name).copied())
     }
@@ -353,23 +353,6 @@ impl Importer<'_> {
             let why = "the block has reverse zones of the cluster only";
             self.leave_at(&place, Lost, what, why);
         }
-    }
-
-    /// Whether the zone of a name is forwarded (the root, if that is asked for), in a block, and
-    /// no block or zone is below the name.
-    pub(super) fn is_only_forwarded(&self, name: &Name, block: usize, by_root: bool) -> bool {
-        let is_inside = |zone: &Name| zone != name && key::is_in(zone, name);
-        let around = self.zones.iter().filter(|entry| key::is_in(name, &entry.name));
-        let nearest = around.max_by_key(|entry| entry.name.label_count());
-        let is_forwarded = nearest.is_some_and(|entry| {
-            let is_it = |piece: &Piece| piece.kind == Kind::Forward && piece.block == block;
-            let is_root = entry.name.label_count() == 0;
-            entry.pieces.last().is_some_and(is_it) && (is_root || !by_root)
-        });
-        is_forwarded
-            && self.owner(name) == Some(block)
-            && !self.zones.iter().any(|entry| is_inside(&entry.name))
-            && !self.owners.keys().any(is_inside)
     }
 }
 

@@ -171,6 +171,15 @@ fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
 
 #[test]
 fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n");
+    assert!(!import.toml.contains("autopath"), "{}", import.toml);
+    assert_eq!(lost(&import), [2]);
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes\n}\n");
+    assert!(import.toml.contains("autopath = true"), "{}", import.toml);
+    assert!(!import.toml.contains("search-domains"), "{}", import.toml);
+    let import = of("c.l {\n kubernetes\n autopath /etc/resolv\n}\n");
+    assert!(import.toml.contains("search-domains = [\"x.\"]"), "{}", import.toml);
+    assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
     let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
         tls a b c\n }\n}\n");
     assert!(import.toml.contains("context = \"ctx\""), "{}", import.toml);
@@ -282,17 +291,49 @@ fn a_file_of_one_block_needs_no_braces() {
 }
 
 #[test]
-fn templates_that_deny_or_give_addresses_are_carried_over_where_names_are_forwarded() {
-    let template = "template IN A a.b {\n  answer \"{{ .Name }} 60 IN A 192.0.2.7\"\n }\n";
-    let import = of(&format!(". {{\n {template} forward . 192.0.2.1\n}}\n"));
-    assert!(import.toml.contains("\"*.a.b\" = [\"192.0.2.7\"]"), "{}", import.toml);
-    let import = of(&format!("b {{\n {template} file db\n}}\n"));
-    assert_eq!(lost(&import), [2]);
-    let denial = "template ANY ANY a.b {\n  rcode NXDOMAIN\n }\n";
-    let import = of(&format!(". {{\n {denial} forward . 192.0.2.1\n}}\n"));
-    assert!(import.toml.contains("answer = [\"a.b\"]"), "{}", import.toml);
-    let import = of(&format!("b {{\n {denial} forward . 192.0.2.1\n}}\n"));
-    assert_eq!(lost(&import), [2]);
+fn templates_and_rules_are_for_the_names_whose_queries_their_block_gets() {
+    let text = ". {\n template IN A a.b . {\n  answer \"{{ .Name }} 60 IN A 192.0.2.7\"\n }\n \
+        rewrite stop name suffix .x .y\n forward . 192.0.2.1\n}\n\
+        c.a.b {\n forward . 192.0.2.1\n}\n";
+    let import = of(text);
+    assert_eq!(lost(&import), [0_u32; 0]);
+    for part in [
+        "zones = [\"a.b\"]\nexcept = [\"c.a.b\"]\nqtype = \"A\"",
+        "zones = [\".\"]\nexcept = [\"c.a.b\"]\n",
+        "[[rewrite]]  # /etc/Corefile:5\nexcept = [\"c.a.b\"]\nsuffix = \".x.\"\nto = \".y.\"\n\
+         restore = false\n",
+    ] {
+        assert!(import.toml.contains(part), "{part} in {}", import.toml);
+    }
+    let inner = "a.b {\n template ANY ANY {\n  rcode NXDOMAIN\n }\n forward . 192.0.2.1\n}\n";
+    let import = of(&format!(". {{\n forward . 192.0.2.1\n}}\n{inner}"));
+    assert!(import.toml.contains("zones = [\"a.b\"]\nrcode = \"NXDOMAIN\"\n"), "{}", import.toml);
+}
+
+#[test]
+fn a_rule_that_leads_into_another_block_is_lost_and_one_that_may_do_so_is_told() {
+    let rule = |words: &str| {
+        of(&format!("a {{\n rewrite {words}\n forward . 192.0.2.1\n}}\nb {{\n file db\n}}\n"))
+    };
+    for (words, is_lost, is_told) in [
+        ("name exact x.a y.a", false, false),
+        ("name exact x.a y.b", true, false),
+        ("name exact x.a y.c", true, false),
+        ("name suffix .x.a .a answer auto", false, false),
+        ("name regex ^(.*)[.]a[.]$ {1}.b", true, false),
+        ("name regex ^(.*)[.]a[.]$ x{1}", false, true),
+        ("name substring x. y.", false, true),
+        ("edns0 local set 0xffee 0x61", true, false),
+        ("cname exact x. y.", true, false),
+        ("name regex (?=x) y", true, false),
+        ("rcode exact x.a NXDOMAIN BADVERS", true, false),
+        ("continue type ANY A", false, false),
+    ] {
+        let import = rule(words);
+        assert_eq!(lost(&import), vec![2; usize::from(is_lost)], "{words}");
+        let told = import.report.iter().any(|it| it.why.contains("another server block are"));
+        assert_eq!(told, is_told, "{words}");
+    }
 }
 
 #[test]

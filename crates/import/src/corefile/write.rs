@@ -6,7 +6,6 @@ use super::table::ZoneEntry;
 use super::{Importer, key};
 use crate::document::{Document, Value};
 use crate::error::Place;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Sections that exist once, in the order of the reference.
@@ -62,6 +61,8 @@ impl Importer<'_> {
             document.key("directory", &*directory.to_string_lossy(), Some(place));
         }
         self.write_special_names(&mut document);
+        self.write_changes(&mut document, "rewrite");
+        self.write_changes(&mut document, "template");
         for section in SECTIONS {
             if settings.iter().any(|it| it.key.0 == section) {
                 document.section(&format!("[{section}]"), None);
@@ -148,7 +149,7 @@ impl Importer<'_> {
         document.key("access", &written[..], place);
     }
 
-    /// Writes names that are forwarded, denied or overridden.
+    /// Writes which special names are forwarded.
     fn write_special_names(&self, document: &mut Document) {
         let is_root = |it: &&ZoneEntry| it.name.label_count() == 0;
         let root = self.zones.iter().find(is_root).and_then(|entry| entry.pieces.last());
@@ -163,18 +164,6 @@ impl Importer<'_> {
                 }
                 None => document.key("forward", &[".".to_owned()][..], None),
             }
-        }
-        if !self.denied.is_empty() {
-            let names: Vec<String> = self.denied.iter().map(|it| key::written(&it.0)).collect();
-            let place = self.denied.first().map(|(.., place)| place);
-            document.key("answer", &names[..], place);
-        }
-        if !self.overrides.is_empty() {
-            document.section("[override]", None);
-        }
-        for (name, (addresses, _, place)) in &self.overrides {
-            let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-            document.key(&crate::document::quoted(name), &addresses[..], Some(place));
         }
     }
 }

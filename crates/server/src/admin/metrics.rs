@@ -3,7 +3,9 @@
 //! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod clusters;
 mod edits;
+mod node;
 mod page;
 mod pools;
 
@@ -40,7 +42,9 @@ pub fn page(control: &Control) -> String {
     admin(&mut page, control);
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
+    node::write(&mut page, control);
     stores(&mut page, control);
+    clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);

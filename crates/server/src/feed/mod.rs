@@ -10,8 +10,12 @@
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+mod cluster_feed;
+pub mod cluster_file;
+pub mod cluster_state;
 pub mod clusters;
 pub mod open;
+mod search_domains;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;

@@ -9,11 +9,12 @@ mod alias;
 mod cluster;
 mod follow;
 mod proof;
+mod search_path;
 mod steered;
 mod walk;
 mod write;
 
-pub use alias::alias_of;
+pub use alias::fetched_name;
 pub use cluster::is_of_cluster;
 
 use crate::answer::Answer;
