@@ -115,7 +115,7 @@ impl CompiledTemplate {
         let patterns: Result<Vec<Regex>, RuleError> =
             template.patterns.iter().map(|it| compile(it)).collect();
         let patterns = match patterns? {
-            patterns if patterns.is_empty() => vec![compile("")?],
+            patterns if patterns.is_empty() => vec![compile(".*")?],
             patterns => patterns,
         };
         let sections = [
@@ -317,14 +317,18 @@ mod tests {
         let ip = r"^ip-(?P<a>[0-9]+)-(?P<b>[0-9]+)\.example\.$";
         let text = "{{ .Name }} 60 IN A 10.0.{{ .Group.a }}.{{- index .Match 2 }}";
         let txt = "{{.Name}} IN TXT \"{{ .Type }} {{.Class}} {{ .Zone }}\" {{ .Remote }}";
-        let templates =
-            [template("example", Type::A, ip, text), template("text.test", Type::TXT, "", txt)];
+        let templates = [
+            template("example", Type::A, ip, text),
+            template("text.test", Type::TXT, "", txt),
+            template("whole.test", Type::TXT, "", "{{ .Name }} 5 IN TXT {{ index .Match 0 }}"),
+        ];
         let templates = Templates::new(templates).unwrap();
         for (name, qtype, expected) in [
             ("ip-1-2.example", Type::A, "ip-1-2.example. 60 A 10.0.1.2"),
             ("ip-1-200.example", Type::ANY, "ip-1-200.example. 60 A 10.0.1.200"),
             ("ip-1-400.example", Type::A, "failure"),
             ("ip-x.example", Type::A, "failure"),
+            ("a.whole.test", Type::TXT, "a.whole.test. 5 TXT \"a.whole.test.\""),
             ("ip-1-2.example", Type::AAAA, "none"),
             ("example.org", Type::A, "none"),
             ("x.text.test", Type::TXT, "x.text.test. 3600 TXT \"TXT IN text.test.\" \"192.0.2.9\""),

@@ -1,6 +1,6 @@
 //! What must hold for any octets that come as a query, as a reply, and as the text of a template.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use zonda_rewrite::template::{Outcome, TemplateQuestion};
 use zonda_rewrite::{
     FallThrough, MatchKind, NameMatch, Replacement, Revert, RewriteRule, RewriteRules, Scope,
@@ -14,7 +14,7 @@ use zonda_wire::{Query, Rcode, name};
 const LIMIT: usize = 1232;
 
 /// Rules of each kind, all of which go on.
-fn rules() -> Arc<RewriteRules> {
+static RULES: LazyLock<Arc<RewriteRules>> = LazyLock::new(|| {
     let kinds = [
         (MatchKind::Substring, "b", "longer-than-before"),
         (MatchKind::Suffix, "a", "b.a"),
@@ -33,7 +33,7 @@ fn rules() -> Arc<RewriteRules> {
         ..RewriteRule::new()
     };
     Arc::new(RewriteRules::new(kinds.map(rule)).expect("the rules are right"))
-}
+});
 
 /// Checks all uses of the octets.
 pub fn check(octets: &[u8]) {
@@ -52,7 +52,7 @@ fn check_messages(octets: &[u8]) {
     let asked = &octets[HEADER_BYTES..query.question_end()];
     let lower = octets[HEADER_BYTES..usize::from(query.name_end)].to_ascii_lowercase();
     let kind = (query.qtype, query.qclass);
-    let Some(rewritten) = rules().apply(&lower, asked, kind, &mut Vec::new()) else { return };
+    let Some(rewritten) = RULES.apply(&lower, asked, kind, &mut Vec::new()) else { return };
     assert_eq!(rewritten.change.question(), asked);
     if let Some(question) = &rewritten.question {
         assert_eq!(name::wire_len(question), Some(question.len() - 4), "it is a name");
