@@ -144,6 +144,16 @@ impl Builder {
         gone.into_iter().for_each(|id| self.take_back(kind, id));
     }
 
+    /// Keeps the version of an object that there is, as the one in the list cannot be read.
+    pub fn keep(&mut self, kind: Kind, id: &ObjectName) {
+        let id = self.id(id);
+        let known = self.known(kind);
+        let list = known.list;
+        if let Some(brought) = known.objects.get_mut(&id) {
+            brought.list = list;
+        }
+    }
+
     /// Takes a change.
     pub fn apply(&mut self, change: Change) {
         match change {

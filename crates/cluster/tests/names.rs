@@ -177,6 +177,16 @@ fn objects_that_a_list_lacks_are_gone_when_it_has_ended() {
 }
 
 #[test]
+fn an_object_that_a_list_has_and_that_cannot_be_read_stays_as_it_was() {
+    let mut builder = cluster(Options::default(), headless());
+    builder.begin_list(Kind::EndpointSlice);
+    builder.keep(Kind::EndpointSlice, &id("db-6"));
+    builder.keep(Kind::EndpointSlice, &id("never-known"));
+    builder.end_list(Kind::EndpointSlice);
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
+}
+
+#[test]
 fn a_snapshot_keeps_what_it_has_while_objects_change() {
     let mut builder = cluster(Options::default(), headless());
     let former = builder.snapshot();

@@ -6,7 +6,7 @@
 //!   objects listed again.
 
 use crate::connection::{Body, get};
-use crate::decode::{self, WatchEvent};
+use crate::decode::{self, Decoded, WatchEvent};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::settings::{Place, Settings};
@@ -14,10 +14,13 @@ use crate::split::{LineSplitter, ListSplitter, Piece};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
+use zonda_cluster::object::ObjectName;
 use zonda_cluster::{Change, Kind};
 
 /// Objects of a page of a list.
 const PAGE: usize = 250;
+/// How long a server is asked for pages that began to stream a list and never ended it.
+const PAGES_MIN: Duration = Duration::from_secs(3600);
 /// A watch that ends sooner as it should is a failure, or one would follow the other without pause.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
@@ -28,12 +31,23 @@ pub enum Event {
     Begin,
     /// A change of one object.
     Change(Box<Change>),
+    /// An object that cannot be decoded, and why: the receiver keeps the version that it has.
+    Undecodable(ObjectName, String),
     /// All objects have been sent; any that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
     /// The objects are followed.
     Connected,
+}
+
+impl From<Decoded> for Event {
+    fn from(object: Decoded) -> Self {
+        match object {
+            Decoded::Change(change) => Self::Change(change),
+            Decoded::Undecodable(id, why) => Self::Undecodable(id, why),
+        }
+    }
 }
 
 /// The objects that are followed.
@@ -101,7 +115,8 @@ pub async fn follow_within(
     limits: Limits,
 ) {
     let version = String::new();
-    let mut follower = Follower { place, subject, sender, limits, version, streams: true };
+    let pages_until = None;
+    let mut follower = Follower { place, subject, sender, limits, version, pages_until };
     let mut pause = limits.pause_min;
     loop {
         let began = Instant::now();
@@ -146,8 +161,8 @@ struct Follower {
     limits: Limits,
     /// The version that the receiver has; empty if all objects must be listed.
     version: String,
-    /// Whether the API is asked to stream a list.
-    streams: bool,
+    /// When the API is asked to stream a list again that has not ended one.
+    pages_until: Option<Instant>,
 }
 
 impl Follower {
@@ -169,13 +184,13 @@ impl Follower {
     /// Lists all objects if need be, and follows their changes, with these settings.
     async fn follow_by(&mut self, settings: &Settings) -> Result<(), ConnectError> {
         if self.version.is_empty() {
-            if self.streams {
+            if self.pages_until.is_none_or(|until| until < Instant::now()) {
                 match self.stream_list(settings).await {
-                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {
-                        self.streams = false; // gate off, or etcd too old
-                    }
+                    // The gate is off or etcd too old now; the next list is streamed perhaps.
+                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {}
                     Err(error @ ConnectError::Timeout("end of a list")) => {
-                        self.streams = false; // a server that ignores what it does not know
+                        // A server that ignores what it does not know.
+                        self.pages_until = Some(Instant::now() + PAGES_MIN);
                         return Err(error);
                     }
                     other => return other,
@@ -222,12 +237,12 @@ impl Follower {
                 splitter.take(&octets, |piece| -> Result<(), ConnectError> {
                     match piece {
                         Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
-                        Piece::Item(json) => changes.push(decode::object(self.subject.kind, json)?),
+                        Piece::Item(json) => changes.push(decode::any_object(self.subject.kind, json)?),
                     }
                     Ok(())
                 })?;
                 for change in changes {
-                    self.send(Event::Change(Box::new(change))).await?;
+                    self.send(change.into()).await?;
                 }
             }
             let metadata = metadata.filter(|_| splitter.is_at_end());
@@ -298,8 +313,8 @@ impl Follower {
                         }
                         version
                     }
-                    WatchEvent::Change(change, version) => {
-                        self.send(Event::Change(Box::new(change))).await?;
+                    WatchEvent::Object(object, version) => {
+                        self.send(object.into()).await?;
                         version
                     }
                 };

@@ -100,8 +100,8 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Returns the next event as text: `begin`, `+name`, `-name`, `synced`, `connected`, or
-    /// `failed: ` and the reason.
+    /// Returns the next event as text: `begin`, `+name`, `-name`, `synced`, `connected`,
+    /// `failed: ` and the reason, or `undecodable NAME: ` and the reason.
     ///
     /// # Panics
     /// When none comes.
@@ -111,6 +111,7 @@ impl Followed {
             Event::Begin => "begin".to_owned(),
             Event::Synced => "synced".to_owned(),
             Event::Connected => "connected".to_owned(),
+            Event::Undecodable(id, why) => format!("undecodable {}: {why}", id.name),
             Event::Failed(error) => format!("failed: {error}"),
             Event::Change(change) => match *change {
                 Change::Namespace(namespace) => format!("+{}", namespace.name),
@@ -137,6 +138,15 @@ impl Followed {
     pub fn expect_failure(&mut self, text: &str) {
         let event = self.next();
         assert!(event.starts_with("failed: ") && event.contains(text), "{event}, not {text}");
+    }
+
+    /// Takes an event, which must be that an object of this name cannot be decoded.
+    ///
+    /// # Panics
+    /// When another comes.
+    pub fn expect_undecodable(&mut self, name: &str) {
+        let event = self.next();
+        assert!(event.starts_with(&format!("undecodable {name}: ")), "{event}, not {name}");
     }
 
     /// Returns the paths of all requests so far.

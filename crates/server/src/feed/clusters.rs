@@ -130,6 +130,7 @@ fn start(
         first: Some(first),
         synced: HashSet::new(),
         failing: HashSet::new(),
+        undecodable: 0,
         data: Vec::new(),
         aliases: BTreeMap::new(),
         dated: None,
@@ -215,6 +216,8 @@ struct ClusterFeed {
     synced: HashSet<Kind>,
     /// The kinds of objects that cannot be followed at the moment.
     failing: HashSet<Kind>,
+    /// How often an object could not be decoded.
+    undecodable: u64,
     /// The zones' own data, by their names.
     data: Vec<(Name, Arc<Zone>)>,
     /// The services that are aliases.
@@ -261,6 +264,16 @@ impl ClusterFeed {
             Event::Change(change) => {
                 self.builder.apply(*change);
                 return true;
+            }
+            Event::Undecodable(id, error) => {
+                self.builder.keep(kind, &id);
+                self.undecodable += 1;
+                let (zone, namespace, name) = (&self.subjects.apex, id.namespace, id.name);
+                let count = self.undecodable;
+                tracing::warn!(
+                    %zone, ?kind, namespace, name, error, count,
+                    "an object of a cluster cannot be decoded, its former version is kept"
+                );
             }
             Event::Synced => {
                 self.builder.end_list(kind);
