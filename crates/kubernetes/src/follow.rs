@@ -142,7 +142,12 @@ pub async fn follow_within(
             () = tokio::time::sleep(pause + jitter) => {}
             () = follower.sender.closed() => return,
         }
-        pause = (pause * 2).min(limits.pause_max);
+        let pause_max = match error {
+            // An attempt costs the API server nothing while it is away.
+            ConnectError::Unreachable(_) => limits.pause_away_max,
+            _ => limits.pause_max,
+        };
+        pause = (pause * 2).min(pause_max);
     }
 }
 
@@ -237,7 +242,9 @@ impl Follower {
                 splitter.take(&octets, |piece| -> Result<(), ConnectError> {
                     match piece {
                         Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
-                        Piece::Item(json) => changes.push(decode::any_object(self.subject.kind, json)?),
+                        Piece::Item(json) => {
+                            changes.push(decode::any_object(self.subject.kind, json)?)
+                        }
                     }
                     Ok(())
                 })?;

@@ -31,6 +31,7 @@ mod names;
 mod promises;
 mod quic_server;
 mod real_cluster;
+mod real_cluster_at_scale;
 mod reload;
 mod server;
 mod sites;

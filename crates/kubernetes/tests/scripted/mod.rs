@@ -25,6 +25,7 @@ pub const LIMITS: Limits = Limits {
     watch_excess: Duration::from_secs(1),
     pause_min: Duration::from_millis(20),
     pause_max: Duration::from_millis(200),
+    pause_away_max: Duration::from_millis(200),
     stable: Duration::from_secs(60),
 };
 
