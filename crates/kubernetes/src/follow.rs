@@ -57,17 +57,23 @@ pub struct Subject {
     pub kind: Kind,
     /// A selector of labels; an empty one selects all.
     pub labels: String,
+    /// The namespace of the objects, or the only one that is followed; empty for all.
+    pub namespace: String,
 }
 
 impl Subject {
     /// The path of the objects in the API.
-    fn path(&self) -> &'static str {
-        match self.kind {
-            Kind::Service => "/api/v1/services",
-            Kind::EndpointSlice => "/apis/discovery.k8s.io/v1/endpointslices",
-            Kind::Namespace => "/api/v1/namespaces",
-            Kind::Pod => "/api/v1/pods",
-            Kind::ServiceImport => "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports",
+    fn path(&self) -> String {
+        let (group, plural) = match self.kind {
+            Kind::Service => ("/api/v1", "services"),
+            Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
+            Kind::Namespace => return "/api/v1/namespaces".to_owned(),
+            Kind::Pod => ("/api/v1", "pods"),
+            Kind::ServiceImport => ("/apis/multicluster.x-k8s.io/v1alpha1", "serviceimports"),
+        };
+        match &*self.namespace {
+            "" => format!("{group}/{plural}"),
+            namespace => format!("{group}/namespaces/{}/{plural}", Escaped(namespace)),
         }
     }
 
@@ -75,7 +81,14 @@ impl Subject {
     fn request(&self, parameters: &[(&str, &str)]) -> String {
         let mut path = format!("{}?", self.path());
         let labels = ("labelSelector", &*self.labels);
-        for (name, value) in parameters.iter().chain([&labels]) {
+        let field = match self.kind {
+            Kind::Namespace if !self.namespace.is_empty() => {
+                format!("metadata.name={}", self.namespace)
+            }
+            _ => String::new(),
+        };
+        let fields = ("fieldSelector", &*field);
+        for (name, value) in parameters.iter().chain([&labels, &fields]) {
             if !value.is_empty() {
                 let _ = write!(path, "{name}={}&", Escaped(value));
             }
@@ -144,7 +157,9 @@ pub async fn follow_within(
         }
         let pause_max = match error {
             // An attempt costs the API server nothing while it is away.
-            ConnectError::Unreachable(_) => limits.pause_away_max,
+            ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
+                limits.pause_away_max
+            }
             _ => limits.pause_max,
         };
         pause = (pause * 2).min(pause_max);
@@ -354,8 +369,22 @@ mod tests {
 
     #[test]
     fn a_selector_is_escaped_in_the_path_of_a_request() {
-        let subject = Subject { kind: Kind::Service, labels: "a=b,c in (d)".to_owned() };
+        let labels = "a=b,c in (d)".to_owned();
+        let namespace = String::new();
+        let subject = Subject { kind: Kind::Service, labels, namespace };
         let path = subject.request(&[("watch", "1"), ("resourceVersion", "")]);
         assert_eq!(path, "/api/v1/services?watch=1&labelSelector=a%3Db%2Cc%20in%20%28d%29");
+    }
+
+    #[test]
+    fn the_objects_of_one_namespace_have_a_path_of_their_own() {
+        let path = |kind| {
+            let namespace = "shop".to_owned();
+            Subject { kind, labels: String::new(), namespace }.request(&[("limit", "9")])
+        };
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?limit=9";
+        assert_eq!(path(Kind::EndpointSlice), slices);
+        let own = "/api/v1/namespaces?limit=9&fieldSelector=metadata.name%3Dshop";
+        assert_eq!(path(Kind::Namespace), own);
     }
 }

@@ -40,7 +40,7 @@ impl Default for Limits {
             pause_min: Duration::from_millis(200),
             pause_max: Duration::from_secs(30),
             pause_away_max: Duration::from_secs(4),
-            stable: Duration::from_secs(20),
+            stable: Duration::from_secs(5),
         }
     }
 }

@@ -19,7 +19,7 @@ const SERVICES: usize = 2500;
 /// Wrong names that are asked.
 const WRONG_NAMES: usize = 20_000;
 /// Seconds for which objects change; the environment may set another number.
-const CHURN_SECONDS: usize = 12;
+const CHURN_SECONDS: usize = 24;
 /// Changes that are made in a second.
 const CHANGES_PER_SECOND: u32 = 100;
 /// Services of the cluster whose objects change.

@@ -73,7 +73,8 @@ pub fn follow_place(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, events) = mpsc::channel(4);
     let place = place(&url);
-    let subject = Subject { kind: Kind::Namespace, labels: String::new() };
+    let subject =
+        Subject { kind: Kind::Namespace, labels: String::new(), namespace: String::new() };
     runtime.spawn(follow_within(place, subject, sender, LIMITS));
     Followed { runtime, events, paths }
 }

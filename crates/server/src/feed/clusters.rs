@@ -8,8 +8,7 @@ use super::Update;
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
 use crate::load;
 use crate::publish::{PublisherFailed, PublisherHandle};
-use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,8 +31,9 @@ const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 const EVENTS_MAX: usize = 1024;
 /// How often it is looked whether the feed is to end.
 const LOOK: Duration = Duration::from_millis(250);
-/// The longest time for which a negative answer may be kept, seconds.
-const NEGATIVE_TTL_MAX: u32 = 300;
+
+/// A selector of the labels of slices that belong to imports.
+const IMPORTED_SLICES: &str = "multicluster.kubernetes.io/service-name";
 
 /// What a feed follows. Feeds that are equal in this are one.
 #[derive(Clone, PartialEq)]
@@ -132,7 +132,6 @@ fn start(
         failing: HashSet::new(),
         undecodable: 0,
         data: Vec::new(),
-        aliases: BTreeMap::new(),
         dated: None,
     };
     let (sender, ended) = sync_channel::<()>(0);
@@ -158,7 +157,7 @@ pub fn check(keys: &KubernetesKeys) -> Result<(), ConnectError> {
 /// What decides which names there are.
 fn options(keys: &KubernetesKeys) -> Options {
     Options {
-        ttl: u32::try_from(keys.ttl.as_secs()).unwrap_or(u32::MAX),
+        ttl: u32::try_from(keys.ttl().as_secs()).unwrap_or(u32::MAX),
         pods: match keys.pods {
             PodNames::Disabled => zonda_cluster::PodNames::Disabled,
             PodNames::Insecure => zonda_cluster::PodNames::Insecure,
@@ -167,7 +166,7 @@ fn options(keys: &KubernetesKeys) -> Options {
         ignores_empty_services: keys.ignore_empty_services,
         has_pod_labels: keys.endpoint_pod_names,
         has_zones: keys.zonal,
-        is_multicluster: false,
+        is_multicluster: keys.multicluster,
         namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
         exposes_known_namespaces: keys.namespace_labels.is_some(),
         is_kube_dns: keys.compatible == ClusterDns::KubeDns,
@@ -187,19 +186,30 @@ fn place(keys: &KubernetesKeys) -> Place {
     }
 }
 
-/// The objects that are followed.
+/// The objects that are followed: those of one namespace, if only that one has names.
 fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
-    let labels = || keys.labels.clone().unwrap_or_default();
-    let namespaces = keys.namespace_labels.clone().unwrap_or_default();
-    let mut followed = vec![
-        Subject { kind: Kind::Namespace, labels: namespaces },
-        Subject { kind: Kind::Service, labels: labels() },
-        Subject { kind: Kind::EndpointSlice, labels: labels() },
-    ];
+    let labels = keys.labels.clone().unwrap_or_default();
+    let namespace = match &keys.namespaces[..] {
+        [namespace] => namespace.clone(),
+        _ => String::new(),
+    };
+    let of_kind = |kind| {
+        let labels = match kind {
+            Kind::Namespace => keys.namespace_labels.clone().unwrap_or_default(),
+            Kind::EndpointSlice if keys.multicluster && labels.is_empty() => {
+                IMPORTED_SLICES.to_owned()
+            }
+            Kind::EndpointSlice if keys.multicluster => format!("{labels},{IMPORTED_SLICES}"),
+            _ => labels.clone(),
+        };
+        Subject { kind, labels, namespace: namespace.clone() }
+    };
+    let services = if keys.multicluster { Kind::ServiceImport } else { Kind::Service };
+    let mut kinds = vec![Kind::Namespace, services, Kind::EndpointSlice];
     if keys.pods == PodNames::Verified {
-        followed.push(Subject { kind: Kind::Pod, labels: labels() });
+        kinds.push(Kind::Pod);
     }
-    followed
+    kinds.into_iter().map(of_kind).collect()
 }
 
 /// Keeps the zones of a cluster as its objects are.
@@ -220,8 +230,6 @@ struct ClusterFeed {
     undecodable: u64,
     /// The zones' own data, by their names.
     data: Vec<(Name, Arc<Zone>)>,
-    /// The services that are aliases.
-    aliases: BTreeMap<String, String>,
     /// When the data were made.
     dated: Option<Instant>,
 }
@@ -300,9 +308,7 @@ impl ClusterFeed {
 
     /// Publishes the names as they are now.
     fn publish(&mut self) -> Result<(), PublisherFailed> {
-        let aliases = self.builder.take_aliases().cloned();
-        let has_changed = aliases.is_some();
-        self.aliases = aliases.unwrap_or(std::mem::take(&mut self.aliases));
+        let has_changed = self.builder.has_new_aliases();
         let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
         if has_changed || is_old {
             self.make_data();
@@ -331,43 +337,17 @@ impl ClusterFeed {
     fn make_data(&mut self) {
         self.dated = Some(Instant::now());
         let state = self.publisher.state();
+        let own = self.own_address();
         let mut names = self.subjects.keys.reverse_zones();
         names.push(self.subjects.apex.clone());
         for name in names {
-            let text = self.text_of(&name);
+            let text = self.builder.data_text(&name, load::unix_secs(), own);
             let base = (&state.zone_set, state.seed);
             if let Update::Replace(loaded) = load::load_text(&name, &text, base) {
                 self.data.retain(|(own, _)| *own != name);
                 self.data.push((name, loaded.zone));
             }
         }
-    }
-
-    /// The master file of a zone's own data.
-    fn text_of(&self, name: &Name) -> String {
-        let keys = &self.subjects.keys;
-        let (ttl, serial) = (keys.ttl.as_secs(), load::unix_secs());
-        let negative = ttl.min(u64::from(NEGATIVE_TTL_MAX));
-        let mut text = format!(
-            "$TTL {ttl}\n@ {negative} IN SOA ns.dns hostmaster {serial} 7200 1800 86400 \
-             {negative}\n@ IN NS ns.dns\n"
-        );
-        let address = self.own_address();
-        let family = if address.is_ipv4() { "A" } else { "AAAA" };
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "ns.dns IN {family} {address}");
-        if *name != self.subjects.apex {
-            return text;
-        }
-        text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
-        for (service, target) in &self.aliases {
-            let target = target.trim_end_matches('.');
-            let is_address = target.parse::<IpAddr>().is_ok();
-            if !is_address && target.parse::<Name>().is_ok() {
-                let _ = writeln!(text, "{service}.svc IN CNAME {target}.");
-            }
-        }
-        text
     }
 
     /// The address of this server that the API is reached from.

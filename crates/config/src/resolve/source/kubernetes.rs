@@ -9,7 +9,9 @@ use crate::section::Keys;
 /// it, are reported.
 pub fn read(reader: &mut Reader<'_, '_>) -> Option<KubernetesKeys> {
     let keys = KubernetesKeys::read(reader)?;
-    for (key, other) in [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels")] {
+    for (key, other) in
+        [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels"), ("multicluster", "pods")]
+    {
         if reader.is_set(key) && reader.is_set(other) {
             reader.contradict(Some(other), Contradiction::Excludes(key, other));
         }
@@ -25,6 +27,9 @@ pub fn read(reader: &mut Reader<'_, '_>) -> Option<KubernetesKeys> {
         if reader.is_set(key) && !reader.is_set(needed) {
             reader.contradict(Some(key), Contradiction::Needs(key, needed));
         }
+    }
+    if keys.multicluster && reader.is_set("pods") {
+        reader.contradict(Some("pods"), Contradiction::Excludes("pods", "multicluster"));
     }
     Some(keys)
 }
