@@ -16,10 +16,10 @@ const SERVERS_MAX: usize = 13;
 
 impl Builder {
     /// Returns the text of the data of a zone of the cluster, or of a zone of its addresses.
-    /// `own` is the address of this server: the services that have it among their endpoints are
-    /// the servers of the zone, or else `ns.dns` is.
+    /// `own` is the address of this server, if it is known: the services that have it among their
+    /// endpoints are the servers of the zone, or else `ns.dns` is.
     #[must_use]
-    pub fn data_text(&mut self, zone: &Name, serial: u32, own: IpAddr) -> String {
+    pub fn data_text(&mut self, zone: &Name, serial: u32, own: Option<IpAddr>) -> String {
         let cluster = self.snapshot();
         let ttl = cluster.options().ttl;
         let negative = ttl.min(NEGATIVE_TTL_MAX);
@@ -27,7 +27,7 @@ impl Builder {
             "$TTL {ttl}\n@ {negative} IN SOA ns.dns hostmaster {serial} 7200 1800 86400 \
              {negative}\n"
         );
-        let servers = servers(&cluster, own);
+        let servers = own.map(|own| servers(&cluster, own)).unwrap_or_default();
         let apex = cluster.apex();
         // Writing to a text does not fail.
         for name in servers.keys() {
@@ -36,7 +36,7 @@ impl Builder {
         if servers.is_empty() {
             text.push_str("@ IN NS ns.dns\n");
         }
-        write_address(&mut text, "ns.dns", own);
+        own.into_iter().for_each(|own| write_address(&mut text, "ns.dns", own));
         if zone != apex {
             return text;
         }
@@ -45,10 +45,11 @@ impl Builder {
         }
         text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
         for (service, target) in self.aliases() {
+            let owner = format!("{service}.svc.{apex}").parse::<Name>();
             let target = target.trim_end_matches('.');
             let is_address = target.parse::<IpAddr>().is_ok();
-            if !is_address && target.parse::<Name>().is_ok() {
-                let _ = writeln!(text, "{service}.svc IN CNAME {target}.");
+            if let (Ok(owner), Ok(target), false) = (owner, target.parse::<Name>(), is_address) {
+                let _ = writeln!(text, "{owner} IN CNAME {target}");
             }
         }
         text

@@ -10,6 +10,7 @@ mod builder;
 mod cluster;
 mod data;
 pub mod object;
+mod objects;
 mod service;
 mod table;
 

@@ -165,10 +165,10 @@ impl World {
                 true => ClusterNames::Services,
                 false => ClusterNames::Addresses,
             };
-            let text = it.builder.data_text(&name, 1, it.own);
+            let text = it.builder.data_text(&name, 1, Some(it.own));
             let (data, cluster) = (Arc::new(zone_of(&name, &text)), it.builder.snapshot());
             let falls_through = it.falls_through;
-            let zone = ClusterZone { data, cluster, names, falls_through };
+            let zone = ClusterZone { data, cluster, names, falls_through, is_stale: false };
             self.add_source(&name, Source::Cluster(Arc::new(zone)));
         }
     }

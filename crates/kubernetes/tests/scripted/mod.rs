@@ -112,7 +112,7 @@ impl Followed {
         match event.expect("an event comes in time").expect("objects are followed").1 {
             Event::Begin => "begin".to_owned(),
             Event::Synced => "synced".to_owned(),
-            Event::Connected => "connected".to_owned(),
+            Event::Connected(_) => "connected".to_owned(),
             Event::Undecodable(id, why) => format!("undecodable {}: {why}", id.name),
             Event::Failed(error) => format!("failed: {error}"),
             Event::Change(change) => match *change {
