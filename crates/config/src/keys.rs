@@ -290,8 +290,8 @@ section! {
     /// for the endpoints of a topology zone.
     zonal: bool = "false";
     /// The zone has the services that are imported from a set of clusters (`ServiceImport` of
-    /// `multicluster.x-k8s.io/v1alpha1`) instead of those of the cluster; `ENDPOINT.CLUSTER.SERVICE`
-    /// is the name of an endpoint.
+    /// `multicluster.x-k8s.io/v1alpha1`) instead of those of the cluster; an endpoint is called
+    /// `ENDPOINT.CLUSTER.SERVICE`.
     multicluster: bool = "false";
     /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
     /// zone and in those of `reverse`.
