@@ -8,6 +8,7 @@
 
 use crate::address::{fold, hash, hash_label};
 use crate::cluster::{Cluster, Options};
+use crate::data::text_of;
 use crate::object::{
     EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
 };
@@ -97,7 +98,7 @@ pub struct Builder {
     stale: HashSet<u64>,
     /// Services that are aliases: their names below the apex, and what they are aliases of.
     aliases: BTreeMap<String, String>,
-    /// Whether aliases have changed since they were taken.
+    /// Whether aliases have changed since that was asked last.
     aliases_changed: bool,
 }
 
@@ -145,6 +146,16 @@ impl Builder {
         gone.into_iter().for_each(|id| self.take_back(kind, id));
     }
 
+    /// Keeps the version of an object that there is, as the one in the list cannot be read.
+    pub fn keep(&mut self, kind: Kind, id: &ObjectName) {
+        let id = self.id(id);
+        let known = self.known(kind);
+        let list = known.list;
+        if let Some(brought) = known.objects.get_mut(&id) {
+            brought.list = list;
+        }
+    }
+
     /// Takes a change.
     pub fn apply(&mut self, change: Change) {
         match change {
@@ -172,10 +183,16 @@ impl Builder {
         self.cluster.clone()
     }
 
+    /// Whether services that are aliases have changed since that was asked last.
+    pub fn has_new_aliases(&mut self) -> bool {
+        std::mem::take(&mut self.aliases_changed)
+    }
+
     /// Returns the services that are aliases, as their names below the apex and those that they are
-    /// aliases of, if they have changed since they were returned last.
-    pub fn take_aliases(&mut self) -> Option<&BTreeMap<String, String>> {
-        std::mem::take(&mut self.aliases_changed).then_some(&self.aliases)
+    /// aliases of.
+    #[must_use]
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
     }
 
     /// The hash of an object's name.
@@ -413,10 +430,4 @@ impl Builder {
             }
         }
     }
-}
-
-/// The labels of a service and its namespace as text.
-pub(crate) fn text_of(labels: &[u8]) -> String {
-    let labels: Vec<_> = zonda_wire::name::labels(labels).map(String::from_utf8_lossy).collect();
-    labels.join(".")
 }

@@ -233,7 +233,7 @@ impl Cluster {
         }
         match name.label(below - 1) {
             b"svc" => self.find_service(name, below - 1),
-            b"pod" if !self.frame.options.is_multicluster => self.find_pod(name, below - 1),
+            b"pod" => self.find_pod(name, below - 1),
             _ => ClusterMatch::InData,
         }
     }
@@ -311,10 +311,9 @@ impl Cluster {
             b"prefer" => true,
             _ => return ClusterMatch::Missing,
         };
-        if labels > 3 {
-            return ClusterMatch::Missing; // a topology zone of several labels
-        }
-        let endpoints = EndpointFilter::Zone(name.label(0));
+        let whole = name.suffix(0);
+        let zone = &whole[..whole.len() - name.suffix(labels - 2).len()];
+        let endpoints = EndpointFilter::Zone(zone);
         let found = Selection { service, port: None, endpoints };
         match found.exists() {
             true => ClusterMatch::Service(found),
@@ -363,8 +362,21 @@ impl Cluster {
         }
     }
 
-    /// Calls a function with the names of an address until it returns an error: the label of an
-    /// endpoint, or none for the service itself, and the labels of the service and its namespace.
+    /// Returns the services that have an address, or an endpoint there.
+    pub(crate) fn services_at(
+        &self,
+        found: IpAddr,
+    ) -> impl Iterator<Item = &ServiceRecord> + Clone {
+        let services = self.addresses.all(address::hash(found, self.frame.seed));
+        let services = services.filter_map(|hash| self.service(*hash));
+        services.filter(|it| {
+            it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
+        })
+    }
+
+    /// Calls a function with the names of an address until it returns an error: the labels of an
+    /// endpoint in wire form, empty for the service itself, and those of the service and its
+    /// namespace.
     /// The name goes on with `svc` and the apex. That of a service excludes those of endpoints.
     ///
     /// # Errors
@@ -372,27 +384,23 @@ impl Cluster {
     pub fn each_pointer<E>(
         &self,
         found: IpAddr,
-        mut call: impl FnMut(Option<&[u8]>, &[u8]) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let services = self.addresses.all(address::hash(found, self.frame.seed));
-        let services = services.filter_map(|hash| self.service(*hash));
-        let services = services.filter(|it| {
-            it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
-        });
+        let services = self.services_at(found);
         let has_own = |it: &ServiceRecord| match &it.addresses {
             Addresses::Own(own) => own.contains(&found),
             _ => false,
         };
         let own = services.clone().find(|service| has_own(service));
         if let Some(service) = own {
-            return call(None, &service.labels);
+            return call(&[], &service.labels);
         }
         for service in services {
             for (slice, endpoint) in Selection::slices_at(service, found) {
                 if self.frame.options.is_kube_dns && slice.hostname(endpoint).is_empty() {
                     continue;
                 }
-                slice.with_label(endpoint, |label| call(Some(label), &service.labels))?;
+                slice.with_labels(endpoint, |labels| call(labels, &service.labels))?;
             }
         }
         Ok(())

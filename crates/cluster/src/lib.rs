@@ -8,6 +8,7 @@
 mod address;
 mod builder;
 mod cluster;
+mod data;
 pub mod object;
 mod objects;
 mod search;

@@ -1,19 +1,19 @@
 //! Objects made of a snapshot, from which the same names can be built again.
 
+use crate::address;
 use crate::builder::Change;
 use crate::cluster::{Cluster, PodNames};
 use crate::object::{
     Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Service, ServiceImport, ServiceKind,
 };
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
-use crate::{address, builder};
 use std::collections::{BTreeMap, HashMap};
 use zonda_wire::name;
 
 impl Cluster {
     /// Calls a function with objects from which a builder with the same options makes the same
     /// names, until the function returns an error. `aliases` are those of
-    /// [`Builder::take_aliases`](crate::Builder::take_aliases).
+    /// [`Builder::aliases`](crate::Builder::aliases).
     ///
     /// The objects are not those that the snapshot was made of: slices and pods have other names,
     /// and what names do not need is absent.
@@ -98,7 +98,7 @@ fn service_object(
         Addresses::Own(own) => ServiceKind::ClusterIp(own.to_vec()),
         Addresses::OfEndpoints => ServiceKind::Headless,
         Addresses::Alias => {
-            ServiceKind::ExternalName(aliases.get(&builder::text_of(&service.labels))?.clone())
+            ServiceKind::ExternalName(aliases.get(&crate::data::text_of(&service.labels))?.clone())
         }
     };
     let (external_ips, external_names) = (Vec::new(), Vec::new());

@@ -128,8 +128,11 @@ impl SliceRecord {
         start..start + rest.iter().take_while(|it| it.address == address).count()
     }
 
-    /// Whether an endpoint has the label of one of another slice.
+    /// Whether an endpoint has the labels of one of another slice.
     fn is_called_as(&self, own: &EndpointRecord, other: (&Self, &EndpointRecord)) -> bool {
+        if self.cluster != other.0.cluster {
+            return false;
+        }
         match (self.hostname(own), other.0.hostname(other.1)) {
             ([], []) => own.address == other.1.address,
             ([], label) | (label, []) => {
@@ -158,6 +161,24 @@ impl SliceRecord {
         self.text(endpoint.zone)
     }
 
+    /// Calls a function with the labels of an endpoint in front of those of its service, in wire
+    /// form: its own, and that of its cluster in a set of clusters.
+    pub fn with_labels<R>(&self, endpoint: &EndpointRecord, call: impl FnOnce(&[u8]) -> R) -> R {
+        let mut wire = [0; 2 * (1 + LABEL_BYTES_MAX)];
+        let mut len = 0;
+        let mut push = |label: &[u8]| {
+            let label = &label[..label.len().min(LABEL_BYTES_MAX)];
+            wire[len] = label.len() as u8; // at most 63
+            wire[len + 1..][..label.len()].copy_from_slice(label);
+            len += 1 + label.len();
+        };
+        self.with_label(endpoint, &mut push);
+        if !self.cluster.is_empty() {
+            push(&self.cluster);
+        }
+        call(&wire[..len])
+    }
+
     /// Calls a function with the label of an endpoint.
     pub fn with_label<R>(&self, endpoint: &EndpointRecord, call: impl FnOnce(&[u8]) -> R) -> R {
         match self.hostname(endpoint) {
@@ -169,6 +190,20 @@ impl SliceRecord {
             hostname => call(hostname),
         }
     }
+}
+
+/// Whether a text is these labels with dots between them.
+fn is_dotted(labels: &[u8], text: &[u8]) -> bool {
+    let mut rest = text;
+    for (number, label) in zonda_wire::name::labels(labels).enumerate() {
+        if number > 0 {
+            let Some(after) = rest.strip_prefix(b".") else { return false };
+            rest = after;
+        }
+        let Some(after) = rest.strip_prefix(label) else { return false };
+        rest = after;
+    }
+    rest.is_empty()
 }
 
 /// Whether a text can be a label of a name.
@@ -263,7 +298,7 @@ impl ServiceRecord {
                 if !addresses.insert(endpoint.address) {
                     repeated_addresses.push(place);
                 }
-                if !labels.insert(slice.with_label(endpoint, |label| Box::<[u8]>::from(label))) {
+                if !labels.insert(slice.with_labels(endpoint, |labels| Box::<[u8]>::from(labels))) {
                     repeated_labels.push(place);
                 }
             }
@@ -289,7 +324,7 @@ pub enum EndpointFilter<'n> {
     Label(&'n [u8], Option<IpAddr>),
     /// The endpoints with this label in the cluster of the second one.
     LabelInCluster(&'n [u8], &'n [u8]),
-    /// The endpoints in this topology zone.
+    /// The endpoints in the topology zone of these labels, in wire form.
     Zone(&'n [u8]),
 }
 
@@ -341,7 +376,7 @@ impl<'n> Selection<'n> {
             EndpointFilter::LabelInCluster(label, cluster) => {
                 *slice.cluster == *cluster && slice.with_label(endpoint, |own| own == label)
             }
-            EndpointFilter::Zone(zone) => slice.zone(endpoint) == zone,
+            EndpointFilter::Zone(labels) => is_dotted(labels, slice.zone(endpoint)),
         }
     }
 
@@ -444,26 +479,27 @@ impl<'n> Selection<'n> {
         own.chain(of_endpoints).filter(move |address| address.is_ipv6() == is_v6)
     }
 
-    /// Calls a function with the label in front of the service's (none for the service itself) and
-    /// the number of each port that is meant, each pair once, until the function returns an error.
+    /// Calls a function with the labels in front of the service's (none for the service itself), in
+    /// wire form, and the number of each port that is meant, each pair once, until the function
+    /// returns an error.
     ///
     /// # Errors
     /// That of the function.
     pub fn each_target<E>(
         self,
-        mut call: impl FnMut(Option<&[u8]>, u16) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], u16) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.own_addresses().is_some() {
-            return self.each_number(&self.service.ports, |number| call(None, number));
+            return self.each_number(&self.service.ports, |number| call(&[], number));
         }
         for found in self.each_endpoint() {
             let (of_service, _, endpoint) = found;
             let slice = &*of_service.slice;
-            slice.with_label(endpoint, |label| {
+            slice.with_labels(endpoint, |labels| {
                 self.each_number(&slice.ports, |number| {
                     match self.is_target_repeated(found, number) {
                         true => Ok(()),
-                        false => call(Some(label), number),
+                        false => call(labels, number),
                     }
                 })
             })?;
@@ -471,22 +507,22 @@ impl<'n> Selection<'n> {
         Ok(())
     }
 
-    /// Calls a function with the label in front of the service's (none for the service itself) and
+    /// Calls a function with the labels in front of the service's (none for the service itself) and
     /// each address of the targets, until the function returns an error.
     ///
     /// # Errors
     /// That of the function.
     pub fn each_target_address<E>(
         self,
-        mut call: impl FnMut(Option<&[u8]>, IpAddr) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], IpAddr) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(own) = self.own_addresses() {
-            return own.iter().try_for_each(|address| call(None, *address));
+            return own.iter().try_for_each(|address| call(&[], *address));
         }
         for found in self.each_endpoint() {
             let (of_service, _, endpoint) = found;
             if !self.is_address_repeated(found, true) {
-                of_service.slice.with_label(endpoint, |it| call(Some(it), endpoint.address))?;
+                of_service.slice.with_labels(endpoint, |it| call(it, endpoint.address))?;
             }
         }
         Ok(())

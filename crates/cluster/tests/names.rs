@@ -4,7 +4,8 @@
 
 use std::net::IpAddr;
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceKind,
+    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
+    ServiceKind,
 };
 use zonda_cluster::{
     AddressMatch, Builder, Change, Cluster, ClusterMatch, Kind, Options, PodNames,
@@ -76,8 +77,8 @@ fn told(cluster: &Cluster, name: &str) -> String {
                 .chain(found.addresses(true))
                 .map(|it| it.to_string())
                 .collect();
-            let written = found.each_target(|label, port| {
-                let label = label.map_or("", |label| std::str::from_utf8(label).unwrap());
+            let written = found.each_target(|labels, port| {
+                let label = text(labels);
                 parts.push(format!("{label}:{port}/{}", found.weight()));
                 Ok::<(), ()>(())
             });
@@ -87,14 +88,18 @@ fn told(cluster: &Cluster, name: &str) -> String {
     }
 }
 
+/// Labels in wire form as text.
+fn text(labels: &[u8]) -> String {
+    let labels = zonda_wire::name::labels(labels).map(String::from_utf8_lossy);
+    labels.collect::<Vec<_>>().join(".")
+}
+
 /// The names of an address.
 fn pointers(cluster: &Cluster, address: &str) -> Vec<String> {
     let address: IpAddr = address.parse().unwrap();
     let mut names = Vec::new();
-    let written = cluster.each_pointer(address, |label, service| {
-        let label = label.map_or(String::new(), |it| format!("{}.", String::from_utf8_lossy(it)));
-        let labels = zonda_wire::name::labels(service).map(String::from_utf8_lossy);
-        names.push(label + &labels.collect::<Vec<_>>().join("."));
+    let written = cluster.each_pointer(address, |labels, service| {
+        names.push(text(&[labels, service].concat()));
         Ok::<(), ()>(())
     });
     written.unwrap();
@@ -249,6 +254,16 @@ fn objects_that_a_list_lacks_are_gone_when_it_has_ended() {
 }
 
 #[test]
+fn an_object_that_a_list_has_and_that_cannot_be_read_stays_as_it_was() {
+    let mut builder = cluster(Options::default(), headless());
+    builder.begin_list(Kind::EndpointSlice);
+    builder.keep(Kind::EndpointSlice, &id("db-6"));
+    builder.keep(Kind::EndpointSlice, &id("never-known"));
+    builder.end_list(Kind::EndpointSlice);
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
+}
+
+#[test]
 fn a_snapshot_keeps_what_it_has_while_objects_change() {
     let mut builder = cluster(Options::default(), headless());
     let former = builder.snapshot();
@@ -290,6 +305,13 @@ fn options_change_which_names_there_are() {
     let cluster = cluster_of(zonal, headless().into());
     assert!(told(&cluster, "west.pin._zone.db.shop.svc").starts_with("10.1.0.2 "));
     assert_eq!(told(&cluster, "north.pin._zone.db.shop.svc"), "empty");
+    assert_eq!(told(&cluster, "a.west.pin._zone.db.shop.svc"), "empty");
+    let endpoints = [["10.1.0.7", "", "us.east-1.a"], ["10.1.0.8", "", "us"]];
+    let changes = vec![service("db", ServiceKind::Headless), slice("db-4", "db", &endpoints)];
+    let dotted = cluster_of(Options { has_zones: true, ..Options::default() }, changes);
+    assert!(told(&dotted, "us.east-1.a.pin._zone.db.shop.svc").starts_with("10.1.0.7 10-1"));
+    assert!(told(&dotted, "us.pin._zone.db.shop.svc").starts_with("10.1.0.8 10-1"));
+    assert_eq!(told(&dotted, "us.east-1.pin._zone.db.shop.svc"), "empty");
     assert!(told(&cluster, "north.prefer._zone.db.shop.svc").starts_with("10.1.0.1 "));
     let by_pods = Options { has_pod_labels: true, ..Options::default() };
     let cluster = cluster_of(by_pods, headless().into());
@@ -304,15 +326,70 @@ fn options_change_which_names_there_are() {
 fn aliases_are_told_once_after_each_change() {
     let target = |text: &str| ServiceKind::ExternalName(text.to_owned());
     let mut builder = cluster(Options::default(), [service("far", target("a.example"))]);
-    let aliases = builder.take_aliases().unwrap();
-    assert_eq!(aliases.get("far.shop").map(String::as_str), Some("a.example"));
-    assert!(builder.take_aliases().is_none());
+    assert!(builder.has_new_aliases());
+    assert_eq!(builder.aliases().get("far.shop").map(String::as_str), Some("a.example"));
     builder.apply(service("far", target("a.example")));
-    assert!(builder.take_aliases().is_none());
+    assert!(!builder.has_new_aliases());
     assert_eq!(told(&builder.snapshot(), "far.shop.svc"), "data");
     assert_eq!(told(&builder.snapshot(), "x.far.shop.svc"), "missing");
     builder.apply(Change::Gone(Kind::Service, id("far")));
-    assert!(builder.take_aliases().unwrap().is_empty());
+    assert!(builder.has_new_aliases() && builder.aliases().is_empty());
+}
+
+#[test]
+fn the_services_that_have_this_server_as_an_endpoint_are_the_servers_of_the_zone() {
+    let own = Some("10.1.0.1".parse().unwrap());
+    let apex: Name = "cluster.local".parse().unwrap();
+    let mut builder = cluster(Options::default(), []);
+    let text = builder.data_text(&apex, 7, own);
+    assert!(text.contains("@ IN NS ns.dns\nns.dns IN A 10.1.0.1\n"), "{text}");
+    let addresses = ServiceKind::ClusterIp(vec!["10.0.0.10".parse().unwrap()]);
+    builder.apply(service("dns", addresses));
+    builder.apply(slice("dns-4", "dns", &[["10.1.0.1", "", ""], ["10.1.0.2", "", ""]]));
+    headless().into_iter().for_each(|change| builder.apply(change));
+    let text = builder.data_text(&apex, 7, own);
+    let names = ["a.db.shop.svc.cluster.local.", "dns.shop.svc.cluster.local."];
+    names.iter().for_each(|it| assert!(text.contains(&format!("@ IN NS {it}\n")), "{text}"));
+    assert!(text.contains("dns.shop.svc IN A 10.0.0.10\n"), "{text}");
+    let reverse: Name = "10.in-addr.arpa".parse().unwrap();
+    let text = builder.data_text(&reverse, 7, own);
+    assert!(!text.contains("svc IN A") && text.contains("NS dns.shop.svc.cluster.local."));
+}
+
+#[test]
+fn imports_have_endpoints_that_are_called_by_their_cluster_too() {
+    let import = |name: &str, addresses: &[&str]| {
+        Change::ServiceImport(ServiceImport {
+            id: id(name),
+            addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            is_headless: addresses.is_empty(),
+            ports: vec![port("http", 80)],
+        })
+    };
+    let of_cluster = |cluster: &str, address: &str| {
+        let Change::EndpointSlice(it) = slice(cluster, "db", &[[address, "a", ""]]) else {
+            panic!()
+        };
+        let source_cluster = cluster.to_owned();
+        Change::EndpointSlice(EndpointSlice { source_cluster, is_imported: true, ..it })
+    };
+    let changes = [
+        import("web", &["10.7.0.1"]),
+        import("db", &[]),
+        of_cluster("east", "10.8.0.1"),
+        of_cluster("west", "10.9.0.1"),
+        slice("db-own", "db", &[["10.1.0.1", "a", ""]]),
+    ];
+    let options = Options { is_multicluster: true, ..Options::default() };
+    let cluster = cluster(options, changes).snapshot();
+    assert_eq!(told(&cluster, "web.shop.svc"), "10.7.0.1 :80/100");
+    let mut all: Vec<String> =
+        told(&cluster, "db.shop.svc").split(' ').map(str::to_owned).collect();
+    all.sort();
+    assert_eq!(all, ["10.8.0.1", "10.9.0.1", "a.east:80/50", "a.west:80/50"]);
+    assert_eq!(told(&cluster, "a.east.db.shop.svc"), "10.8.0.1 a.east:80/100");
+    assert_eq!(told(&cluster, "a.db.shop.svc"), "missing");
+    assert_eq!(pointers(&cluster, "10.9.0.1"), ["a.west.db.shop"]);
 }
 
 #[test]

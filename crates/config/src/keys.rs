@@ -279,9 +279,10 @@ section! {
     /// Networks whose addresses have the names of services and endpoints (PTR). Each becomes a zone
     /// below `in-addr.arpa` or `ip6.arpa`, or several where its prefix ends within a label.
     reverse: Vec<Network>, like "10.0.0.0/8, fd00::/8";
-    /// The TTL of all answers.
-    ttl: Duration = "5s", from "0 ms" to "1h";
-    /// The namespaces whose names exist. Unset: all.
+    /// The TTL of all answers. Unset: 5 seconds, or 30 with `compatible = "kube-dns"`.
+    ttl: Option<Duration>, like "10s", from "0 ms" to "1h";
+    /// The namespaces whose names exist. Unset: all. If it is one, only its objects are followed,
+    /// so that a role in it is enough.
     namespaces: Vec<String>, like "default, kube-system";
     /// A selector of labels for namespaces: names of other namespaces do not exist. Only one of
     /// `namespaces` and this key is given.
@@ -295,6 +296,10 @@ section! {
     /// Names `ZONE.pin._zone.SERVICE` and `ZONE.prefer._zone.SERVICE` of headless services stand
     /// for the endpoints of a topology zone.
     zonal: bool = "false";
+    /// The zone has the services that are imported from a set of clusters (`ServiceImport` of
+    /// `multicluster.x-k8s.io/v1alpha1`) instead of those of the cluster; an endpoint is called
+    /// `ENDPOINT.CLUSTER.SERVICE`.
+    multicluster: bool = "false";
     /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
     /// zone and in those of `reverse`.
     fall_through: bool = "false";
@@ -307,9 +312,9 @@ section! {
     /// The search domains that pods have of their hosts, in their order, at most 32. Unset: those
     /// that `/etc/resolv.conf` has when the server starts; `"."` for none.
     search_domains: Vec<Name>, like "example.org";
-    /// The cluster DNS whose answers are given where they differ: kube-dns gives priority and
-    /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
-    /// host name.
+    /// The cluster DNS whose answers are given where they differ: kube-dns gives a TTL of 30
+    /// seconds, priority and weight 10 in SRV records, and names only to addresses of services and
+    /// of endpoints with a host name.
     compatible: ClusterDns = "coredns";
     /// A file for the names of the cluster. After a start without the API they are answered from
     /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the

@@ -365,6 +365,16 @@ impl Config {
 }
 
 impl KubernetesKeys {
+    /// Returns the TTL of all answers.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        let of_kind = match self.compatible {
+            ClusterDns::CoreDns => 5,
+            ClusterDns::KubeDns => 30,
+        };
+        self.ttl.unwrap_or(Duration::from_secs(of_kind))
+    }
+
     /// Returns the names of the zones in which addresses have the names of the cluster, each once.
     #[must_use]
     pub fn reverse_zones(&self) -> Vec<Name> {

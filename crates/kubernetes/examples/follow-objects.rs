@@ -30,7 +30,11 @@ async fn main() -> ExitCode {
     let (sender, mut events) = mpsc::channel(1024);
     for kind in [Kind::Service, Kind::EndpointSlice] {
         let place = Place::Kubeconfig(file.clone().into(), None);
-        tokio::spawn(follow(place, Subject { kind, labels: String::new() }, sender.clone()));
+        tokio::spawn(follow(
+            place,
+            Subject { kind, labels: String::new(), namespace: String::new() },
+            sender.clone(),
+        ));
     }
     let (mut objects, mut synced) = (0, 0);
     while synced < 2 {

@@ -128,7 +128,7 @@ type ApiConnection = (SendRequest<Empty<Bytes>>, Driver);
 /// Connects to the API server, with TLS if it has it. Returns also the address of this machine that
 /// the connection has.
 async fn connect(settings: &Settings) -> Result<(Option<IpAddr>, ApiConnection), ConnectError> {
-    let failed = |error: std::io::Error| ConnectError::Connection(error.to_string());
+    let failed = |error: std::io::Error| ConnectError::Unreachable(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
     // Without probes a watch of a network that is cut is silent until its time is over.

@@ -195,6 +195,45 @@ struct ImportSpec {
     ports: Option<Vec<JsonPort>>,
 }
 
+/// An object as far as it could be decoded.
+#[derive(Debug)]
+pub enum Decoded {
+    /// The object itself, or that it is gone.
+    Change(Box<Change>),
+    /// The name of an object of which more cannot be decoded, and why.
+    Undecodable(ObjectName, String),
+}
+
+/// Decodes an object of a kind; one with a name and with other fields that are wrong fails alone.
+///
+/// # Errors
+/// When it has no metadata of an object, so that what sends it is no API server.
+pub fn any_object(kind: Kind, json: &[u8]) -> Result<Decoded, serde_json::Error> {
+    let error = match object(kind, json) {
+        Ok(change) => return Ok(Decoded::Change(Box::new(change))),
+        Err(error) => error,
+    };
+    let Ok(OnlyId { metadata }) = serde_json::from_slice::<OnlyId>(json) else { return Err(error) };
+    let id = ObjectName { namespace: metadata.namespace, name: metadata.name };
+    Ok(Decoded::Undecodable(id, error.to_string()))
+}
+
+/// The name of an object, whatever else its metadata have.
+#[derive(Deserialize)]
+struct OnlyId {
+    metadata: IdMetadata,
+}
+
+/// The part of the metadata that names an object.
+#[derive(Deserialize)]
+struct IdMetadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default, rename = "resourceVersion")]
+    resource_version: String,
+}
+
 /// Decodes an object of a kind.
 ///
 /// # Errors
@@ -314,7 +353,7 @@ pub fn time(text: &str) -> Option<SystemTime> {
 #[derive(Debug)]
 pub enum WatchEvent {
     /// A change of an object, and the version of all objects after it.
-    Change(Change, String),
+    Object(Decoded, String),
     /// The version of all objects; whether those of a streamed list have all been sent.
     Bookmark(String, bool),
     /// The watch cannot go on, with this code and text.
@@ -355,17 +394,19 @@ pub fn event(kind: Kind, json: &[u8]) -> Result<WatchEvent, serde_json::Error> {
         let status: Status = serde_json::from_slice(json)?;
         return Ok(WatchEvent::Error(status.code, status.message));
     }
-    let OnlyMetadata { metadata } = serde_json::from_slice(json)?;
-    Ok(match &*event.kind {
-        "BOOKMARK" => {
-            let is_end = metadata.annotation(END_ANNOTATION) == Some("true");
-            WatchEvent::Bookmark(metadata.resource_version, is_end)
-        }
-        "DELETED" => {
-            WatchEvent::Change(Change::Gone(kind, metadata.id()), metadata.resource_version)
-        }
-        _ => WatchEvent::Change(object(kind, json)?, metadata.resource_version),
-    })
+    if event.kind == "BOOKMARK" {
+        let OnlyMetadata { metadata } = serde_json::from_slice(json)?;
+        let is_end = metadata.annotation(END_ANNOTATION) == Some("true");
+        return Ok(WatchEvent::Bookmark(metadata.resource_version, is_end));
+    }
+    let OnlyId { metadata } = serde_json::from_slice(json)?;
+    let object = if event.kind == "DELETED" {
+        let id = ObjectName { namespace: metadata.namespace, name: metadata.name };
+        Decoded::Change(Box::new(Change::Gone(kind, id)))
+    } else {
+        any_object(kind, json)?
+    };
+    Ok(WatchEvent::Object(object, metadata.resource_version))
 }
 
 /// Decodes the `metadata` of a list.
@@ -438,12 +479,17 @@ mod tests {
         let read = |json: &str| event(Kind::Namespace, json.as_bytes()).unwrap();
         let added =
             read(r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}}}"#);
-        assert!(
-            matches!(added, WatchEvent::Change(Change::Namespace(_), version) if version == "7")
-        );
+        let is_namespace = |it: &WatchEvent| match it {
+            WatchEvent::Object(Decoded::Change(change), version) => {
+                matches!(**change, Change::Namespace(_)) && version == "7"
+            }
+            _ => false,
+        };
+        assert!(is_namespace(&added));
         let gone =
             read(r#"{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8"}}}"#);
-        assert!(matches!(gone, WatchEvent::Change(Change::Gone(Kind::Namespace, _), _)));
+        let WatchEvent::Object(Decoded::Change(gone), _) = gone else { panic!() };
+        assert!(matches!(*gone, Change::Gone(Kind::Namespace, _)));
         let end = read(
             r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":
             {"k8s.io/initial-events-end":"true"}}}}"#,
@@ -452,5 +498,19 @@ mod tests {
         let error = read(r#"{"type":"ERROR","object":{"code":410,"message":"too old"}}"#);
         assert!(matches!(error, WatchEvent::Error(410, _)));
         assert!(event(Kind::Service, b"{}").is_err());
+    }
+
+    #[test]
+    fn an_object_with_a_name_and_a_wrong_field_fails_alone() {
+        let json = br#"{"metadata":{"name":"a","namespace":"n"},"spec":{"ips":"10.0.0.1"}}"#;
+        let Decoded::Undecodable(id, why) = any_object(Kind::ServiceImport, json).unwrap() else {
+            panic!()
+        };
+        assert_eq!((&*id.namespace, &*id.name), ("n", "a"));
+        assert!(why.contains("invalid type"), "{why}");
+        let json = br#"{"metadata":{"name":"a","labels":[1]}}"#;
+        assert!(matches!(any_object(Kind::Pod, json).unwrap(), Decoded::Undecodable(..)));
+        assert!(any_object(Kind::Pod, b"{"metadata":{}}").is_ok(), "a pod without a name");
+        assert!(any_object(Kind::Pod, b"[1]").is_err());
     }
 }

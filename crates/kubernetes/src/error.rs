@@ -26,7 +26,9 @@ pub enum ConnectError {
     Pem(String),
     /// TLS cannot be set up, for this reason.
     Tls(String),
-    /// There is no connection, for this reason.
+    /// The API server cannot be reached, for this reason.
+    Unreachable(String),
+    /// A connection or what it carries has ended too soon, for this reason.
     Connection(String),
     /// Nothing came in time; while this was awaited.
     Timeout(&'static str),
@@ -62,7 +64,9 @@ impl fmt::Display for ConnectError {
             ),
             Self::Pem(error) => write!(f, "a certificate or key is no PEM: {error}"),
             Self::Tls(error) => write!(f, "TLS cannot be set up: {error}"),
-            Self::Connection(error) => write!(f, "no connection to the API server: {error}"),
+            Self::Unreachable(error) | Self::Connection(error) => {
+                write!(f, "no connection to the API server: {error}")
+            }
             Self::Timeout(what) => write!(f, "the API server sent no {what} in time"),
             Self::Refused(401, text) => {
                 write!(f, "the API server does not know this client (401): {text}")
@@ -73,6 +77,11 @@ impl fmt::Display for ConnectError {
                     "the API server denies access (403), see the roles of the account: {text}"
                 )
             }
+            Self::Refused(404, text) => write!(
+                f,
+                "the API server does not know such objects (404), is their definition (CRD) \
+                 installed? {text}"
+            ),
             Self::Refused(code, text) => write!(f, "the API server answers {code}: {text}"),
             Self::Expired => f.write_str("the version of the objects is too old"),
             Self::Decode(error) => write!(f, "the API server sends what is no object: {error}"),

@@ -6,7 +6,7 @@
 //!   objects listed again.
 
 use crate::connection::{Body, get};
-use crate::decode::{self, WatchEvent};
+use crate::decode::{self, Decoded, WatchEvent};
 use crate::error::ConnectError;
 use crate::limits::Limits;
 use crate::settings::{Place, Settings};
@@ -15,10 +15,13 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
+use zonda_cluster::object::ObjectName;
 use zonda_cluster::{Change, Kind};
 
 /// Objects of a page of a list.
 const PAGE: usize = 250;
+/// How long a server is asked for pages that began to stream a list and never ended it.
+const PAGES_MIN: Duration = Duration::from_secs(3600);
 /// Refusals of a watch in a row after which all objects are listed again: the database behind the
 /// API may have been restored, so that a version is not known there any more.
 const REFUSALS_MAX: u32 = 3;
@@ -32,12 +35,23 @@ pub enum Event {
     Begin,
     /// A change of one object.
     Change(Box<Change>),
+    /// An object that cannot be decoded, and why: the receiver keeps the version that it has.
+    Undecodable(ObjectName, String),
     /// All objects have been sent; any that were not are gone.
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
     /// The objects are followed, from this address.
     Connected(Option<IpAddr>),
+}
+
+impl From<Decoded> for Event {
+    fn from(object: Decoded) -> Self {
+        match object {
+            Decoded::Change(change) => Self::Change(change),
+            Decoded::Undecodable(id, why) => Self::Undecodable(id, why),
+        }
+    }
 }
 
 /// The objects that are followed.
@@ -47,17 +61,23 @@ pub struct Subject {
     pub kind: Kind,
     /// A selector of labels; an empty one selects all.
     pub labels: String,
+    /// The namespace of the objects, or the only one that is followed; empty for all.
+    pub namespace: String,
 }
 
 impl Subject {
     /// The path of the objects in the API.
-    fn path(&self) -> &'static str {
-        match self.kind {
-            Kind::Service => "/api/v1/services",
-            Kind::EndpointSlice => "/apis/discovery.k8s.io/v1/endpointslices",
-            Kind::Namespace => "/api/v1/namespaces",
-            Kind::Pod => "/api/v1/pods",
-            Kind::ServiceImport => "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports",
+    fn path(&self) -> String {
+        let (group, plural) = match self.kind {
+            Kind::Service => ("/api/v1", "services"),
+            Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
+            Kind::Namespace => return "/api/v1/namespaces".to_owned(),
+            Kind::Pod => ("/api/v1", "pods"),
+            Kind::ServiceImport => ("/apis/multicluster.x-k8s.io/v1alpha1", "serviceimports"),
+        };
+        match &*self.namespace {
+            "" => format!("{group}/{plural}"),
+            namespace => format!("{group}/namespaces/{}/{plural}", Escaped(namespace)),
         }
     }
 
@@ -65,7 +85,14 @@ impl Subject {
     fn request(&self, parameters: &[(&str, &str)]) -> String {
         let mut path = format!("{}?", self.path());
         let labels = ("labelSelector", &*self.labels);
-        for (name, value) in parameters.iter().chain([&labels]) {
+        let field = match self.kind {
+            Kind::Namespace if !self.namespace.is_empty() => {
+                format!("metadata.name={}", self.namespace)
+            }
+            _ => String::new(),
+        };
+        let fields = ("fieldSelector", &*field);
+        for (name, value) in parameters.iter().chain([&labels, &fields]) {
             if !value.is_empty() {
                 let _ = write!(path, "{name}={}&", Escaped(value));
             }
@@ -105,7 +132,8 @@ pub async fn follow_within(
     limits: Limits,
 ) {
     let version = String::new();
-    let mut follower = Follower { place, subject, sender, limits, version, streams: true };
+    let pages_until = None;
+    let mut follower = Follower { place, subject, sender, limits, version, pages_until };
     let (mut pause, mut refusals) = (limits.pause_min, 0);
     loop {
         let began = Instant::now();
@@ -132,7 +160,14 @@ pub async fn follow_within(
             () = tokio::time::sleep(pause + jitter) => {}
             () = follower.sender.closed() => return,
         }
-        pause = (pause * 2).min(limits.pause_max);
+        let pause_max = match error {
+            // An attempt costs the API server nothing while it is away.
+            ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
+                limits.pause_away_max
+            }
+            _ => limits.pause_max,
+        };
+        pause = (pause * 2).min(pause_max);
     }
 }
 
@@ -151,8 +186,8 @@ struct Follower {
     limits: Limits,
     /// The version that the receiver has; empty if all objects must be listed.
     version: String,
-    /// Whether the API is asked to stream a list.
-    streams: bool,
+    /// When the API is asked to stream a list again that has not ended one.
+    pages_until: Option<Instant>,
 }
 
 impl Follower {
@@ -174,13 +209,13 @@ impl Follower {
     /// Lists all objects if need be, and follows their changes, with these settings.
     async fn follow_by(&mut self, settings: &Settings) -> Result<(), ConnectError> {
         if self.version.is_empty() {
-            if self.streams {
+            if self.pages_until.is_none_or(|until| until < Instant::now()) {
                 match self.stream_list(settings).await {
-                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {
-                        self.streams = false; // gate off, or etcd too old
-                    }
+                    // The gate is off or etcd too old now; the next list is streamed perhaps.
+                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {}
                     Err(error @ ConnectError::Timeout("end of a list")) => {
-                        self.streams = false; // a server that ignores what it does not know
+                        // A server that ignores what it does not know.
+                        self.pages_until = Some(Instant::now() + PAGES_MIN);
                         return Err(error);
                     }
                     other => return other,
@@ -227,12 +262,14 @@ impl Follower {
                 splitter.take(&octets, |piece| -> Result<(), ConnectError> {
                     match piece {
                         Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
-                        Piece::Item(json) => changes.push(decode::object(self.subject.kind, json)?),
+                        Piece::Item(json) => {
+                            changes.push(decode::any_object(self.subject.kind, json)?)
+                        }
                     }
                     Ok(())
                 })?;
                 for change in changes {
-                    self.send(Event::Change(Box::new(change))).await?;
+                    self.send(change.into()).await?;
                 }
             }
             let metadata = metadata.filter(|_| splitter.is_at_end());
@@ -303,8 +340,8 @@ impl Follower {
                         }
                         version
                     }
-                    WatchEvent::Change(change, version) => {
-                        self.send(Event::Change(Box::new(change))).await?;
+                    WatchEvent::Object(object, version) => {
+                        self.send(object.into()).await?;
                         version
                     }
                 };
@@ -342,8 +379,22 @@ mod tests {
 
     #[test]
     fn a_selector_is_escaped_in_the_path_of_a_request() {
-        let subject = Subject { kind: Kind::Service, labels: "a=b,c in (d)".to_owned() };
+        let labels = "a=b,c in (d)".to_owned();
+        let namespace = String::new();
+        let subject = Subject { kind: Kind::Service, labels, namespace };
         let path = subject.request(&[("watch", "1"), ("resourceVersion", "")]);
         assert_eq!(path, "/api/v1/services?watch=1&labelSelector=a%3Db%2Cc%20in%20%28d%29");
+    }
+
+    #[test]
+    fn the_objects_of_one_namespace_have_a_path_of_their_own() {
+        let path = |kind| {
+            let namespace = "shop".to_owned();
+            Subject { kind, labels: String::new(), namespace }.request(&[("limit", "9")])
+        };
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?limit=9";
+        assert_eq!(path(Kind::EndpointSlice), slices);
+        let own = "/api/v1/namespaces?limit=9&fieldSelector=metadata.name%3Dshop";
+        assert_eq!(path(Kind::Namespace), own);
     }
 }

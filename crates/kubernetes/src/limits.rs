@@ -22,6 +22,8 @@ pub struct Limits {
     pub pause_min: Duration,
     /// The longest pause after a failure, without what is added at random.
     pub pause_max: Duration,
+    /// The longest such pause while the API server cannot be reached.
+    pub pause_away_max: Duration,
     /// How long objects are followed until pauses begin anew with the shortest.
     pub stable: Duration,
 }
@@ -37,7 +39,8 @@ impl Default for Limits {
             watch_excess: Duration::from_secs(30),
             pause_min: Duration::from_millis(200),
             pause_max: Duration::from_secs(30),
-            stable: Duration::from_secs(60),
+            pause_away_max: Duration::from_secs(4),
+            stable: Duration::from_secs(5),
         }
     }
 }

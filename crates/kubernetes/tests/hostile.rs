@@ -169,6 +169,53 @@ fn a_server_that_fails_with_500_is_asked_for_pages() {
 }
 
 #[test]
+fn a_failure_with_500_does_not_end_streamed_lists() {
+    let mut followed = follow_script(|number, path, stream| match number {
+        0 => respond(stream, "500 Internal Server Error", "for once"),
+        1 => respond(stream, "200 OK", &page("5", "", &["a"])),
+        2 => respond(stream, "410 Gone", "{}"),
+        3 if is_stream(path) => {
+            respond(stream, "200 OK", &streamed());
+            hang();
+        }
+        _ => {}
+    });
+    followed.expect(&["begin", "+a", "synced"]);
+    followed.expect_failure("too old");
+    followed.expect(LISTED);
+}
+
+/// A namespace whose labels are no labels, in JSON.
+const UNDECODABLE: &str = r#"{"metadata":{"name":"bad","resourceVersion":"6","labels":["x"]}}"#;
+
+#[test]
+fn an_object_that_cannot_be_decoded_is_told_and_stalls_neither_lists_nor_watches() {
+    let added = format!("{{\"type\":\"ADDED\",\"object\":{UNDECODABLE}}}\n");
+    let list = page("5", "", &["a", "b"]).replacen(
+        "{\"metadata\":{\"name\":\"b\"}}",
+        &format!("{UNDECODABLE},{{\"metadata\":{{\"name\":\"b\"}}}}"),
+        1,
+    );
+    let mut followed = follow_script(move |number, path, stream| match number {
+        0 => respond(stream, "200 OK", &(added.clone() + &streamed() + &added)),
+        1 => respond(stream, "410 Gone", "{}"),
+        _ if is_stream(path) => respond(stream, "422 Unprocessable Entity", "{}"),
+        _ if is_watch(path) => hang(),
+        _ => respond(stream, "200 OK", &list),
+    });
+    followed.expect(&["begin"]);
+    followed.expect_undecodable("bad");
+    followed.expect(&["+a", "synced", "connected"]);
+    followed.expect_undecodable("bad");
+    followed.expect_failure("ended at once");
+    followed.expect_failure("too old");
+    assert!(followed.paths()[1].contains("resourceVersion=6&"), "the watch goes on behind it");
+    followed.expect(&["begin", "+a"]);
+    followed.expect_undecodable("bad");
+    followed.expect(&["+b", "synced"]);
+}
+
+#[test]
 fn what_is_no_json_or_no_http_fails_and_is_asked_again() {
     let mut followed = follow_script(|number, _, stream| match number {
         0 => respond(stream, "200 OK", "<html>a captive portal</html>\n"),

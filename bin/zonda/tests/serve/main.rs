@@ -32,6 +32,7 @@ mod node_local;
 mod promises;
 mod quic_server;
 mod real_cluster;
+mod real_cluster_at_scale;
 mod real_cluster_search;
 mod reload;
 mod server;

@@ -7,8 +7,9 @@ use super::parser::Line;
 use super::source::{FallThrough, Kind, Source, ZoneKey};
 use crate::document::Effect::{Differs, Lost, Needless};
 use crate::document::Value;
-use crate::error::ImportError;
+use crate::error::{ImportError, Place};
 use std::path::PathBuf;
+use zonda_wire::Name;
 
 /// Longest TTL of the plugin, in seconds.
 const TTL_MAX: u64 = 3600;
@@ -17,6 +18,8 @@ const TTL_MAX: u64 = 3600;
 struct Options {
     fall_through: FallThrough,
     keys: Vec<ZoneKey>,
+    /// Zones of services that are imported, and the line that says so.
+    imported: Option<(Vec<Name>, Place)>,
 }
 
 impl Importer<'_> {
@@ -29,23 +32,52 @@ impl Importer<'_> {
         if zones.iter().all(key::is_reverse) {
             return Err(line.expected("a zone that is not of reverse names"));
         }
-        let mut options = Options { fall_through: FallThrough::Never, keys: Vec::new() };
+        let mut options =
+            Options { fall_through: FallThrough::Never, keys: Vec::new(), imported: None };
         for option in &line.block {
             self.cluster_option(option, &mut options)?;
         }
         self.settle(line, &mut options)?;
-        let (place, what) = (line.place().clone(), line.summary());
+        let (imported, place) =
+            options.imported.take().unwrap_or((Vec::new(), line.place().clone()));
+        if let Some(zone) = imported.iter().find(|zone| !zones.contains(zone)) {
+            return Err(
+                line.expected(&format!("the zone {} of `multicluster`", key::written(zone)))
+            );
+        }
+        let (imported, own): (Vec<_>, Vec<_>) =
+            zones.into_iter().partition(|zone| imported.contains(zone));
+        if !imported.is_empty() {
+            let is_set = |key: &ZoneKey| !["pods", "zonal", "endpoint-pod-names"].contains(&key.0);
+            let mut keys: Vec<ZoneKey> =
+                options.keys.iter().filter(|it| is_set(it)).cloned().collect();
+            keys.push(("multicluster", true.into(), place));
+            self.add_cluster(line, imported, options.fall_through.clone(), keys);
+        }
+        if !own.is_empty() {
+            self.add_cluster(line, own, options.fall_through, options.keys);
+        }
+        Ok(())
+    }
+
+    /// Adds a source of the names of a cluster.
+    fn add_cluster(
+        &mut self,
+        line: &Line,
+        zones: Vec<Name>,
+        fall_through: FallThrough,
+        keys: Vec<ZoneKey>,
+    ) {
         self.current().sources.push(Source {
             kind: Kind::Kubernetes,
             zones,
             except: Vec::new(),
-            fall_through: options.fall_through,
-            place,
-            what,
+            fall_through,
+            place: line.place().clone(),
+            what: line.summary(),
             file: PathBuf::new(),
-            keys: options.keys,
+            keys,
         });
-        Ok(())
     }
 
     /// Makes the keys agree with each other, as CoreDNS takes them.
@@ -124,7 +156,10 @@ impl Importer<'_> {
                 }
                 add("ignore-empty-services", true.into());
             }
-            "multicluster" => self.leave(option, Lost, "names of ServiceImports are not served"),
+            "multicluster" => match option.arguments() {
+                [] => return Err(option.expected("the zones of imported services")),
+                zones => to.imported = Some((key::all_zones(zones)?, place)),
+            },
             "startup_timeout" => {
                 let why = "the zone is SERVFAIL until its objects are read; other zones are not \
                     kept waiting";

@@ -170,6 +170,17 @@ fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
 }
 
 #[test]
+fn zones_of_imported_services_follow_these_alone() {
+    let import = of(". {\n kubernetes c.l cs.l 10.0.0.0/8 {\n  pods verified\n  \
+        multicluster cs.l\n }\n}\n");
+    assert_eq!(lost(&import), []);
+    let (own, imported) = import.toml.split_once("name = \"cs.l\"").unwrap();
+    assert!(own.contains("pods = \"verified\"") && own.contains("reverse ="), "{own}");
+    assert!(imported.contains("multicluster = true"), "{imported}");
+    assert!(!imported.contains("pods =") && !imported.contains("reverse ="), "{imported}");
+}
+
+#[test]
 fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
     let import = of("c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n");
     assert!(!import.toml.contains("autopath"), "{}", import.toml);

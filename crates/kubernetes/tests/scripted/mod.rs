@@ -25,6 +25,7 @@ pub const LIMITS: Limits = Limits {
     watch_excess: Duration::from_secs(1),
     pause_min: Duration::from_millis(20),
     pause_max: Duration::from_millis(200),
+    pause_away_max: Duration::from_millis(200),
     stable: Duration::from_secs(60),
 };
 
@@ -72,7 +73,8 @@ pub fn follow_place(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (sender, events) = mpsc::channel(4);
     let place = place(&url);
-    let subject = Subject { kind: Kind::Namespace, labels: String::new() };
+    let subject =
+        Subject { kind: Kind::Namespace, labels: String::new(), namespace: String::new() };
     runtime.spawn(follow_within(place, subject, sender, LIMITS));
     Followed { runtime, events, paths }
 }
@@ -100,8 +102,8 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Returns the next event as text: `begin`, `+name`, `-name`, `synced`, `connected`, or
-    /// `failed: ` and the reason.
+    /// Returns the next event as text: `begin`, `+name`, `-name`, `synced`, `connected`,
+    /// `failed: ` and the reason, or `undecodable NAME: ` and the reason.
     ///
     /// # Panics
     /// When none comes.
@@ -111,6 +113,7 @@ impl Followed {
             Event::Begin => "begin".to_owned(),
             Event::Synced => "synced".to_owned(),
             Event::Connected(_) => "connected".to_owned(),
+            Event::Undecodable(id, why) => format!("undecodable {}: {why}", id.name),
             Event::Failed(error) => format!("failed: {error}"),
             Event::Change(change) => match *change {
                 Change::Namespace(namespace) => format!("+{}", namespace.name),
@@ -137,6 +140,15 @@ impl Followed {
     pub fn expect_failure(&mut self, text: &str) {
         let event = self.next();
         assert!(event.starts_with("failed: ") && event.contains(text), "{event}, not {text}");
+    }
+
+    /// Takes an event, which must be that an object of this name cannot be decoded.
+    ///
+    /// # Panics
+    /// When another comes.
+    pub fn expect_undecodable(&mut self, name: &str) {
+        let event = self.next();
+        assert!(event.starts_with(&format!("undecodable {name}: ")), "{event}, not {name}");
     }
 
     /// Returns the paths of all requests so far.

@@ -8,8 +8,7 @@ use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;
 use crate::publish::{PublisherFailed, PublisherHandle};
-use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
+use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,8 +34,6 @@ const EVENTS_MAX: usize = 1024;
 const LOOK: Duration = Duration::from_millis(250);
 /// Changes between two versions whose times are counted.
 const TRIGGERS_MAX: usize = 1024;
-/// The longest time for which a negative answer may be kept, seconds.
-const NEGATIVE_TTL_MAX: u32 = 300;
 
 /// What a feed needs, and needs again when it starts again.
 #[derive(Clone)]
@@ -69,8 +66,6 @@ pub(super) struct ClusterFeed {
     failing: HashSet<Kind>,
     /// The zones' own data, by their names.
     data: Vec<(Name, Arc<Zone>)>,
-    /// The services that are aliases.
-    aliases: BTreeMap<String, String>,
     /// The address of this machine that the API is reached from, once it is.
     own_address: Option<IpAddr>,
     /// When the data were made.
@@ -98,7 +93,6 @@ impl ClusterFeed {
             synced: HashSet::new(),
             failing: HashSet::new(),
             data: Vec::new(),
-            aliases: BTreeMap::new(),
             own_address: None,
             dated: None,
             state,
@@ -167,6 +161,16 @@ impl ClusterFeed {
                 self.builder.apply(*change);
                 true
             }
+            Event::Undecodable(id, error) => {
+                followed.undecodable.fetch_add(1, Relaxed);
+                self.builder.keep(kind, &id);
+                let (namespace, name) = (id.namespace, id.name);
+                tracing::warn!(
+                    %zone, ?kind, namespace, name, error,
+                    "an object of a cluster cannot be decoded, its former version is kept"
+                );
+                false
+            }
             Event::Synced => {
                 self.builder.end_list(kind);
                 self.synced.insert(kind);
@@ -223,8 +227,7 @@ impl ClusterFeed {
                 return Ok(());
             }
         };
-        self.aliases = builder.take_aliases().cloned().unwrap_or_default();
-        self.make_data();
+        self.make_data(Some(&mut builder));
         self.state.stale_since.store(written.max(1), Relaxed);
         let cluster = builder.snapshot();
         self.send(&cluster)?;
@@ -241,12 +244,10 @@ impl ClusterFeed {
 
     /// Publishes the names as they are now.
     fn publish(&mut self) -> Result<(), PublisherFailed> {
-        let aliases = self.builder.take_aliases().cloned();
-        let has_changed = aliases.is_some();
-        self.aliases = aliases.unwrap_or(std::mem::take(&mut self.aliases));
+        let has_changed = self.builder.has_new_aliases();
         let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
         if has_changed || is_old {
-            self.make_data();
+            self.make_data(None);
         }
         let cluster = self.builder.snapshot();
         self.state.stale_since.store(0, Relaxed);
@@ -301,7 +302,7 @@ impl ClusterFeed {
             apex: self.subjects.apex.clone(),
             keys: Arc::clone(&self.subjects.keys),
             cluster: self.builder.snapshot(),
-            aliases: self.aliases.clone(),
+            aliases: self.builder.aliases().clone(),
             written: load::unix_secs().into(),
         })
     }
@@ -316,48 +317,20 @@ impl ClusterFeed {
     }
 
     /// Makes the zones' own data anew: the apexes, the version of the specification, and services
-    /// that are aliases.
-    fn make_data(&mut self) {
+    /// that are aliases; of these objects, or of those that are followed.
+    fn make_data(&mut self, restored: Option<&mut Builder>) {
         self.dated = Some(Instant::now());
         let state = self.publisher.state();
         let mut names = self.subjects.keys.reverse_zones();
         names.push(self.subjects.apex.clone());
+        let builder = restored.unwrap_or(&mut self.builder);
         for name in names {
-            let text = self.text_of(&name);
+            let text = builder.data_text(&name, load::unix_secs(), self.own_address);
             let base = (&state.zone_set, state.seed);
             if let Update::Replace(loaded) = load::load_text(&name, &text, base) {
                 self.data.retain(|(own, _)| *own != name);
                 self.data.push((name, loaded.zone));
             }
         }
-    }
-
-    /// The master file of a zone's own data.
-    fn text_of(&self, name: &Name) -> String {
-        let keys = &self.subjects.keys;
-        let (ttl, serial) = (keys.ttl.as_secs(), load::unix_secs());
-        let negative = ttl.min(u64::from(NEGATIVE_TTL_MAX));
-        let mut text = format!(
-            "$TTL {ttl}\n@ {negative} IN SOA ns.dns hostmaster {serial} 7200 1800 86400 \
-             {negative}\n@ IN NS ns.dns\n"
-        );
-        // Writing to a text does not fail.
-        if let Some(address) = self.own_address {
-            let family = if address.is_ipv4() { "A" } else { "AAAA" };
-            let _ = writeln!(text, "ns.dns IN {family} {address}");
-        }
-        if *name != self.subjects.apex {
-            return text;
-        }
-        text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
-        for (service, target) in &self.aliases {
-            let owner = format!("{service}.svc.{name}").parse::<Name>();
-            let target = target.trim_end_matches('.');
-            let is_address = target.parse::<IpAddr>().is_ok();
-            if let (Ok(owner), Ok(target), false) = (owner, target.parse::<Name>(), is_address) {
-                let _ = writeln!(text, "{owner} IN CNAME {target}");
-            }
-        }
-        text
     }
 }

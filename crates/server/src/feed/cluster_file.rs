@@ -276,7 +276,7 @@ mod tests {
 
     /// What a builder has, as the text of its objects.
     fn content(mut builder: Builder, keys: &Arc<KubernetesKeys>) -> (FileContent, Vec<String>) {
-        let aliases = builder.take_aliases().cloned().unwrap_or_default();
+        let aliases = builder.aliases().clone();
         let cluster = builder.snapshot();
         let mut lines = Vec::new();
         let objects: Result<(), ()> = cluster.each_object(&aliases, |change| {

@@ -53,6 +53,8 @@ pub struct KindFollowed {
     pub changes: AtomicU64,
     /// How often the API failed.
     pub failures: AtomicU64,
+    /// How often an object could not be decoded.
+    pub undecodable: AtomicU64,
 }
 
 impl KindFollowed {
@@ -101,6 +103,7 @@ impl ClusterState {
             lists: AtomicU64::default(),
             changes: AtomicU64::default(),
             failures: AtomicU64::default(),
+            undecodable: AtomicU64::default(),
         };
         Self {
             kinds: kinds.into_iter().map(followed).collect(),
@@ -128,6 +131,7 @@ impl ClusterState {
                 "lists": it.lists.load(Relaxed),
                 "changes": it.changes.load(Relaxed),
                 "failures": it.failures.load(Relaxed),
+                "undecodable": it.undecodable.load(Relaxed),
             })
         });
         let counts = COUNTED.iter().zip(&self.counts);

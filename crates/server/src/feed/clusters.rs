@@ -22,6 +22,9 @@ use zonda_config::{ClusterDns, Config, KubernetesKeys, PodNames};
 use zonda_kubernetes::{ConnectError, Place, Settings, Subject};
 use zonda_wire::Name;
 
+/// A selector of the labels of slices that belong to imports.
+const IMPORTED_SLICES: &str = "multicluster.kubernetes.io/service-name";
+
 /// How long a stop waits for all feeds; a snapshot file may have to be written.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long after a failure a feed starts again.
@@ -170,7 +173,7 @@ pub fn check(keys: &KubernetesKeys) -> Result<(), ConnectError> {
 /// What decides which names there are.
 pub(super) fn options(keys: &KubernetesKeys) -> Options {
     Options {
-        ttl: u32::try_from(keys.ttl.as_secs()).unwrap_or(u32::MAX),
+        ttl: u32::try_from(keys.ttl().as_secs()).unwrap_or(u32::MAX),
         pods: match keys.pods {
             PodNames::Disabled => zonda_cluster::PodNames::Disabled,
             PodNames::Insecure => zonda_cluster::PodNames::Insecure,
@@ -179,7 +182,7 @@ pub(super) fn options(keys: &KubernetesKeys) -> Options {
         ignores_empty_services: keys.ignore_empty_services,
         has_pod_labels: keys.endpoint_pod_names,
         has_zones: keys.zonal,
-        is_multicluster: false,
+        is_multicluster: keys.multicluster,
         namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
         exposes_known_namespaces: keys.namespace_labels.is_some(),
         is_kube_dns: keys.compatible == ClusterDns::KubeDns,
@@ -200,17 +203,28 @@ pub(super) fn place(keys: &KubernetesKeys) -> Place {
     }
 }
 
-/// The objects that are followed.
+/// The objects that are followed: those of one namespace, if only that one has names.
 pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
-    let labels = || keys.labels.clone().unwrap_or_default();
-    let namespaces = keys.namespace_labels.clone().unwrap_or_default();
-    let mut followed = vec![
-        Subject { kind: Kind::Namespace, labels: namespaces },
-        Subject { kind: Kind::Service, labels: labels() },
-        Subject { kind: Kind::EndpointSlice, labels: labels() },
-    ];
+    let labels = keys.labels.clone().unwrap_or_default();
+    let namespace = match &keys.namespaces[..] {
+        [namespace] => namespace.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let of_kind = |kind| {
+        let labels = match kind {
+            Kind::Namespace => keys.namespace_labels.clone().unwrap_or_default(),
+            Kind::EndpointSlice if keys.multicluster && labels.is_empty() => {
+                IMPORTED_SLICES.to_owned()
+            }
+            Kind::EndpointSlice if keys.multicluster => format!("{labels},{IMPORTED_SLICES}"),
+            _ => labels.clone(),
+        };
+        Subject { kind, labels, namespace: namespace.clone() }
+    };
+    let services = if keys.multicluster { Kind::ServiceImport } else { Kind::Service };
+    let mut kinds = vec![Kind::Namespace, services, Kind::EndpointSlice];
     if keys.pods == PodNames::Verified {
-        followed.push(Subject { kind: Kind::Pod, labels: labels() });
+        kinds.push(Kind::Pod);
     }
-    followed
+    kinds.into_iter().map(of_kind).collect()
 }

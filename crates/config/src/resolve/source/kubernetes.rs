@@ -9,11 +9,13 @@ use zonda_wire::Name;
 /// Most search domains: as many as Kubernetes lets a pod have.
 const SEARCH_DOMAINS_MAX: usize = 32;
 
-/// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other, or means nothing without
-/// it, are reported.
+/// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other,
+/// or means nothing without it, are reported.
 pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<KubernetesKeys> {
     let keys = KubernetesKeys::read(reader)?;
-    for (key, other) in [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels")] {
+    for (key, other) in
+        [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels"), ("multicluster", "pods")]
+    {
         if reader.is_set(key) && reader.is_set(other) {
             reader.contradict(Some(other), Contradiction::Excludes(key, other));
         }
@@ -39,6 +41,9 @@ pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<Kubernet
     if keys.search_domains.len() > SEARCH_DOMAINS_MAX {
         let (key, max) = ("search-domains", SEARCH_DOMAINS_MAX);
         reader.contradict(Some(key), Contradiction::MoreThan(key, max));
+    }
+    if keys.multicluster && reader.is_set("pods") {
+        reader.contradict(Some("pods"), Contradiction::Excludes("pods", "multicluster"));
     }
     Some(keys)
 }

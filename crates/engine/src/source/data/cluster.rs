@@ -233,14 +233,13 @@ impl Default for TargetName {
 }
 
 impl TargetName {
-    /// Makes it the name of the label of an endpoint, if there is one, of the labels of a service,
-    /// and of a cluster. A name that would be too long is that of the service.
-    fn set(&mut self, label: Option<&[u8]>, service: &[u8], cluster: &Cluster) {
+    /// Makes it the name of the labels of an endpoint, if it has any, of those of a service, and of
+    /// a cluster. A name that would be too long is that of the service.
+    fn set(&mut self, endpoint: &[u8], service: &[u8], cluster: &Cluster) {
         self.len = 0;
         let rest = service.len() + 4 + cluster.apex().as_wire().len();
-        if let Some(label) = label.filter(|label| 1 + label.len() + rest <= NAME_BYTES_MAX) {
-            self.push(&[label.len() as u8]); // at most 63
-            self.push(label);
+        if endpoint.len() + rest <= NAME_BYTES_MAX {
+            self.push(endpoint);
         }
         [service, b"\x03svc", cluster.apex().as_wire()].into_iter().for_each(|it| self.push(it));
     }

@@ -53,6 +53,8 @@ fn kinds(page: &mut Page, all: &States) {
     metric("zonda_cluster_changes_total", "counter", help, |it| it.changes.load(Relaxed));
     let help = "Failures of the API server, or of the way to it.";
     metric("zonda_cluster_failures_total", "counter", help, |it| it.failures.load(Relaxed));
+    let help = "Objects that could not be decoded: their former versions are kept.";
+    metric("zonda_cluster_undecodable_total", "counter", help, |it| it.undecodable.load(Relaxed));
 }
 
 /// Writes the state of snapshot files.
