@@ -9,6 +9,7 @@ mod address;
 mod builder;
 mod cluster;
 pub mod object;
+mod objects;
 mod search;
 mod service;
 mod table;

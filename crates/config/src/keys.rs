@@ -304,6 +304,10 @@ section! {
     /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
     /// host name.
     compatible: ClusterDns = "coredns";
+    /// A file for the names of the cluster. After a start without the API they are answered from
+    /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
+    /// latest, and at the end. Unset: none.
+    snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
 }
 
 section! {

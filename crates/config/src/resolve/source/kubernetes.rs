@@ -9,8 +9,8 @@ use zonda_wire::Name;
 /// Most search domains: as many as Kubernetes lets a pod have.
 const SEARCH_DOMAINS_MAX: usize = 32;
 
-/// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other, or means nothing without
-/// it, are reported.
+/// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other,
+/// or means nothing without it, are reported.
 pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<KubernetesKeys> {
     let keys = KubernetesKeys::read(reader)?;
     for (key, other) in [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels")] {

@@ -159,7 +159,8 @@ impl<'s> Walk<'_, 's, '_> {
         zone: &'s ClusterZone,
     ) -> Result<Option<Flow>, Full> {
         let ask = self.writer.ask;
-        if self.hop() > 0 || !is_searched(ask.query.qtype) {
+        // A name that a cluster of a former time lacks may exist by now.
+        if self.hop() > 0 || zone.is_stale || !is_searched(ask.query.qtype) {
             return Ok(None);
         }
         let client = ask.peer.address.ip();
@@ -238,7 +239,8 @@ impl<'s> Walk<'_, 's, '_> {
         match found {
             Ok(hit) if hit.kind == Kind::Failure => {
                 self.writer.answer.text_bytes = hit.body_bytes;
-                self.done(Rcode(hit.flags & RCODE), Reason::CachedFailure).map(CandidateAnswer::Flow)
+                self.done(Rcode(hit.flags & RCODE), Reason::CachedFailure)
+                    .map(CandidateAnswer::Flow)
             }
             Ok(hit) if hit.onward.is_none() && !hit.refresh_due => self.give_cached(&hit, ttl),
             _ if ask.query.flags & flag::RD == 0 => Ok(CandidateAnswer::Unknown),
