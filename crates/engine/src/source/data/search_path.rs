@@ -222,7 +222,8 @@ impl<'s> Walk<'_, 's, '_> {
         let Worker { body, scratch, .. } = &mut *self.writer.worker;
         if let Some(fetched) = fetched {
             return match fetched.rcode {
-                _ if !fetched.is_for(scratch.as_wire()) => Ok(CandidateAnswer::Unknown), // zones have changed
+                // Zones have changed.
+                _ if !fetched.is_for(scratch.as_wire()) => Ok(CandidateAnswer::Unknown),
                 Rcode::NXDOMAIN => Ok(CandidateAnswer::Missing),
                 Rcode::NOERROR => {
                     self.write_found(ttl)?;
