@@ -72,7 +72,7 @@ fn cluster(pods: PodNames) -> ClusterZone {
     }
     let names = ClusterNames::Services;
     let data = data("cluster.local", "far.dev.svc CNAME far.example.net.");
-    ClusterZone { data, cluster: builder.snapshot(), names, falls_through: false }
+    ClusterZone { data, cluster: builder.snapshot(), names, falls_through: false, is_stale: false }
 }
 
 impl World {

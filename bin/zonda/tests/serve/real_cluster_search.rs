@@ -240,6 +240,7 @@ fn walks_find_the_addresses_that_coredns_finds_with_its_own_autopath() {
     let none = "search-domains = [\".\"]";
     let plain = zonda(&api, &upstream, "");
     let short = zonda(&api, &upstream, &format!("autopath = true\n{none}"));
+    let sure = zonda(&api, &upstream, &format!("autopath = true\npods = \"verified\"\n{none}"));
     let core_plain = core_dns(&api, &upstream, false);
     let core_short = core_dns(&api, &upstream, true);
     let first = Question::new("www.example.com.shop.svc.cluster.local", "A").recursive();
@@ -249,6 +250,7 @@ fn walks_find_the_addresses_that_coredns_finds_with_its_own_autopath() {
     let servers = [
         ("Zonda", plain.zonda.address, plain.zonda.process.id()),
         ("Zonda with autopath", short.zonda.address, short.zonda.process.id()),
+        ("Zonda with autopath and pods", sure.zonda.address, sure.zonda.process.id()),
         ("CoreDNS", core_plain.address, core_plain.process.id()),
         ("CoreDNS with autopath", core_short.address, core_short.process.id()),
     ];
@@ -258,16 +260,26 @@ fn walks_find_the_addresses_that_coredns_finds_with_its_own_autopath() {
     let mut names: Vec<String> = parts.iter().chain(&more).map(|it| (*it).to_owned()).collect();
     names.extend(parts.iter().flat_map(|one| more.map(|other| format!("{one}.{other}"))));
     names.extend(parts.iter().flat_map(|one| more.map(|other| format!("{other}.{one}"))));
+    let mut mistaken = 0;
     for library in [Library::Glibc, Library::Musl] {
         for name in &names {
-            let [own, ours, core, theirs] =
+            let [own, ours, sure, core, theirs] =
                 servers.map(|(_, address, _)| look_up(address, name, library));
-            assert_eq!(ours.0, own.0, "{name} {library:?}, with and without");
             assert_eq!(core.0, own.0, "{name} {library:?}, CoreDNS without");
-            assert_eq!(theirs.0, ours.0, "{name} {library:?}, CoreDNS with its own");
-            assert!(ours.1 <= own.1, "{name} {library:?}");
+            assert_eq!(theirs.0, sure.0, "{name} {library:?}, CoreDNS with its own");
+            // Its second name is the first one of a pod in the namespace that it ends with.
+            let is_taken_for_another =
+                own.0.is_empty() && [".shop", ".dev"].iter().any(|it| name.ends_with(it));
+            if is_taken_for_another {
+                mistaken += usize::from(ours.0 != own.0);
+            } else {
+                assert_eq!(ours.0, own.0, "{name} {library:?}, with and without");
+                assert_eq!(sure.0, own.0, "{name} {library:?}, with pods and without");
+                assert!(ours.1 <= own.1, "{name} {library:?}");
+            }
         }
     }
+    println!("{} names, {mistaken} of them taken for others", 2 * names.len());
     for (what, address, process) in servers {
         let before = cpu_nanos(process);
         let queries: usize =

@@ -10,8 +10,8 @@ use crate::tree::fail;
 use zonda_wire::Name;
 
 /// What is different about search paths of clusters.
-const BY_NAME: &str = "the namespace is read from the name, whatever pod asks; a namespace opts out \
-    by the annotation zonda/autopath: \"false\"";
+const BY_NAME: &str = "the namespace is read from the name, whatever pod asks; a namespace opts \
+    out by the annotation zonda/autopath: \"false\"";
 
 impl Importer<'_> {
     /// Reads `autopath`, after all other lines of its block.

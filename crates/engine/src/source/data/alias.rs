@@ -3,7 +3,6 @@
 //! What they say is fetched under the name that the chain leads to, and written behind the chain
 //! when the query is resumed.
 
-use super::search_path;
 use super::write::Writer;
 use crate::code::claim::has_exact_route;
 use crate::deferral::{UpstreamAnswer, write_message};
@@ -15,30 +14,6 @@ use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Full, Owner, Type, name};
 use zonda_zone::{LookupName, LookupResult, Zone};
-
-/// Returns where to ask for what a local name, in wire form, is an alias of, or for the name number
-/// `search_step` behind it on a search path: the number of a [`Forward`](crate::zones::Forward),
-/// and the name to ask for.
-#[must_use]
-pub fn fetched_name(
-    snapshot: &Snapshot,
-    name: &[u8],
-    (qtype, search_step): (Type, Option<u8>),
-) -> Option<(u32, LookupName)> {
-    let mut name = LookupName::new(name, snapshot.zones.seed());
-    if let Some(step) = search_step {
-        name = search_path::name_at(snapshot, &name, step)?;
-        let found = snapshot.zones.find_answering(&name, qtype)?;
-        if let Source::Forward(forward) = &snapshot.zones.get(found.index).source {
-            return Some((forward.number, name));
-        }
-    }
-    let (found, name) = forwarded_target(snapshot, &name, qtype)?;
-    match &snapshot.zones.get(found.index).source {
-        Source::Forward(forward) => Some((forward.number, name)),
-        _ => None,
-    }
-}
 
 /// Returns the forwarded zone into which the aliases from a name lead, and the name that they lead
 /// to; none if there are no aliases, or they end elsewhere, also at code, which the client then

@@ -69,7 +69,6 @@ impl<'s> Walk<'_, 's, '_> {
         let has_answered = match zone.cluster.find(name) {
             ClusterMatch::InData => return Ok(None),
             ClusterMatch::Empty => false,
-            ClusterMatch::Missing if zone.is_stale => return self.end_without_name(zone),
             ClusterMatch::Missing => {
                 return match self.follow_search_path(zone)? {
                     Some(flow) => Ok(Some(flow)),

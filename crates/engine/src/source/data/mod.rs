@@ -14,8 +14,8 @@ mod steered;
 mod walk;
 mod write;
 
-pub use alias::fetched_name;
 pub use cluster::is_of_cluster;
+pub use search_path::fetched_name;
 
 use crate::answer::Answer;
 use crate::ask::Ask;

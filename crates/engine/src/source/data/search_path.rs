@@ -34,27 +34,51 @@ const RCODE: u16 = 0x000f;
 enum Candidate<'s> {
     /// The name does not exist.
     Missing,
-    /// Names of this server have it.
+    /// This server has the name.
     Here,
-    /// Upstreams know.
+    /// Upstreams tell whether it exists.
     Forwarded(&'s Forward),
-    /// It cannot be told, or the client may not be told.
+    /// Whether the name exists cannot be told, or not to this client.
     Unknown,
 }
 
 /// What is known of a name that is forwarded.
-enum Known {
+enum CandidateAnswer {
     /// The name does not exist, and the next one is looked for.
     Missing,
     /// The query ends with this, or waits.
     Flow(Flow),
-    /// It cannot be told.
+    /// Whether the name exists cannot be told.
     Unknown,
+}
+
+/// Returns where to ask for what a local name, in wire form, is an alias of, or for the name number
+/// `search_step` behind it on a search path: the number of a [`Forward`](crate::zones::Forward),
+/// and the name to ask for.
+#[must_use]
+pub fn fetched_name(
+    snapshot: &Snapshot,
+    name: &[u8],
+    (qtype, search_step): (Type, Option<u8>),
+) -> Option<(u32, LookupName)> {
+    let mut name = LookupName::new(name, snapshot.zones.seed());
+    if let Some(step) = search_step {
+        name = name_at(snapshot, &name, step)?;
+        let found = snapshot.zones.find_answering(&name, qtype)?;
+        if let Source::Forward(forward) = &snapshot.zones.get(found.index).source {
+            return Some((forward.number, name));
+        }
+    }
+    let (found, name) = forwarded_target(snapshot, &name, qtype)?;
+    match &snapshot.zones.get(found.index).source {
+        Source::Forward(forward) => Some((forward.number, name)),
+        _ => None,
+    }
 }
 
 /// Returns the name number `step` behind the first one of a search path, which begins with a name
 /// in wire form; nothing if no cluster has the search path.
-pub(super) fn name_at(snapshot: &Snapshot, name: &LookupName, step: u8) -> Option<LookupName> {
+fn name_at(snapshot: &Snapshot, name: &LookupName, step: u8) -> Option<LookupName> {
     let found = snapshot.zones.find(name, name.label_count())?;
     let Source::Cluster(zone) = &snapshot.zones.get(found.index).source else { return None };
     let mut wire = Vec::new();
@@ -135,7 +159,8 @@ impl<'s> Walk<'_, 's, '_> {
         zone: &'s ClusterZone,
     ) -> Result<Option<Flow>, Full> {
         let ask = self.writer.ask;
-        if self.hop() > 0 || !is_searched(ask.query.qtype) {
+        // A name that a cluster of a former time lacks may exist by now.
+        if self.hop() > 0 || zone.is_stale || !is_searched(ask.query.qtype) {
             return Ok(None);
         }
         let client = ask.peer.address.ip();
@@ -155,9 +180,9 @@ impl<'s> Walk<'_, 's, '_> {
                 Candidate::Here => return self.enter_candidate((step, ttl), fetched),
                 Candidate::Forwarded(forward) => {
                     match self.ask_upstreams(forward, (step, ttl), fetched)? {
-                        Known::Missing => {}
-                        Known::Flow(flow) => return Ok(Some(flow)),
-                        Known::Unknown => return Ok(None),
+                        CandidateAnswer::Missing => {}
+                        CandidateAnswer::Flow(flow) => return Ok(Some(flow)),
+                        CandidateAnswer::Unknown => return Ok(None),
                     }
                 }
             }
@@ -192,20 +217,21 @@ impl<'s> Walk<'_, 's, '_> {
         forward: &Forward,
         (step, ttl): (u8, u32),
         fetched: Option<&UpstreamAnswer<'_>>,
-    ) -> Result<Known, Full> {
+    ) -> Result<CandidateAnswer, Full> {
         let ask = self.writer.ask;
         let Worker { body, scratch, .. } = &mut *self.writer.worker;
         if let Some(fetched) = fetched {
             return match fetched.rcode {
-                _ if !fetched.is_for(scratch.as_wire()) => Ok(Known::Unknown), // zones have changed
-                Rcode::NXDOMAIN => Ok(Known::Missing),
+                // Zones have changed.
+                _ if !fetched.is_for(scratch.as_wire()) => Ok(CandidateAnswer::Unknown),
+                Rcode::NXDOMAIN => Ok(CandidateAnswer::Missing),
                 Rcode::NOERROR => {
                     self.write_found(ttl)?;
-                    self.go_to_found().map(Known::Flow)
+                    self.go_to_found().map(CandidateAnswer::Flow)
                 }
                 rcode => {
                     self.writer.answer.set_text(body, fetched.text);
-                    self.done(rcode, fetched.reason).map(Known::Flow)
+                    self.done(rcode, fetched.reason).map(CandidateAnswer::Flow)
                 }
             };
         }
@@ -214,19 +240,20 @@ impl<'s> Walk<'_, 's, '_> {
         match found {
             Ok(hit) if hit.kind == Kind::Failure => {
                 self.writer.answer.text_bytes = hit.body_bytes;
-                self.done(Rcode(hit.flags & RCODE), Reason::CachedFailure).map(Known::Flow)
+                self.done(Rcode(hit.flags & RCODE), Reason::CachedFailure)
+                    .map(CandidateAnswer::Flow)
             }
             Ok(hit) if hit.onward.is_none() && !hit.refresh_due => self.give_cached(&hit, ttl),
-            _ if ask.query.flags & flag::RD == 0 => Ok(Known::Unknown),
+            _ if ask.query.flags & flag::RD == 0 => Ok(CandidateAnswer::Unknown),
             found => {
                 let hash = scratch.hash(0);
-                Ok(Known::Flow(self.defer(forward, (step, hash), found.err())))
+                Ok(CandidateAnswer::Flow(self.defer(forward, (step, hash), found.err())))
             }
         }
     }
 
     /// Answers with what is cached of a name, whose body the worker has.
-    fn give_cached(&mut self, hit: &Hit, ttl: u32) -> Result<Known, Full> {
+    fn give_cached(&mut self, hit: &Hit, ttl: u32) -> Result<CandidateAnswer, Full> {
         let rcode = Rcode(hit.flags & RCODE);
         let reason = match hit.ede {
             Some(Ede::BLOCKED) => Reason::Blocked,
@@ -234,7 +261,7 @@ impl<'s> Walk<'_, 's, '_> {
             _ => Reason::Cached,
         };
         if rcode == Rcode::NXDOMAIN {
-            return Ok(Known::Missing);
+            return Ok(CandidateAnswer::Missing);
         }
         self.write_found(ttl)?;
         let octets = std::mem::take(&mut self.writer.worker.body);
@@ -253,7 +280,7 @@ impl<'s> Walk<'_, 's, '_> {
         self.writer.worker.body = octets;
         self.writer.worker.target = name;
         appended?;
-        self.done(rcode, reason).map(Known::Flow)
+        self.done(rcode, reason).map(CandidateAnswer::Flow)
     }
 
     /// Has a name looked up, and the query wait for it.
