@@ -510,7 +510,7 @@ mod tests {
         assert!(why.contains("invalid type"), "{why}");
         let json = br#"{"metadata":{"name":"a","labels":[1]}}"#;
         assert!(matches!(any_object(Kind::Pod, json).unwrap(), Decoded::Undecodable(..)));
-        assert!(any_object(Kind::Pod, b"{"metadata":{}}").is_ok(), "a pod without a name");
+        assert!(any_object(Kind::Pod, br#"{"metadata":{}}"#).is_ok(), "a pod without a name");
         assert!(any_object(Kind::Pod, b"[1]").is_err());
     }
 }
