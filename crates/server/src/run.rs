@@ -45,7 +45,7 @@ use zonda_deferral::{Clock, Deferrals};
 use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, Event, QueueId, Snapshot};
-use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Groups, Inbox, stop_forwarders};
+use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, process};
 use zonda_runtime::{
@@ -314,7 +314,6 @@ impl Running {
         let Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones } =
             parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
-        let (interface, sockets) = sockets;
         let snapshot = Arc::clone(first.snapshot());
         let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
         let state = publisher.0.state(); // the zones of stores are in none of what is read of it
@@ -326,10 +325,7 @@ impl Running {
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
         let make_engine =
             engine_maker(&snapshot, query_log.clone(), loggers, Arc::clone(&long_calls));
-        let groups = state.zone_set.forwards().groups();
-        let ports_max = engines.ports_max / engines.forwarders.max(1);
-        let of_forwarder =
-            forwarder_config(runtime.handle(), (&snapshot, groups), clock, ports_max);
+        let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes: Arc<[_]> =
@@ -338,7 +334,7 @@ impl Running {
         let queues = threads::queues(&forwarder_queue, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
-        let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
+        let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
         let executors = executors.to_vec();
@@ -346,9 +342,9 @@ impl Running {
         let (limits, deferrals) = (tcp_config(&state.config), handles.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
+        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
-        let interface = interface.map(|it| it.keep(&watchdog)).transpose()?;
+        let interface = sockets.0.map(|it| it.keep(&watchdog)).transpose()?;
         let control = Control::new(ControlParts {
             publisher,
             read_config,
@@ -361,7 +357,7 @@ impl Running {
             deferrals: handles.deferrals,
             own_queries: handlers.own_queries,
             long_calls,
-            sockets,
+            sockets: sockets.1,
             interface: interface.as_ref().map(|it| Arc::clone(&it.own)),
             query_log,
             clock,
@@ -494,10 +490,12 @@ impl Running {
 /// What each forwarder thread is started with.
 fn forwarder_config(
     runtime: &Handle,
-    (snapshot, groups): (&Arc<ArcSwap<Snapshot>>, &Arc<ArcSwap<Groups>>),
+    (snapshot, state): (&Arc<ArcSwap<Snapshot>>, &ServerState),
     clock: Clock,
-    ports_max: usize,
+    engines: Engines,
 ) -> impl Fn(usize, Arc<Inbox>, Forwarders) -> ForwarderConfig {
+    let groups = state.zone_set.forwards().groups();
+    let ports_max = engines.ports_max / engines.forwarders.max(1);
     move |number, inbox, forwarders| ForwarderConfig {
         name: format!("forward-{number}"),
         inbox,
