@@ -120,9 +120,17 @@ pub struct Configuration {
     /// Check the members of --steer so: tcp, http:/PATH or https:/PATH
     #[arg(long, value_name = "KIND:PATH")]
     pub check: Option<String>,
-    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
-    #[arg(long, value_name = "ADDRESS")]
+    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given. A
+    /// path is that of a file with `nameserver ADDRESS` lines, such as /etc/resolv.conf, which is
+    /// followed when it changes
+    #[arg(long, value_name = "ADDRESS|FILE")]
     pub forward: Vec<String>,
+    /// Serve the names of the Kubernetes cluster in which the server runs, in this zone, as CoreDNS
+    /// does by default: names of pods without looking (pods = "insecure"), and names of addresses in
+    /// private networks, of which --forward is asked for those that the cluster lacks. In a pod, the
+    /// server listens on port 53 of all addresses unless told otherwise
+    #[arg(long, value_name = "NAME")]
+    pub kubernetes: Option<String>,
     /// Threads that answer UDP; 0 is one for each CPU that the process may use
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<String>,
@@ -161,6 +169,7 @@ impl Configuration {
             && self.store.is_empty()
             && self.steer.is_empty()
             && self.forward.is_empty()
+            && self.kubernetes.is_none()
     }
 
     /// Takes the file of a usual place if nothing was said at all, neither here nor in the
@@ -200,6 +209,7 @@ impl Configuration {
             steer: self.steer.clone(),
             check: self.check.clone(),
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
+            kubernetes: self.kubernetes.clone(),
             writable: self.writable,
             state: self.state.clone(),
             workers: self.workers.clone(),
@@ -216,7 +226,7 @@ impl Configuration {
 
 /// Whether the environment names what to serve.
 fn is_in_environment() -> bool {
-    let keys = ["ZONDA_ZONE", "ZONDA_STORE", "ZONDA_LISTEN", "ZONDA_FORWARD"];
+    let keys = ["ZONDA_ZONE", "ZONDA_STORE", "ZONDA_LISTEN", "ZONDA_FORWARD", "ZONDA_KUBERNETES"];
     keys.iter().any(|key| std::env::var_os(key).is_some())
 }
 

@@ -143,7 +143,8 @@ section! {
 section! {
     /// The source of a forwarded zone, whose answers come from other servers. Follows its
     /// `[[zone]]`. `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone
-    /// for `.`, all names that no other zone holds.
+    /// for `.`, all names that no other zone holds. What begins with `/` or `./` there is a file,
+    /// as in `resolv-conf`.
     pub struct ForwardKeys: Nested "zone.forward", Reload;
 
     /// The upstreams. An address, with a port if that is not 53, is queried over UDP, and over TCP
@@ -152,6 +153,13 @@ section! {
     /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
     /// 443, with the default PATH `dns-query`. With `bootstrap`, a name can replace any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
+    /// Files that name more upstreams, in lines `nameserver ADDRESS`, as resolv.conf(5) has them.
+    /// They are followed, at `watch-interval`: a file that cannot be used leaves the upstreams that
+    /// it had, and the log says why. An address may have a port; addresses of one interface alone
+    /// (`fe80::1%eth0`) are passed over, as are search lists and options.
+    resolv_conf: Vec<PathBuf>, like "/etc/resolv.conf";
+    /// Whether the upstreams in `resolv-conf` are queried over TCP only.
+    resolv_conf_tcp: bool = "false";
     /// The addresses of servers that resolve the names of upstreams given by name. They are queried
     /// over UDP, and again when the TTL has expired.
     bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
@@ -250,7 +258,10 @@ section! {
     /// The source of a zone whose names are those of a Kubernetes cluster: of its services,
     /// endpoints and pods, which are followed through the cluster's API. Follows its `[[zone]]`. In
     /// a pod, no key is needed to reach the API; elsewhere, give `kubeconfig` or `endpoint`. Until
-    /// all objects have been read once, the zone is SERVFAIL.
+    /// all objects have been read once, the zone is SERVFAIL. `--kubernetes NAME` (else
+    /// `ZONDA_KUBERNETES="NAME"`) makes such a zone for a server in a pod, with `pods = "insecure"`
+    /// and the names of addresses in private networks; without any `[[listen]]`, the server then
+    /// listens on port 53 of all addresses.
     pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
 
     /// A kubeconfig file, whose user has a token, a file of a token, a client certificate, or a

@@ -28,6 +28,7 @@ mod reader;
 mod reference;
 mod resolve;
 mod section;
+mod server_file;
 mod socket;
 mod special;
 mod store;
@@ -51,6 +52,7 @@ pub use looked_up::with_addresses;
 pub use mistake::Mistake;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
+pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
 pub use value::{
@@ -275,10 +277,14 @@ pub struct StateSource {
 /// How the queries for a zone are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Keys of the section.
+    /// Keys of the section; `to` has the upstreams in files as well, behind its own.
     pub keys: ForwardKeys,
     /// The certificates that are trusted.
     pub trust: Trust,
+    /// Number of upstreams in `to` that no file has named.
+    pub own_servers: usize,
+    /// State of the files that name upstreams when they were read; 0 without files.
+    pub files_stamp: u64,
 }
 
 /// A name that has other addresses here.

@@ -154,6 +154,8 @@ pub struct Control {
     /// The state of the files of the database of locations that was last found to be unusable, or
     /// taken over.
     refused_locations: AtomicU64,
+    /// The state of the files of upstreams that was last looked at.
+    known_server_files: AtomicU64,
     /// When the server started.
     pub started: Instant,
     /// When the server started, by the system clock.
@@ -174,6 +176,7 @@ impl Control {
             geo_files: Mutex::new(()),
             reloaded: Notify::new(),
             refused_locations: AtomicU64::new(0),
+            known_server_files: AtomicU64::new(0),
             read_config: parts.read_config,
             counters: parts.counters,
             udp: parts.udp,
@@ -403,6 +406,7 @@ impl Control {
         };
         state.config.watch
             || state.config.has_location_files()
+            || state.config.has_server_files()
             || state.config.zones.iter().any(is_always_watched)
     }
 
@@ -426,7 +430,7 @@ impl Control {
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let config = control.config_of_present_locations();
+            let config = control.config_of_present_files();
             let outcome = control.load_and_publish(&mut units, config, Scope::Watched);
             let Ok(outcome) = outcome else { return }; // the log has why
             if outcome.is_worth_telling() {
@@ -454,6 +458,37 @@ impl Control {
         let outcome = self.load_and_publish(&mut units, config, Scope::Watched)?;
         log(&outcome);
         Ok(())
+    }
+
+    /// The configuration with what its files of locations and upstreams say now, if they have
+    /// changed and can be used.
+    fn config_of_present_files(&self) -> Option<Config> {
+        let config = self.config_of_present_locations();
+        let state = self.state();
+        let base = config.as_ref().unwrap_or(&state.config);
+        let Some(stamp) = base.changed_server_files() else {
+            self.known_server_files.store(0, Ordering::Relaxed);
+            return config;
+        };
+        if self.known_server_files.swap(stamp, Ordering::Relaxed) == stamp {
+            return config; // the log has what is wrong
+        }
+        let (present, errors) = base.with_present_servers();
+        for error in &errors {
+            tracing::error!(%error, "the upstreams that the file had before stay in force");
+        }
+        if present == *base {
+            return config;
+        }
+        for ((zone, forward), (_, former)) in present.forwards().zip(base.forwards()) {
+            let to = &forward.keys.to;
+            if *to != former.keys.to {
+                let zone = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
+                let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+                tracing::info!(zone, upstreams = to.join(", "), "other upstreams are in force");
+            }
+        }
+        Some(present)
     }
 
     /// The configuration with the database of locations as it is now, if its files have changed and

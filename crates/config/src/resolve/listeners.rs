@@ -13,6 +13,10 @@ use std::net::SocketAddr;
 
 /// Where the server listens by default: only clients on this machine can send queries by accident.
 const ADDRESS: &str = "127.0.0.1:53";
+/// Where the server of a cluster listens in a pod: the addresses of a pod are those of its network.
+const ADDRESSES_IN_POD: [&str; 2] = ["0.0.0.0:53", "[::]:53"];
+/// The variable by which a process knows that it is in a pod.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Reads all listeners, each with its place. `workers` stands in for their own.
 pub(super) fn read<'a>(
@@ -36,8 +40,15 @@ pub(super) fn read<'a>(
         elements.extend(tables.map(|(table, origin)| (Some(table), Vec::new(), origin)));
     }
     if elements.is_empty() {
-        let given = RawValue { text: ADDRESS, origin: Origin::Default };
-        elements.push((None, vec![("address", given)], Origin::Default));
+        let is_in_pod = layers.environment.contains_key(POD_VARIABLE);
+        let addresses = match layers.kubernetes().filter(|_| is_in_pod) {
+            Some(_) => &ADDRESSES_IN_POD[..],
+            None => &[ADDRESS],
+        };
+        for text in addresses {
+            let given = RawValue { text, origin: Origin::Default };
+            elements.push((None, vec![("address", given)], Origin::Default));
+        }
     }
 
     let mut taken = HashSet::new();
