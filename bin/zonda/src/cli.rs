@@ -1,10 +1,12 @@
 //! The command line: what there is to type, and which function does it.
 
+use crate::corefile::{Reading, ServedCorefile};
 use crate::output::{self, Failure};
 use crate::{bench, control, file, former, generate, import, query, serve};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use zonda_config::{Flags, Origin};
 
 /// A DNS server at the speed of the kernel.
@@ -96,6 +98,14 @@ pub struct Configuration {
     /// options, ./zonda.toml or else /etc/zonda/zonda.toml is read
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Serve what this Corefile of CoreDNS says, in place of a configuration file: as if `zonda
+    /// import` had made one of it. A line that would be lost is an error. With `reload` in it, the
+    /// file and all that it imports are followed when they change
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub corefile: Option<PathBuf>,
+    /// What is known of the Corefile from one reading to the next
+    #[arg(skip)]
+    pub served_corefile: Arc<ServedCorefile>,
     /// Answer on this address instead of those in the file (repeatable)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<String>,
@@ -164,6 +174,7 @@ impl Configuration {
     /// Whether nothing was said at all.
     fn is_empty(&self) -> bool {
         self.config.is_none()
+            && self.corefile.is_none()
             && self.listen.is_empty()
             && self.zone.is_empty()
             && self.store.is_empty()
@@ -201,7 +212,7 @@ impl Configuration {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(&self) -> Result<zonda_config::LoadedConfig, LoadError> {
+    pub fn load(&self) -> Result<Reading, LoadError> {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
@@ -216,7 +227,11 @@ impl Configuration {
             print_config: self.print_config,
             ..Flags::default()
         };
+        if let Some(corefile) = &self.corefile {
+            return self.served_corefile.load(corefile, &flags);
+        }
         let loaded = zonda_config::Config::load(self.config.as_deref(), environment(), &flags);
+        let loaded = loaded.map(|loaded| Reading { loaded, report: Vec::new() });
         loaded.map_err(|errors| LoadError {
             text: errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
             is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),

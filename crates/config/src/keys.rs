@@ -525,6 +525,18 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
+    /// Addresses at which `/health` is answered, and nothing else: 200 and `OK` while the process
+    /// answers. No token is needed there, nor at the addresses of `ready` and `metrics`, some of
+    /// which may be the same.
+    health: Vec<SocketAddr>, like "0.0.0.0:8080";
+    /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem,
+    /// without its reason.
+    ready: Vec<SocketAddr>, like "0.0.0.0:8181";
+    /// Addresses at which `/metrics` is answered, which has the names of zones.
+    metrics: Vec<SocketAddr>, like "192.0.2.1:9153";
+    /// Time for which the server goes on answering after SIGTERM or SIGINT, while `/ready` says 503,
+    /// so that load balancers leave it. SIGINT (Ctrl-C) then ends it at once.
+    lameduck: Duration = "0s", from "0s" to "1h";
     /// The bearer token with which all requests over TCP are answered. Unset: only `/metrics`,
     /// `/health`, `/ready` and `/v1/version` are answered there, and all requests on the Unix
     /// socket. If it or `read-token` is set, every request over TCP needs one of the two.
@@ -559,6 +571,9 @@ section! {
     zones: Vec<Name>, like "example.com, example.org";
     /// How many of the busiest zones are counted one by one, when none are listed.
     busiest: u32 = "1000", from "0" to "100000";
+    /// Write metrics under CoreDNS's names (`coredns_…`) as well, for its dashboards and alerts;
+    /// docs/coming-from-coredns.md has a table of them.
+    coredns_names: bool = "false";
 }
 
 section! {

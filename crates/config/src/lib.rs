@@ -376,6 +376,14 @@ impl KubernetesKeys {
 pub struct Admin {
     /// Address and port of its HTTP server; none: it is off.
     pub address: Option<SocketAddr>,
+    /// Addresses at which the health of the process is told, to all clients.
+    pub health: Vec<SocketAddr>,
+    /// Addresses at which it is told whether the server is ready, to all clients.
+    pub ready: Vec<SocketAddr>,
+    /// Addresses at which metrics are told, to all clients.
+    pub metrics: Vec<SocketAddr>,
+    /// Time for which a server that is to stop goes on answering.
+    pub lameduck: Duration,
     /// The bearer token with which all requests are answered at `address`.
     pub token: Option<Token>,
     /// The bearer token with which requests are answered at `address` that change nothing.

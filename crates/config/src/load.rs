@@ -73,6 +73,20 @@ impl Config {
         Self::load_source(source.as_ref(), &environment.into_iter().collect(), flags)
     }
 
+    /// Makes a configuration as [`Config::load`] does, of a text in place of that of the file at
+    /// `path`.
+    ///
+    /// # Errors
+    /// All that is wrong with any of them.
+    pub fn load_text(
+        (path, text): (&Path, String),
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &Flags,
+    ) -> Result<LoadedConfig, Vec<ConfigError>> {
+        let source = Source::new(path, text);
+        Self::load_source(Some(&source), &environment.into_iter().collect(), flags)
+    }
+
     /// [`Config::load`] once the file is read.
     pub(crate) fn load_source(
         source: Option<&Source>,

@@ -22,7 +22,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
@@ -51,6 +51,9 @@ const STORE_LOOK: Duration = Duration::from_millis(10);
 
 /// Reads the configuration anew.
 pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
+/// Tells whether files that the configuration is made of have changed since they were read last.
+pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What a [`Control`] is made of.
 pub struct ControlParts {
@@ -97,6 +100,8 @@ pub struct ControlParts {
     pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
     pub stop_request: mpsc::Sender<Stop>,
+    /// Tells whether files have changed that the configuration is made of, if they are followed.
+    pub config_watch: Option<ConfigWatch>,
 }
 
 /// The running server's handle, shared by the admin interface and the main task.
@@ -149,6 +154,10 @@ pub struct Control {
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
+    /// Whether the server will stop soon, and load balancers should leave it.
+    pub is_stopping: AtomicBool,
+    /// Tells whether files have changed that the configuration is made of, if they are followed.
+    config_watch: Option<ConfigWatch>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
     /// The state of the files of the database of locations that was last found to be unusable, or
@@ -197,6 +206,8 @@ impl Control {
             checks: parts.checks,
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
+            is_stopping: AtomicBool::new(false),
+            config_watch: parts.config_watch,
             admin: AdminCounters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -404,7 +415,8 @@ impl Control {
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        state.config.watch
+        self.config_watch.is_some()
+            || state.config.watch
             || state.config.has_location_files()
             || state.config.has_server_files()
             || state.config.zones.iter().any(is_always_watched)
@@ -424,6 +436,11 @@ impl Control {
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
+            if control.config_watch.as_ref().is_some_and(|has_changed| has_changed()) {
+                tracing::info!("the configuration has changed");
+                let _ = control.reload(); // what became of it is logged
+                return;
+            }
             let mut units = match control.units.try_lock() {
                 Ok(guard) => guard,
                 // A panic during an earlier reload left at worst an older zone in place.

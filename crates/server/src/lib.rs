@@ -55,6 +55,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
+pub use control::ConfigWatch;
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
@@ -69,6 +70,7 @@ pub use run::{Options, serve};
 pub use running::Server;
 pub use serve_error::ServeError;
 pub use texts::Texts;
+pub use zonda_netio::MemoryFile;
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -17,6 +17,7 @@ use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
 use crate::check::{check_texts, check_zones};
+use crate::control::ConfigWatch;
 use crate::failed_zones::FailedZone;
 use crate::feed::stores::Stores;
 use crate::log_budget::LogBudget;
@@ -42,6 +43,9 @@ pub struct Program {
     pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
+    /// Has the configuration read anew when it tells that files have changed of which it is made;
+    /// it is asked at each look at watched files.
+    pub config_watch: Option<ConfigWatch>,
     /// Called by the server's thread, as its last act, when the server has stopped: because the
     /// program or an administrator asked for that, or because it had to. Not called where the
     /// server could not start.

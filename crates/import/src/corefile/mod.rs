@@ -75,6 +75,7 @@ pub fn import(
         overrides: BTreeMap::new(),
         zones: Vec::new(),
         new_files: Vec::new(),
+        is_followed: false,
     };
     for block in &blocks {
         importer.block(block)?;
@@ -106,6 +107,8 @@ struct Importer<'f> {
     overrides: BTreeMap<String, (Vec<IpAddr>, usize, Place)>,
     zones: Vec<ZoneEntry>,
     new_files: Vec<NewFile>,
+    /// Whether a block says that the Corefile is read anew when it changes.
+    is_followed: bool,
 }
 
 /// A server block being carried over.
@@ -192,7 +195,8 @@ impl Importer<'_> {
         self.left.sort_by_key(order);
         self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
         let toml = self.write(path);
-        Import { toml, files: self.new_files, report: self.left }
+        let is_followed = self.is_followed;
+        Import { toml, files: self.new_files, report: self.left, is_followed }
     }
 }
 

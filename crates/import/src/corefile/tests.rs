@@ -196,18 +196,44 @@ fn upstreams_of_all_kinds_are_written_as_zonda_has_them() {
 }
 
 #[test]
-fn the_servers_of_a_file_are_read_now_and_told() {
-    let text = "a {\n forward . resolv ./more\n}\n";
-    let files = [
-        ("/etc/resolv", "search x\nnameserver 192.0.2.7\n"),
-        ("/etc/./more", "nameserver ::1 # this machine\n"),
-    ];
-    let import = with_files(text, &files).unwrap();
-    assert_eq!(zones(&import), ["a [\"192.0.2.7\", \"::1\"]"]);
+fn files_that_name_servers_are_followed_beside_upstreams() {
+    let text = "a {\n forward . resolv 192.0.2.1 ./more {\n  force_tcp\n }\n}\n";
+    let import = with_files(text, &[("/etc/resolv", "nameserver 192.0.2.7\n")]).unwrap();
+    assert_eq!(zones(&import), ["a [\"tcp://192.0.2.1\"]"]);
+    for key in ["resolv-conf = [\"/etc/resolv\", \"/etc/./more\"]  #", "resolv-conf-tcp = true  #"]
+    {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert!(with_files(text, &[]).is_err(), "without the file, `resolv` is no address");
+}
+
+#[test]
+fn names_of_upstreams_are_looked_up_by_the_servers_of_the_machine() {
+    let files = [("/etc/resolv.conf", "search x\nnameserver 192.0.2.7 # a\n")];
+    let import = with_files("a {\n forward . tls://ns.x\n}\n", &files).unwrap();
+    assert!(import.toml.contains("bootstrap = [\"192.0.2.7\"]"), "{}", import.toml);
     let told = import.report.iter().any(|line| line.why.contains("has now: 192.0.2.7"));
     assert!(told, "{:?}", import.report);
-    let without = with_files(text, &files[..1]).unwrap_err().to_string();
-    assert_eq!(without, "/etc/Corefile:2:2: /etc/./more: entity not found");
+}
+
+#[test]
+fn pages_have_the_addresses_of_the_corefile_and_metrics_the_names_of_coredns() {
+    let text = "a {\n file x\n health\n ready 192.0.2.9:8181\n prometheus\n}\nb {\n file y\n \
+        health :8081 {\n  lameduck 5s\n }\n reload\n}\n";
+    let import = of(text);
+    for key in [
+        "health = [\"0.0.0.0:8080\", \"[::]:8080\", \"0.0.0.0:8081\", \"[::]:8081\"]  #",
+        "ready = [\"192.0.2.9:8181\"]  #",
+        "metrics = [\"127.0.0.1:9153\"]  #",
+        "address = \"off\"  #",
+        "coredns-names = true  #",
+        "lameduck = \"5s\"  #",
+    ] {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert_eq!(lost(&import), []);
+    assert!(import.is_followed && !of("a {\n file x\n}\n").is_followed);
+    assert_eq!(lost(&of("a {\n file x\n health node.example:80\n}\n")), [3]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::zone_set_view::KnownZone;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
 
@@ -55,7 +56,15 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
     });
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log\n"));
-    match threads.chain(zones).chain(failures).take(PAGE).collect::<String>() {
+    let stops = control.is_stopping.load(Relaxed).then(|| "the server stops\n".to_owned());
+    match stops
+        .into_iter()
+        .chain(threads)
+        .chain(zones)
+        .chain(failures)
+        .take(PAGE)
+        .collect::<String>()
+    {
         reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }

@@ -3,6 +3,7 @@
 //! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod coredns;
 mod edits;
 mod page;
 mod pools;
@@ -46,6 +47,9 @@ pub fn page(control: &Control) -> String {
     handlers(&mut page, control);
     cache(&mut page, control);
     process(&mut page, control);
+    if control.state().config().metrics.coredns_names {
+        coredns::write(&mut page, control);
+    }
     page.0
 }
 
