@@ -1,6 +1,6 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::corefile::{Reading, ServedCorefile};
+use crate::corefile::{CorefileSource, LoadOutcome};
 use crate::output::{self, Failure};
 use crate::{bench, control, file, former, generate, import, query, serve};
 use clap::{Args, Parser, Subcommand};
@@ -105,7 +105,7 @@ pub struct Configuration {
     pub corefile: Option<PathBuf>,
     /// What is known of the Corefile from one reading to the next
     #[arg(skip)]
-    pub served_corefile: Arc<ServedCorefile>,
+    pub served_corefile: Arc<CorefileSource>,
     /// Answer on this address instead of those in the file (repeatable)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<String>,
@@ -130,15 +130,15 @@ pub struct Configuration {
     /// Check the members of --steer so: tcp, http:/PATH or https:/PATH
     #[arg(long, value_name = "KIND:PATH")]
     pub check: Option<String>,
-    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given. A
-    /// path is that of a file with `nameserver ADDRESS` lines, such as /etc/resolv.conf, which is
+    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given.
+    /// A path is that of a file with `nameserver ADDRESS` lines, such as /etc/resolv.conf, which is
     /// followed when it changes
     #[arg(long, value_name = "ADDRESS|FILE")]
     pub forward: Vec<String>,
     /// Serve the names of the Kubernetes cluster in which the server runs, in this zone, as CoreDNS
-    /// does by default: names of pods without looking (pods = "insecure"), and names of addresses in
-    /// private networks, of which --forward is asked for those that the cluster lacks. In a pod, the
-    /// server listens on port 53 of all addresses unless told otherwise
+    /// does by default: names of pods without looking (pods = "insecure"), and names of addresses
+    /// in private networks, of which --forward is asked for those that the cluster lacks. In a pod,
+    /// the server listens on port 53 of all addresses unless told otherwise
     #[arg(long, value_name = "NAME")]
     pub kubernetes: Option<String>,
     /// Threads that answer UDP; 0 is one for each CPU that the process may use
@@ -212,7 +212,7 @@ impl Configuration {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(&self) -> Result<Reading, LoadError> {
+    pub fn load(&self) -> Result<LoadOutcome, LoadError> {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
@@ -231,7 +231,7 @@ impl Configuration {
             return self.served_corefile.load(corefile, &flags);
         }
         let loaded = zonda_config::Config::load(self.config.as_deref(), environment(), &flags);
-        let loaded = loaded.map(|loaded| Reading { loaded, report: Vec::new() });
+        let loaded = loaded.map(|loaded| LoadOutcome { loaded, report: Vec::new() });
         loaded.map_err(|errors| LoadError {
             text: errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
             is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),

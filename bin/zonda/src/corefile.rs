@@ -17,13 +17,13 @@ use zonda_server::MemoryFile;
 
 /// A Corefile that is served, and what is known of it from one reading to the next.
 #[derive(Debug, Default)]
-pub struct ServedCorefile(Mutex<Known>);
+pub struct CorefileSource(Mutex<Facts>);
 
 /// Facts about the files that a configuration was made of.
 #[derive(Debug, Default)]
-struct Known {
+struct Facts {
     /// Files and directories that were read, each with a hash of what was found.
-    read: Vec<(Found, u64)>,
+    read: Vec<(Input, u64)>,
     /// Contents of files that the import makes, each in memory.
     made: Vec<(String, MemoryFile)>,
     /// Lines of reports that were told already.
@@ -34,20 +34,20 @@ struct Known {
 
 /// Something that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
+enum Input {
     /// The content of a file.
     File(PathBuf),
     /// The names in a directory.
     Directory(PathBuf),
 }
 
-impl ServedCorefile {
+impl CorefileSource {
     /// Reads the Corefile at a path, and all that it imports.
     ///
     /// # Errors
     /// The first error of the Corefile, all lines that would be lost, or all that is wrong with the
     /// result; each with file and line.
-    pub fn load(&self, path: &Path, flags: &Flags) -> Result<Reading, LoadError> {
+    pub fn load(&self, path: &Path, flags: &Flags) -> Result<LoadOutcome, LoadError> {
         let error = |text: String| LoadError { text, is_of_the_command_line: false };
         let path = std::path::absolute(path).map_err(|why| error(why.to_string()))?;
         let mut files = Recorder::default();
@@ -74,7 +74,7 @@ impl ServedCorefile {
         }
         let is_new = |line: &ReportLine| known.told.insert(line.to_string());
         let report = import.report.into_iter().filter(|it| it.effect != Effect::Taken);
-        Ok(Reading { loaded, report: report.filter(is_new).collect() })
+        Ok(LoadOutcome { loaded, report: report.filter(is_new).collect() })
     }
 
     /// Whether a file has changed since the Corefile was read last, if that is to be followed.
@@ -83,24 +83,24 @@ impl ServedCorefile {
         known.is_followed && known.read.iter().any(|(found, hash)| found.present_hash() != *hash)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Facts> {
         // A panic while it was read left at worst what was known before.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A Corefile as it was read.
-pub struct Reading {
+pub struct LoadOutcome {
     /// The configuration that it amounts to.
     pub loaded: LoadedConfig,
     /// What became of lines, as far as it was not told before.
     pub report: Vec<ReportLine>,
 }
 
-impl Known {
+impl Facts {
     /// Notes what was read; of a reading that failed half-way, files that were not reached are
     /// known from before.
-    fn note(&mut self, read: Vec<(Found, u64)>) {
+    fn note(&mut self, read: Vec<(Input, u64)>) {
         self.read.retain(|(found, _)| !read.iter().any(|(now, _)| now == found));
         let mut all = read;
         all.append(&mut self.read);
@@ -133,7 +133,7 @@ impl Known {
 /// Files of one Corefile that are watched, at most.
 const FILES_MAX: usize = 10_000;
 
-impl Found {
+impl Input {
     /// Returns a hash of what is found now.
     fn present_hash(&self) -> u64 {
         match self {
@@ -162,19 +162,19 @@ fn hash_of<T: Hash>(content: &io::Result<T>) -> u64 {
 /// The files of this machine, noting what is read of them.
 #[derive(Default)]
 struct Recorder {
-    read: Vec<(Found, u64)>,
+    read: Vec<(Input, u64)>,
 }
 
 impl Files for Recorder {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let content = Disk.read(path);
-        self.read.push((Found::File(path.to_owned()), hash_of(&content)));
+        self.read.push((Input::File(path.to_owned()), hash_of(&content)));
         content
     }
 
     fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
         let names = Disk.list(folder).map(sorted);
-        self.read.push((Found::Directory(folder.to_owned()), hash_of(&names)));
+        self.read.push((Input::Directory(folder.to_owned()), hash_of(&names)));
         names
     }
 }

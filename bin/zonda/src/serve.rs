@@ -1,7 +1,7 @@
 //! `zonda serve` and `zonda check`.
 
 use crate::cli::Configuration;
-use crate::corefile::Reading;
+use crate::corefile::LoadOutcome;
 use crate::file::count;
 use crate::output::{self, Failure};
 use clap::Args;
@@ -65,7 +65,7 @@ impl Serve {
             output::line(NOTHING_TO_SERVE);
             return Ok(ExitCode::from(2));
         }
-        let Reading { loaded, report } = match self.configuration.load() {
+        let LoadOutcome { loaded, report } = match self.configuration.load() {
             Ok(reading) => reading,
             Err(error) => {
                 output::line(error.text);
@@ -85,7 +85,8 @@ impl Serve {
             Box::new(move || corefile.has_changed()) as ConfigWatch
         });
         let read_config = Box::new(move || {
-            let Reading { loaded, report } = configuration.load().map_err(|error| error.text)?;
+            let LoadOutcome { loaded, report } =
+                configuration.load().map_err(|error| error.text)?;
             report.iter().for_each(log_line);
             Ok(loaded.config)
         });
@@ -168,7 +169,7 @@ impl Check {
         if !self.configuration.complete()? && !self.configuration.print_config {
             return Err(Failure::NotRun(NOTHING_TO_CHECK.to_owned()));
         }
-        let Reading { loaded, report: lines } = match self.configuration.load() {
+        let LoadOutcome { loaded, report: lines } = match self.configuration.load() {
             Ok(reading) => reading,
             Err(error) => {
                 output::print(|out| writeln!(out, "{}", error.text))?;

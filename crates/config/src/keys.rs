@@ -153,10 +153,9 @@ section! {
     /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
     /// 443, with the default PATH `dns-query`. With `bootstrap`, a name can replace any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
-    /// Files that name more upstreams, in lines `nameserver ADDRESS`, as resolv.conf(5) has them.
-    /// They are followed, at `watch-interval`: a file that cannot be used leaves the upstreams that
-    /// it had, and the log says why. An address may have a port; addresses of one interface alone
-    /// (`fe80::1%eth0`) are passed over, as are search lists and options.
+    /// Files that name more upstreams by lines `nameserver ADDRESS` (resolv.conf(5)). They are
+    /// followed: a file that cannot be used leaves the upstreams that it had, and the log says why.
+    /// An address may have a port; those of one interface (`fe80::1%eth0`) are passed over.
     resolv_conf: Vec<PathBuf>, like "/etc/resolv.conf";
     /// Whether the upstreams in `resolv-conf` are queried over TCP only.
     resolv_conf_tcp: bool = "false";
@@ -525,17 +524,16 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
-    /// Addresses at which `/health` is answered, and nothing else: 200 and `OK` while the process
-    /// answers. No token is needed there, nor at the addresses of `ready` and `metrics`, some of
-    /// which may be the same.
+    /// Addresses at which `/health` is answered, without a token, and nothing else: 200 and `OK`
+    /// while the process answers. Those of `ready` and `metrics` may be the same.
     health: Vec<SocketAddr>, like "0.0.0.0:8080";
     /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem,
     /// without its reason.
     ready: Vec<SocketAddr>, like "0.0.0.0:8181";
     /// Addresses at which `/metrics` is answered, which has the names of zones.
     metrics: Vec<SocketAddr>, like "192.0.2.1:9153";
-    /// Time for which the server goes on answering after SIGTERM or SIGINT, while `/ready` says 503,
-    /// so that load balancers leave it. SIGINT (Ctrl-C) then ends it at once.
+    /// Time for which the server answers on after SIGTERM or SIGINT, while `/ready` says 503, so
+    /// that load balancers leave it. SIGINT (Ctrl-C) then ends it at once.
     lameduck: Duration = "0s", from "0s" to "1h";
     /// The bearer token with which all requests over TCP are answered. Unset: only `/metrics`,
     /// `/health`, `/ready` and `/v1/version` are answered there, and all requests on the Unix

@@ -8,7 +8,7 @@ use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
 use crate::load::{load_all, load_text};
-use crate::program::{LongCallWatch, OwnQueries};
+use crate::program::{ConfigWatch, LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::steering::checks::ChecksHandle;
@@ -51,9 +51,6 @@ const STORE_LOOK: Duration = Duration::from_millis(10);
 
 /// Reads the configuration anew.
 pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
-
-/// Tells whether files that the configuration is made of have changed since they were read last.
-pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What a [`Control`] is made of.
 pub struct ControlParts {

@@ -55,7 +55,6 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
-pub use control::ConfigWatch;
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
@@ -63,7 +62,8 @@ pub use feed::stores::Stores;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
-    Code, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config, zones_in_code,
+    Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
+    zones_in_code,
 };
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};

@@ -17,11 +17,13 @@ use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
 use crate::check::{check_texts, check_zones};
-use crate::control::ConfigWatch;
 use crate::failed_zones::FailedZone;
 use crate::feed::stores::Stores;
 use crate::log_budget::LogBudget;
 use crate::texts::Texts;
+
+/// Tells whether files that the configuration is made of have changed since they were read last.
+pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The user's code that a server is started with, and zones of it; by default none.
 #[derive(Default)]

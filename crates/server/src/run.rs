@@ -3,7 +3,7 @@
 use crate::admin;
 use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
-use crate::control::{ConfigWatch, Control, ControlParts, ReadConfig};
+use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
 use crate::failed_zones::failed_zones;
 use crate::feed::stores::{StoreFeeds, Stores};
@@ -13,7 +13,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
-use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
+use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
@@ -398,25 +398,22 @@ impl Running {
                     Stop::TakenOver => (stop, "a successor has taken over"),
                 },
                 Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-                // A supervisor may send it again; Ctrl-C is a person's, who does not wait.
+                // A supervisor may send it again; Ctrl-C is an operator's, and ends it.
                 () = caught(&mut terminate), if !is_stopping => (Stop::Requested, "SIGTERM"),
                 () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
                 Some(()) = async { Some(is_left.as_mut().as_pin_mut()?.await) }, if is_stopping => {
-                    (Stop::Requested, "the time of lameduck is over")
+                    (Stop::Requested, "lameduck is over")
                 }
                 never = self.keep_up_to_date(&mut hangup) => match never {},
             };
             let lameduck = self.control.state().config.admin.lameduck;
-            let is_by_signal = reason.starts_with("SIG") && !is_stopping;
-            if is_by_signal && !lameduck.is_zero() {
-                self.control.is_stopping.store(true, Ordering::Relaxed);
-                let seconds = lameduck.as_secs_f32();
-                tracing::info!(reason, seconds, "stopping soon; /ready says so");
-                is_left.set(Some(tokio::time::sleep(lameduck)));
-                continue;
+            if is_stopping || !reason.starts_with("SIG") || lameduck.is_zero() {
+                tracing::info!(reason, "stopping");
+                return Ok(stop);
             }
-            tracing::info!(reason, "stopping");
-            return Ok(stop);
+            self.control.is_stopping.store(true, Ordering::Relaxed);
+            tracing::info!(reason, seconds = lameduck.as_secs_f32(), "stopping soon");
+            is_left.set(Some(tokio::time::sleep(lameduck)));
         }
     }
 

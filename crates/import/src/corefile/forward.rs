@@ -102,8 +102,8 @@ impl Importer<'_> {
         }
         let are_several = forward.upstreams.len() > 1 || !forward.files.is_empty();
         if are_several && !forward.has_policy {
-            let why = "of several, the upstream that is expected to answer first is asked, where CoreDNS \
-                draws one, unless `policy` says so";
+            let why = "of several, the upstream that is expected to answer first is asked, where \
+                CoreDNS draws one, unless `policy` says so";
             self.leave(line, Differs, why);
         }
         let mut to = Vec::new();

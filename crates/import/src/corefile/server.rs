@@ -89,8 +89,8 @@ impl Importer<'_> {
             }
         }
         self.is_followed = !line.arguments().iter().any(|argument| argument.is("off"));
-        let why = "`zonda serve --corefile` looks at the files every `watch-interval`, 2 seconds; a \
-            zonda.toml is read anew by `zonda reload`";
+        let why = "`zonda serve --corefile` looks at the files every `watch-interval`, 2 seconds; \
+            a zonda.toml is read anew by `zonda reload`";
         self.leave(line, Differs, why);
         Ok(())
     }

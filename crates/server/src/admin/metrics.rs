@@ -8,6 +8,7 @@ mod edits;
 mod page;
 mod pools;
 
+use super::sums::sum;
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
 use crate::feed::store_state::StoreState;
@@ -21,15 +22,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
 use zonda_deferral::SharedCounter;
-use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
+use zonda_engine::counters::{LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
 use zonda_forward::ForwarderCounters;
 use zonda_wire::{Name, Rcode};
-
-/// The sum of a counter over all engines.
-pub fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
-    engines.iter().map(|counters| one(counters).get()).sum()
-}
 
 /// The page that Prometheus reads.
 pub fn page(control: &Control) -> String {

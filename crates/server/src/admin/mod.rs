@@ -21,6 +21,7 @@ mod problem;
 mod reply;
 mod routes;
 mod rrsets;
+mod sums;
 mod unix;
 mod upstreams;
 
@@ -179,7 +180,8 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
     }
     for (tcp, pages) in bound.pages {
         let name = format!("admin-pages-{}", tcp.local_addr()?);
-        accept(&name, pages::listener(tcp)?, Interface::Pages(pages));
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
+        accept(&name, listener, Interface::Pages(pages));
     }
     if let Some((tcp, rights)) = bound.tcp {
         let address = tcp.local_addr().ok();

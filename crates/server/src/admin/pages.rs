@@ -1,6 +1,5 @@
 //! Pages at addresses of their own, for probes and scrapers that have no token.
 
-use super::connection::Listener;
 use super::reply::{Reply, text};
 use super::{access, api};
 use crate::control::Control;
@@ -9,7 +8,6 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use zonda_config::Admin;
@@ -71,14 +69,6 @@ pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<Vec<PageSock
 /// The IPv4 address that stands for all of the machine, as an IPv6 address does.
 fn ipv4(address: SocketAddr) -> SocketAddr {
     SocketAddr::from(([0, 0, 0, 0], address.port()))
-}
-
-/// Makes what accepts the connections of a socket.
-///
-/// # Errors
-/// When the socket cannot be served.
-pub fn listener(socket: TcpListener) -> io::Result<Listener> {
-    Ok(Listener::Tcp(tokio::net::TcpListener::from_std(socket)?))
 }
 
 impl Pages {

@@ -5,7 +5,7 @@
 //! `docs/coming-from-coredns.md` says which.
 
 use super::page::Page;
-use super::sum;
+use crate::admin::sums::sum;
 use crate::admin::upstreams::{KnownUpstream, survey};
 use crate::control::Control;
 use std::net::SocketAddr;
