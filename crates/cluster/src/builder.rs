@@ -411,7 +411,7 @@ impl Builder {
 }
 
 /// The labels of a service and its namespace as text.
-fn text_of(labels: &[u8]) -> String {
+pub(crate) fn text_of(labels: &[u8]) -> String {
     let labels: Vec<_> = zonda_wire::name::labels(labels).map(String::from_utf8_lossy).collect();
     labels.join(".")
 }

@@ -269,7 +269,7 @@ impl Cluster {
         let is_port = |label: usize| name.label(label).first() == Some(&b'_');
         let (port, endpoints) = match labels {
             0 => (None, EndpointFilter::All),
-            1 => (None, EndpointFilter::Label(name.label(0))),
+            1 => (None, EndpointFilter::of_label(name.label(0))),
             2 if options.is_multicluster && !is_port(0) && !is_port(1) => {
                 (None, EndpointFilter::LabelInCluster(name.label(0), name.label(1)))
             }

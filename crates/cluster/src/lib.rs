@@ -9,6 +9,7 @@ mod address;
 mod builder;
 mod cluster;
 pub mod object;
+mod objects;
 mod service;
 mod table;
 

@@ -149,6 +149,78 @@ fn endpoints_of_one_slice_that_share_a_host_name_are_one_target() {
 }
 
 #[test]
+fn endpoints_that_lie_in_several_slices_have_the_ports_of_all_of_them() {
+    let own_port = |name: &str, port: Port| {
+        let Change::EndpointSlice(it) = slice(name, "db", &[["10.1.0.1", "", ""]]) else {
+            panic!()
+        };
+        Change::EndpointSlice(EndpointSlice { ports: vec![port], ..it })
+    };
+    // Whichever of the two comes first.
+    for names in [["db-1", "db-2"], ["db-2", "db-1"]] {
+        let changes = [
+            service("db", ServiceKind::Headless),
+            own_port(names[0], port("http", 80)),
+            own_port(names[1], port("metrics", 9090)),
+        ];
+        let cluster = cluster(Options::default(), changes).snapshot();
+        assert_eq!(told(&cluster, "_http._tcp.db.shop.svc"), "10.1.0.1 10-1-0-1:80/100");
+        assert_eq!(told(&cluster, "_metrics._tcp.db.shop.svc"), "10.1.0.1 10-1-0-1:9090/100");
+        let mut all: Vec<String> =
+            told(&cluster, "db.shop.svc").split(' ').map(str::to_owned).collect();
+        all.sort();
+        assert_eq!(all, ["10-1-0-1:80/50", "10-1-0-1:9090/50", "10.1.0.1"]);
+    }
+}
+
+#[test]
+fn an_address_has_every_host_name_that_endpoints_give_it() {
+    let one_slice = vec![slice("db-1", "db", &[["10.1.0.1", "a", ""], ["10.1.0.1", "b", ""]])];
+    let two_slices = vec![
+        slice("db-1", "db", &[["10.1.0.1", "a", ""]]),
+        slice("db-2", "db", &[["10.1.0.1", "b", ""]]),
+    ];
+    for slices in [one_slice, two_slices] {
+        let changes = std::iter::once(service("db", ServiceKind::Headless)).chain(slices);
+        let cluster = cluster(Options::default(), changes).snapshot();
+        assert_eq!(told(&cluster, "a.db.shop.svc"), "10.1.0.1 a:80/100");
+        assert_eq!(told(&cluster, "b.db.shop.svc"), "10.1.0.1 b:80/100");
+        let mut all: Vec<String> =
+            told(&cluster, "db.shop.svc").split(' ').map(str::to_owned).collect();
+        all.sort();
+        assert_eq!(all, ["10.1.0.1", "a:80/50", "b:80/50"]);
+        assert_eq!(pointers(&cluster, "10.1.0.1"), ["a.db.shop", "b.db.shop"]);
+    }
+}
+
+#[test]
+fn a_host_name_in_several_topology_zones_is_a_target_in_each() {
+    let changes = [
+        service("db", ServiceKind::Headless),
+        slice("db-1", "db", &[["10.1.0.1", "a", "east"], ["10.1.0.2", "a", "west"]]),
+    ];
+    let options = Options { has_zones: true, ..Options::default() };
+    let cluster = cluster(options, changes).snapshot();
+    assert_eq!(told(&cluster, "east.pin._zone.db.shop.svc"), "10.1.0.1 a:80/100");
+    assert_eq!(told(&cluster, "west.pin._zone.db.shop.svc"), "10.1.0.2 a:80/100");
+    assert_eq!(told(&cluster, "db.shop.svc"), "10.1.0.1 10.1.0.2 a:80/50");
+}
+
+#[test]
+fn an_endpoint_whose_host_name_is_no_label_is_called_by_its_address() {
+    let long = "a".repeat(64);
+    for hostname in ["a.b", &long] {
+        let changes = [
+            service("db", ServiceKind::Headless),
+            slice("db-1", "db", &[["10.1.0.1", hostname, ""]]),
+        ];
+        let cluster = cluster(Options::default(), changes).snapshot();
+        assert_eq!(told(&cluster, "db.shop.svc"), "10.1.0.1 10-1-0-1:80/100", "{hostname}");
+        assert_eq!(told(&cluster, "10-1-0-1.db.shop.svc"), "10.1.0.1 10-1-0-1:80/100");
+    }
+}
+
+#[test]
 fn slices_may_come_before_their_service_and_stay_behind_it() {
     let [service, first, second] = headless();
     let mut builder = cluster(Options::default(), [first, second]);

@@ -258,9 +258,7 @@ section! {
     /// endpoints and pods, which are followed through the cluster's API. Follows its `[[zone]]`. In
     /// a pod, no key is needed to reach the API; elsewhere, give `kubeconfig` or `endpoint`. Until
     /// all objects have been read once, the zone is SERVFAIL. `--kubernetes NAME` (else
-    /// `ZONDA_KUBERNETES="NAME"`) makes such a zone for a server in a pod, with `pods = "insecure"`
-    /// and the names of addresses in private networks; without any `[[listen]]`, the server then
-    /// listens on port 53 of all addresses.
+    /// `ZONDA_KUBERNETES="NAME"`) makes such a zone, for a server in a pod.
     pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
 
     /// A kubeconfig file, whose user has a token, a file of a token, a client certificate, or a
@@ -307,6 +305,10 @@ section! {
     /// weight 10 in SRV records, and names only to addresses of services and of endpoints with a
     /// host name.
     compatible: ClusterDns = "coredns";
+    /// A file for the names of the cluster. After a start without the API they are answered from
+    /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
+    /// latest, and at the end. Unset: none.
+    snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
 }
 
 section! {
@@ -527,8 +529,7 @@ section! {
     /// Addresses at which `/health` is answered, without a token, and nothing else: 200 and `OK`
     /// while the process answers. Those of `ready` and `metrics` may be the same.
     health: Vec<SocketAddr>, like "0.0.0.0:8080";
-    /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem,
-    /// without its reason.
+    /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem.
     ready: Vec<SocketAddr>, like "0.0.0.0:8181";
     /// Addresses at which `/metrics` is answered, which has the names of zones.
     metrics: Vec<SocketAddr>, like "192.0.2.1:9153";
@@ -569,8 +570,7 @@ section! {
     zones: Vec<Name>, like "example.com, example.org";
     /// How many of the busiest zones are counted one by one, when none are listed.
     busiest: u32 = "1000", from "0" to "100000";
-    /// Write metrics under CoreDNS's names (`coredns_…`) as well, for its dashboards and alerts;
-    /// docs/coming-from-coredns.md has a table of them.
+    /// Write metrics under CoreDNS's names as well; docs/coming-from-coredns.md has a table.
     coredns_names: bool = "false";
 }
 

@@ -16,6 +16,11 @@ use std::sync::Arc;
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_upstream::{Host, Transport, Upstream};
 
+/// A server, and the line that names it.
+type ServerLine = (usize, SocketAddr);
+/// A mistake, and its line if it has one.
+type LineMistake = (Option<usize>, ServerFileMistake);
+
 /// Octets of a file that are read; a real one has some hundred.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Port of upstreams that a file gives without one.
@@ -123,7 +128,7 @@ fn read(path: &Path) -> Result<String, ServerFileMistake> {
 
 /// Returns the servers of a text with their lines; at least one. An address of one interface alone
 /// (`fe80::1%eth0`) is left out.
-fn servers(text: &str) -> Result<Vec<(usize, SocketAddr)>, (Option<usize>, ServerFileMistake)> {
+fn servers(text: &str) -> Result<Vec<ServerLine>, LineMistake> {
     let mut servers = Vec::new();
     for (row, line) in text.lines().zip(1..) {
         let row = row.split(['#', ';']).next().unwrap_or_default();

@@ -113,6 +113,9 @@ pub struct ClusterZone {
     /// Whether a name that the cluster lacks is answered by the zone around this one, if there is
     /// one.
     pub falls_through: bool,
+    /// Whether the objects are those of a former time, so that a name that they lack may exist: it
+    /// is SERVFAIL.
+    pub is_stale: bool,
 }
 
 /// Which names of a cluster a zone has.

@@ -11,6 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use socket2::{SockRef, TcpKeepalive};
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -34,6 +35,8 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// The body of a response, as it comes.
 pub struct Body {
     incoming: Incoming,
+    /// The address of this machine that the connection has.
+    pub own_address: Option<IpAddr>,
     /// Ends the connection with the body.
     _driver: Driver,
 }
@@ -86,12 +89,13 @@ fn text_of(error: &dyn std::error::Error) -> String {
 pub async fn get(settings: &Settings, path: &str, limits: &Limits) -> Result<Body, ConnectError> {
     let request = request(settings, path)?;
     let connect = timeout(limits.connect, connect(settings)).await;
-    let (mut sender, driver) = connect.map_err(|_| ConnectError::Timeout("connection"))??;
+    let (own_address, (mut sender, driver)) =
+        connect.map_err(|_| ConnectError::Timeout("connection"))??;
     let head = timeout(limits.head, sender.send_request(request)).await;
     let response = head.map_err(|_| ConnectError::Timeout("response"))?;
     let response = response.map_err(|error| ConnectError::Connection(text_of(&error)))?;
     let status = response.status().as_u16();
-    let mut body = Body { incoming: response.into_body(), _driver: driver };
+    let mut body = Body { incoming: response.into_body(), own_address, _driver: driver };
     match status {
         200 => Ok(body),
         410 => Err(ConnectError::Expired),
@@ -121,8 +125,9 @@ async fn refusal(body: &mut Body) -> String {
 /// What sends requests over a connection, and what drives it.
 type ApiConnection = (SendRequest<Empty<Bytes>>, Driver);
 
-/// Connects to the API server, with TLS if it has it.
-async fn connect(settings: &Settings) -> Result<ApiConnection, ConnectError> {
+/// Connects to the API server, with TLS if it has it. Returns also the address of this machine that
+/// the connection has.
+async fn connect(settings: &Settings) -> Result<(Option<IpAddr>, ApiConnection), ConnectError> {
     let failed = |error: std::io::Error| ConnectError::Connection(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
@@ -132,13 +137,15 @@ async fn connect(settings: &Settings) -> Result<ApiConnection, ConnectError> {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_PROBES);
     SockRef::from(&stream).set_tcp_keepalive(&keepalive).map_err(failed)?;
-    match &settings.tls {
-        None => drive(stream).await,
+    let own_address = stream.local_addr().ok().map(|address| address.ip());
+    let connection = match &settings.tls {
+        None => drive(stream).await?,
         Some((config, name)) => {
             let connector = TlsConnector::from(config.clone());
-            drive(connector.connect(name.clone(), stream).await.map_err(failed)?).await
+            drive(connector.connect(name.clone(), stream).await.map_err(failed)?).await?
         }
-    }
+    };
+    Ok((own_address, connection))
 }
 
 /// Speaks HTTP over a stream.

@@ -12,17 +12,17 @@ use zonda_cluster::object::{
 use zonda_cluster::{Change, Kind};
 
 /// The label that tells the service of a slice.
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 /// The label that tells the service of a slice that is imported.
-const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
+pub(crate) const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
 /// The label that tells the cluster that a slice comes from.
-const CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
+pub(crate) const CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
 /// The annotation that tells when a change of a slice was triggered.
 const TRIGGER_ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// The annotation of the bookmark behind the objects of a streamed list.
 const END_ANNOTATION: &str = "k8s.io/initial-events-end";
 /// The annotation by which a namespace keeps its search paths from being shortened.
-const AUTOPATH_ANNOTATION: &str = "zonda/autopath";
+pub(crate) const AUTOPATH_ANNOTATION: &str = "zonda/autopath";
 
 /// What every object has.
 #[derive(Default, Deserialize)]

@@ -12,12 +12,16 @@ use crate::limits::Limits;
 use crate::settings::{Place, Settings};
 use crate::split::{LineSplitter, ListSplitter, Piece};
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use zonda_cluster::{Change, Kind};
 
 /// Objects of a page of a list.
 const PAGE: usize = 250;
+/// Refusals of a watch in a row after which all objects are listed again: the database behind the
+/// API may have been restored, so that a version is not known there any more.
+const REFUSALS_MAX: u32 = 3;
 /// A watch that ends sooner as it should is a failure, or one would follow the other without pause.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
@@ -32,8 +36,8 @@ pub enum Event {
     Synced,
     /// The objects cannot be followed at the moment, for this reason.
     Failed(String),
-    /// The objects are followed.
-    Connected,
+    /// The objects are followed, from this address.
+    Connected(Option<IpAddr>),
 }
 
 /// The objects that are followed.
@@ -102,7 +106,7 @@ pub async fn follow_within(
 ) {
     let version = String::new();
     let mut follower = Follower { place, subject, sender, limits, version, streams: true };
-    let mut pause = limits.pause_min;
+    let (mut pause, mut refusals) = (limits.pause_min, 0);
     loop {
         let began = Instant::now();
         let result = follower.follow().await;
@@ -115,7 +119,8 @@ pub async fn follow_within(
             Err(ConnectError::Ended) => return,
             Err(error) => error,
         };
-        if matches!(error, ConnectError::Expired) {
+        refusals = if is_refusal_of_version(&error) { refusals + 1 } else { 0 };
+        if matches!(error, ConnectError::Expired) || refusals >= REFUSALS_MAX {
             follower.version.clear();
         }
         if follower.send(Event::Failed(error.to_string())).await.is_err() {
@@ -266,7 +271,7 @@ impl Follower {
         let due = Instant::now() + Duration::from_secs(seconds) + self.limits.watch_excess;
         let mut splitter = LineSplitter::default();
         if !is_list {
-            self.send(Event::Connected).await?;
+            self.send(Event::Connected(body.own_address)).await?;
         }
         loop {
             let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
@@ -294,7 +299,7 @@ impl Follower {
                             is_list = false;
                             self.version.clone_from(&version);
                             self.send(Event::Synced).await?;
-                            self.send(Event::Connected).await?;
+                            self.send(Event::Connected(body.own_address)).await?;
                         }
                         version
                     }
@@ -319,6 +324,11 @@ impl Follower {
 /// behind the API cannot do it.
 fn is_no_streaming(code: u16) -> bool {
     matches!(code, 400 | 422 | 500)
+}
+
+/// Whether a refusal may be one of the version at which a watch begins.
+fn is_refusal_of_version(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::Refused(400 | 500 | 504, _))
 }
 
 /// Returns how long something may take that is due at an instant.

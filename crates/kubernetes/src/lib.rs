@@ -8,6 +8,7 @@
 mod base64;
 mod connection;
 pub mod decode;
+pub mod encode;
 mod error;
 mod exec;
 mod follow;

@@ -19,7 +19,7 @@ use crate::query_log::QueryLog;
 use crate::rights;
 use crate::serve_error::ServeError;
 use crate::settle::{self, StartPhase};
-use crate::signals::{SignalStreams, Signals, caught};
+use crate::signals::{SignalStreams, Signals, caught, passed};
 use crate::steering::checks::{self, ChecksHandle};
 use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
@@ -401,7 +401,7 @@ impl Running {
                 // A supervisor may send it again; Ctrl-C is an operator's, and ends it.
                 () = caught(&mut terminate), if !is_stopping => (Stop::Requested, "SIGTERM"),
                 () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
-                Some(()) = async { Some(is_left.as_mut().as_pin_mut()?.await) }, if is_stopping => {
+                () = passed(is_left.as_mut().as_pin_mut()), if is_stopping => {
                     (Stop::Requested, "lameduck is over")
                 }
                 never = self.keep_up_to_date(&mut hangup) => match never {},

@@ -11,6 +11,7 @@ use zonda_testkit::cluster::{
 };
 use zonda_testkit::differential::{AcceptedDifference, Contestant, Difference, Part};
 use zonda_testkit::message::Record;
+use zonda_testkit::process::Folder;
 use zonda_testkit::upstream::{Reply, always, say};
 use zonda_testkit::{Question, Upstream, ask};
 
@@ -259,6 +260,70 @@ fn names_are_servfail_until_all_objects_are_known_and_never_nxdomain() {
     }
     api.start_api();
     await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+}
+
+#[test]
+fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
+    let mut api = ApiServer::start();
+    populate(api.client());
+    let folder = Folder::new("cluster-snapshot");
+    let (kubeconfig, file) =
+        (api.kubeconfig_file().display().to_string(), folder.path().join("names"));
+    let config = format!(
+        "[[zone]]\nname = \".\"\nforward.to = \"127.0.0.1:9\"\n[[zone]]\nname = \"cluster.local\"\n\
+         [zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\npods = \"verified\"\n\
+         reverse = [\"10.0.0.0/8\"]\nfall-through = true\nsnapshot = \"{}\"\n",
+        file.display()
+    );
+    let known = [
+        ("db-0.db.shop.svc.cluster.local", "A", "10.244.0.1"),
+        ("far.shop.svc.cluster.local", "CNAME", "far.example.org."),
+        ("10-244-0-9.shop.pod.cluster.local", "A", "10.244.0.9"),
+        ("1.0.244.10.in-addr.arpa", "PTR", "db-0.db.shop.svc.cluster.local."),
+    ];
+    let mut server = Server::start(&[], &config);
+    for (name, record_type, answer) in known {
+        await_answers(&server, name, record_type, &[answer]);
+    }
+    // Killed at any moment, a server leaves a whole file behind.
+    wait_until("the snapshot is written", || file.exists());
+    server.kill();
+    api.kill_api();
+
+    server.start_again(&[]);
+    for (name, record_type, answer) in known {
+        assert_eq!(answers(&server, name, record_type), [answer], "{name} from the file");
+    }
+    for name in ["new.shop.svc.cluster.local", "a.new.svc.cluster.local", "9.9.9.10.in-addr.arpa"] {
+        assert_eq!(answers(&server, name, "A"), ["SERVFAIL"], "{name} may exist by now");
+    }
+    let ready = server.get("/ready").1;
+    assert!(ready.starts_with("ready\nzone cluster.local. is stale: its names are those of 20"));
+    assert!(
+        server
+            .get("/metrics")
+            .1
+            .contains("zonda_cluster_followed{zone=\"cluster.local.\",kind=\"services\"} 0\n")
+    );
+    let written = std::fs::read_to_string(&file).unwrap();
+    server.restart();
+    let same = std::fs::read_to_string(&file).unwrap() == written;
+    assert!(same, "names of the file are not written again as if they were new");
+
+    api.start_api();
+    let moved = [Endpoint::new("10.244.1.1").hostname("db-0")];
+    api.client().replace(&endpoint_slice("shop", "db-4", "db", &[Port::tcp("http", 80)], &moved));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.1.1"]);
+    await_answers(&server, "new.shop.svc.cluster.local", "A", &["SERVFAIL"]); // of the upstream
+    assert_eq!(server.get("/ready"), (200, "ready\n".to_owned()));
+    let metrics = server.get("/metrics").1;
+    for line in [
+        "zonda_cluster_stale_timestamp_seconds{zone=\"cluster.local.\"} 0\n",
+        "zonda_cluster_followed{zone=\"cluster.local.\",kind=\"endpointslices\"} 1\n",
+        "zonda_cluster_names{zone=\"cluster.local.\",of=\"pods\"} 2\n",
+    ] {
+        assert!(metrics.contains(line), "{line} in:\n{metrics}");
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Followed {
         match event.expect("an event comes in time").expect("objects are followed").1 {
             Event::Begin => "begin".to_owned(),
             Event::Synced => "synced".to_owned(),
-            Event::Connected => "connected".to_owned(),
+            Event::Connected(_) => "connected".to_owned(),
             Event::Failed(error) => format!("failed: {error}"),
             Event::Change(change) => match *change {
                 Change::Namespace(namespace) => format!("+{}", namespace.name),

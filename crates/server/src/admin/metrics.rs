@@ -3,6 +3,7 @@
 //! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod clusters;
 mod coredns;
 mod edits;
 mod page;
@@ -38,6 +39,7 @@ pub fn page(control: &Control) -> String {
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
     stores(&mut page, control);
+    clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);

@@ -29,13 +29,16 @@ pub struct Pages {
 /// A socket that is bound, and the pages that it is for.
 pub type PageSocket = (TcpListener, Pages);
 
+/// A key, its addresses, and what adds its page to those of an address.
+type PageList<'c> = (&'static str, &'c [SocketAddr], fn(&mut Pages));
+
 /// Binds the addresses of all pages, out of `found` where they are there.
 ///
 /// # Errors
 /// What is wrong, and what to do about it.
 pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<Vec<PageSocket>, String> {
     let mut all = BTreeMap::<SocketAddr, (Pages, &str)>::new();
-    let lists: [(&str, &[SocketAddr], fn(&mut Pages)); 3] = [
+    let lists: [PageList<'_>; 3] = [
         ("health", &config.health, |pages| pages.health = true),
         ("ready", &config.ready, |pages| pages.ready = true),
         ("metrics", &config.metrics, |pages| pages.metrics = true),
@@ -99,7 +102,7 @@ impl Pages {
                 let is_metrics = path == "/metrics";
                 let page = move || match is_metrics {
                     true => api::metrics_page(&control),
-                    false => ready(&control),
+                    false => api::ready(&control, false, "OK"), // the word of CoreDNS
                 };
                 // A million zones take a while.
                 tokio::task::spawn_blocking(page).await.unwrap_or_else(|_| {
@@ -107,14 +110,5 @@ impl Pages {
                 })
             }
         }
-    }
-}
-
-/// Tells whether the server is ready, in the word that probes of CoreDNS look for.
-fn ready(control: &Control) -> Reply {
-    let reply = api::ready(control, false);
-    match reply.status() {
-        StatusCode::OK => text(StatusCode::OK, "OK".into()),
-        _ => reply,
     }
 }

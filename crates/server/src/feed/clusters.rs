@@ -4,43 +4,35 @@
 //! moment, makes a snapshot of the names, and sends that to the publisher. While the API cannot be
 //! reached, the zone keeps what it has.
 
-use super::Update;
+use super::cluster_feed::{ClusterFeed, FeedSetup};
+use super::cluster_state::ClusterState;
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
-use crate::load;
-use crate::publish::{PublisherFailed, PublisherHandle};
-use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
+use crate::publish::PublisherHandle;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
-use zonda_cluster::{Builder, Cluster, Kind, Options};
+use zonda_cluster::{Kind, Options};
 use zonda_config::{ClusterDns, Config, KubernetesKeys, PodNames};
-use zonda_engine::zones::{ClusterNames, ClusterZone};
-use zonda_kubernetes::{ConnectError, Event, Place, Settings, Subject, follow};
+use zonda_kubernetes::{ConnectError, Place, Settings, Subject};
 use zonda_wire::Name;
-use zonda_zone::Zone;
 
-/// How long changes are gathered: a client that asks for what it has just changed waits for it.
-const GATHERING: Duration = Duration::from_millis(10);
-/// The least time between two versions of the zones' own data, which have the serial.
-const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
-/// Events that may wait for the feed; the connections to the API wait then.
-const EVENTS_MAX: usize = 1024;
-/// How often it is looked whether the feed is to end.
-const LOOK: Duration = Duration::from_millis(250);
-/// The longest time for which a negative answer may be kept, seconds.
-const NEGATIVE_TTL_MAX: u32 = 300;
+/// How long a stop waits for all feeds; a snapshot file may have to be written.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long after a failure a feed starts again.
+const RESTART_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a feed follows. Feeds that are equal in this are one.
 #[derive(Clone, PartialEq)]
-struct Subjects {
+pub(super) struct Subjects {
     /// The apex in lower case.
-    apex: Name,
-    keys: Arc<KubernetesKeys>,
+    pub apex: Name,
+    /// Which names there are, and where the API is.
+    pub keys: Arc<KubernetesKeys>,
 }
 
 /// A feed that runs.
@@ -49,15 +41,26 @@ struct RunningCluster {
     stop: Arc<StopRequest>,
     /// Is closed when the thread has ended.
     ended: Receiver<()>,
+    state: Arc<ClusterState>,
 }
+
+/// How zones follow their clusters, by their names in lower case.
+pub type ClusterStates = HashMap<Name, Arc<ClusterState>>;
 
 /// The feeds of all clusters.
 #[derive(Default)]
 pub struct ClusterFeeds {
     running: Mutex<Vec<RunningCluster>>,
+    /// How zones follow their clusters, for readers, which wait for no feed.
+    states: ArcSwap<ClusterStates>,
 }
 
 impl ClusterFeeds {
+    /// How zones follow their clusters, by their names in lower case.
+    pub fn states(&self) -> Arc<ClusterStates> {
+        self.states.load_full()
+    }
+
     /// Follows the clusters of a configuration from now on, and no former ones. `first` is dropped
     /// by each new feed when its zones have been published once.
     ///
@@ -86,6 +89,8 @@ impl ClusterFeeds {
                 running.push(start(subjects, publisher.clone(), first.clone())?);
             }
         }
+        let states = running.iter().map(|it| (it.subjects.apex.clone(), Arc::clone(&it.state)));
+        self.states.store(Arc::new(states.collect()));
         Ok(())
     }
 
@@ -104,10 +109,13 @@ impl Drop for ClusterFeeds {
 /// Ends feeds, and waits until they have ended.
 fn end(feeds: Vec<RunningCluster>) {
     feeds.iter().for_each(|feed| feed.stop.stop());
-    feeds.iter().for_each(|feed| _ = feed.ended.recv_timeout(Duration::from_secs(2)));
+    let limit = Instant::now() + STOP_TIMEOUT;
+    for feed in feeds {
+        let _ = feed.ended.recv_timeout(limit.saturating_duration_since(Instant::now()));
+    }
 }
 
-/// Starts a feed in a thread of its own.
+/// Starts a feed in a thread of its own, which starts it again should it fail.
 fn start(
     subjects: Subjects,
     publisher: PublisherHandle,
@@ -119,28 +127,32 @@ fn start(
     names.push(subjects.apex.clone());
     // Where the publisher fails, so does the first update.
     let _ = publisher.adopt_feed(names, number, true);
-    let seed = publisher.state().seed;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = ClusterFeed {
-        builder: Builder::new(&subjects.apex, seed, options(&subjects.keys)),
+    let kinds = followed(&subjects.keys).into_iter().map(|subject| subject.kind);
+    let state = Arc::new(ClusterState::new(kinds));
+    let setup = FeedSetup {
         subjects: subjects.clone(),
         publisher,
         number,
         stop: Arc::clone(&stop),
-        first: Some(first),
-        synced: HashSet::new(),
-        failing: HashSet::new(),
-        data: Vec::new(),
-        aliases: BTreeMap::new(),
-        dated: None,
+        state: Arc::clone(&state),
     };
     let (sender, ended) = sync_channel::<()>(0);
     std::thread::Builder::new().name("zonda-cluster".to_owned()).spawn(move || {
-        // A panic ends the feed; the zones keep what they have.
-        runtime.block_on(feed.run());
+        let mut first = Some(first);
+        loop {
+            let feed = ClusterFeed::new(setup.clone(), first.take());
+            let run = AssertUnwindSafe(|| runtime.block_on(feed.run()));
+            // After a panic, the zones keep what they have, and all is begun anew.
+            let has_ended = catch_unwind(run).unwrap_or(false);
+            if has_ended || setup.stop.pause(RESTART_PAUSE) {
+                break;
+            }
+            tracing::error!(zone = %setup.subjects.apex, "the feed of a cluster starts again");
+        }
         drop(sender);
     })?;
-    Ok(RunningCluster { subjects, stop, ended })
+    Ok(RunningCluster { subjects, stop, ended, state })
 }
 
 /// Checks whether what is needed to reach a cluster can be read.
@@ -155,7 +167,7 @@ pub fn check(keys: &KubernetesKeys) -> Result<(), ConnectError> {
 }
 
 /// What decides which names there are.
-fn options(keys: &KubernetesKeys) -> Options {
+pub(super) fn options(keys: &KubernetesKeys) -> Options {
     Options {
         ttl: u32::try_from(keys.ttl.as_secs()).unwrap_or(u32::MAX),
         pods: match keys.pods {
@@ -174,7 +186,7 @@ fn options(keys: &KubernetesKeys) -> Options {
 }
 
 /// Where the API is.
-fn place(keys: &KubernetesKeys) -> Place {
+pub(super) fn place(keys: &KubernetesKeys) -> Place {
     match (&keys.kubeconfig, &keys.endpoint) {
         (Some(file), _) => Place::Kubeconfig(file.clone(), keys.context.clone()),
         (None, Some(url)) => Place::Endpoint {
@@ -187,7 +199,7 @@ fn place(keys: &KubernetesKeys) -> Place {
 }
 
 /// The objects that are followed.
-fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
+pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
     let labels = || keys.labels.clone().unwrap_or_default();
     let namespaces = keys.namespace_labels.clone().unwrap_or_default();
     let mut followed = vec![
@@ -199,178 +211,4 @@ fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
         followed.push(Subject { kind: Kind::Pod, labels: labels() });
     }
     followed
-}
-
-/// Keeps the zones of a cluster as its objects are.
-struct ClusterFeed {
-    builder: Builder,
-    subjects: Subjects,
-    publisher: PublisherHandle,
-    /// The number by which the publisher knows the feed.
-    number: u64,
-    stop: Arc<StopRequest>,
-    /// Is dropped when the zones have been published once.
-    first: Option<SyncSender<()>>,
-    /// The kinds of objects of which all have been read once.
-    synced: HashSet<Kind>,
-    /// The kinds of objects that cannot be followed at the moment.
-    failing: HashSet<Kind>,
-    /// The zones' own data, by their names.
-    data: Vec<(Name, Arc<Zone>)>,
-    /// The services that are aliases.
-    aliases: BTreeMap<String, String>,
-    /// When the data were made.
-    dated: Option<Instant>,
-}
-
-impl ClusterFeed {
-    /// Runs until the feed is to end, or the publisher has ended.
-    async fn run(mut self) {
-        let (sender, mut events) = mpsc::channel(EVENTS_MAX);
-        let followed = followed(&self.subjects.keys);
-        let kinds = followed.len();
-        for subject in followed {
-            tokio::spawn(follow(place(&self.subjects.keys), subject, sender.clone()));
-        }
-        drop(sender);
-        let (mut is_stale, mut published) = (true, Instant::now());
-        while !self.stop.is_requested() {
-            let is_ready = is_stale && self.synced.len() == kinds;
-            let due = tokio::time::Instant::from_std(published + GATHERING);
-            tokio::select! {
-                event = events.recv() => match event {
-                    Some((kind, event)) => is_stale |= self.take(kind, event),
-                    None => return,
-                },
-                () = tokio::time::sleep_until(due), if is_ready => {
-                    if self.publish().is_err() {
-                        return;
-                    }
-                    (is_stale, published) = (false, Instant::now());
-                    self.first = None;
-                }
-                () = tokio::time::sleep(LOOK) => {}
-            }
-        }
-    }
-
-    /// Takes an event; returns whether names may have changed.
-    fn take(&mut self, kind: Kind, event: Event) -> bool {
-        match event {
-            Event::Begin => self.builder.begin_list(kind),
-            Event::Change(change) => {
-                self.builder.apply(*change);
-                return true;
-            }
-            Event::Synced => {
-                self.builder.end_list(kind);
-                self.synced.insert(kind);
-                return true;
-            }
-            Event::Failed(error) => {
-                let zone = &self.subjects.apex;
-                if self.failing.insert(kind) {
-                    tracing::warn!(%zone, ?kind, error, "objects of a cluster are not followed");
-                } else {
-                    tracing::debug!(%zone, ?kind, error, "objects of a cluster are not followed");
-                }
-            }
-            Event::Connected => {
-                if self.failing.remove(&kind) {
-                    let zone = &self.subjects.apex;
-                    tracing::info!(%zone, ?kind, "objects of a cluster are followed again");
-                }
-            }
-        }
-        false
-    }
-
-    /// Publishes the names as they are now.
-    fn publish(&mut self) -> Result<(), PublisherFailed> {
-        let aliases = self.builder.take_aliases().cloned();
-        let has_changed = aliases.is_some();
-        self.aliases = aliases.unwrap_or(std::mem::take(&mut self.aliases));
-        let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
-        if has_changed || is_old {
-            self.make_data();
-        }
-        let cluster = self.builder.snapshot();
-        let records = cluster.counts()[0];
-        for (name, data) in &self.data {
-            let names = match *name == self.subjects.apex {
-                true => ClusterNames::Services,
-                false => ClusterNames::Addresses,
-            };
-            let zone = ClusterZone {
-                data: Arc::clone(data),
-                cluster: Cluster::clone(&cluster),
-                names,
-                falls_through: self.subjects.keys.falls_through(name),
-            };
-            let update = Update::Cluster(Arc::new(zone), records);
-            let _ = self.publisher.update(name, self.number, update)?; // has no change to refuse
-        }
-        Ok(())
-    }
-
-    /// Makes the zones' own data anew: the apexes, the version of the specification, and services
-    /// that are aliases.
-    fn make_data(&mut self) {
-        self.dated = Some(Instant::now());
-        let state = self.publisher.state();
-        let mut names = self.subjects.keys.reverse_zones();
-        names.push(self.subjects.apex.clone());
-        for name in names {
-            let text = self.text_of(&name);
-            let base = (&state.zone_set, state.seed);
-            if let Update::Replace(loaded) = load::load_text(&name, &text, base) {
-                self.data.retain(|(own, _)| *own != name);
-                self.data.push((name, loaded.zone));
-            }
-        }
-    }
-
-    /// The master file of a zone's own data.
-    fn text_of(&self, name: &Name) -> String {
-        let keys = &self.subjects.keys;
-        let (ttl, serial) = (keys.ttl.as_secs(), load::unix_secs());
-        let negative = ttl.min(u64::from(NEGATIVE_TTL_MAX));
-        let mut text = format!(
-            "$TTL {ttl}\n@ {negative} IN SOA ns.dns hostmaster {serial} 7200 1800 86400 \
-             {negative}\n@ IN NS ns.dns\n"
-        );
-        let address = self.own_address();
-        let family = if address.is_ipv4() { "A" } else { "AAAA" };
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "ns.dns IN {family} {address}");
-        if *name != self.subjects.apex {
-            return text;
-        }
-        text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
-        for (service, target) in &self.aliases {
-            let target = target.trim_end_matches('.');
-            let is_address = target.parse::<IpAddr>().is_ok();
-            if !is_address && target.parse::<Name>().is_ok() {
-                let _ = writeln!(text, "{service}.svc IN CNAME {target}.");
-            }
-        }
-        text
-    }
-
-    /// The address of this server that the API is reached from.
-    fn own_address(&self) -> IpAddr {
-        let nowhere = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let Ok(settings) = Settings::read(&place(&self.subjects.keys)) else { return nowhere };
-        let Ok(host) = settings.host.parse::<IpAddr>() else { return nowhere };
-        let any: IpAddr = match host {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-        };
-        // A socket that is connected sends nothing by that.
-        let socket = UdpSocket::bind((any, 0)).and_then(|socket| {
-            socket.connect((host, settings.port))?;
-            socket.local_addr()
-        });
-        socket.map_or(nowhere, |address| address.ip())
-    }
 }

@@ -10,6 +10,9 @@
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+mod cluster_feed;
+pub mod cluster_file;
+pub mod cluster_state;
 pub mod clusters;
 pub mod open;
 pub mod store_feed;

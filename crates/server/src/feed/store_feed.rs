@@ -136,7 +136,7 @@ impl StopRequest {
     }
 
     /// Waits; returns whether the feed is to end.
-    fn pause(&self, duration: Duration) -> bool {
+    pub fn pause(&self, duration: Duration) -> bool {
         let is_stopped = lock(&self.is_stopped);
         let waited = self.changed.wait_timeout_while(is_stopped, duration, |stopped| !*stopped);
         *waited.unwrap_or_else(PoisonError::into_inner).0

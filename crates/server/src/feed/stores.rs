@@ -2,7 +2,7 @@
 //! Those of Kubernetes clusters start and end with them.
 
 use super::Update;
-use super::clusters::ClusterFeeds;
+use super::clusters::{ClusterFeeds, ClusterStates};
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
 use crate::load_error::LoadError;
@@ -104,6 +104,11 @@ impl StoreFeeds {
     /// How zones follow their stores, by their names in lower case.
     pub fn states(&self) -> Arc<States> {
         self.states.load_full()
+    }
+
+    /// How zones follow their clusters, by their names in lower case.
+    pub fn cluster_states(&self) -> Arc<ClusterStates> {
+        self.clusters.states()
     }
 
     /// How a zone, whose name is in lower case, follows its store, if it follows one.

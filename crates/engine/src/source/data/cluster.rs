@@ -21,16 +21,17 @@ use zonda_zone::{LookupName, LookupResult};
 /// pointer.
 const RECORD_BYTES_MIN: usize = 2 + 10 + 4;
 
-/// Whether a cluster has a name, or its zone's own data have it.
+/// Whether a cluster has a name or may have it, or its zone's own data have it.
 pub fn is_of_cluster(zone: &ClusterZone, name: &LookupName) -> bool {
     let is_in_data = || matches!(zone.data.find(name, false), LookupResult::Exact(_));
     match zone.names {
         ClusterNames::Addresses => match zone.cluster.find_address(name) {
             AddressMatch::Address(_) => true,
+            AddressMatch::Missing if zone.is_stale => true,
             AddressMatch::Empty | AddressMatch::InData | AddressMatch::Missing => is_in_data(),
         },
         ClusterNames::Services => match zone.cluster.find(name) {
-            ClusterMatch::Missing => false,
+            ClusterMatch::Missing => zone.is_stale,
             ClusterMatch::InData => is_in_data(),
             ClusterMatch::Empty | ClusterMatch::Service(_) | ClusterMatch::Address(_) => true,
         },
@@ -57,7 +58,7 @@ impl<'s> Walk<'_, 's, '_> {
                 AddressMatch::InData => Ok(None),
                 AddressMatch::Address(address) => self.answer_pointers(&zone.cluster, address),
                 AddressMatch::Empty => self.end_without_data(),
-                AddressMatch::Missing => self.end_without_name(),
+                AddressMatch::Missing => self.end_without_name(zone),
             };
         }
         let ttl = zone.cluster.options().ttl;
@@ -68,7 +69,7 @@ impl<'s> Walk<'_, 's, '_> {
         let has_answered = match zone.cluster.find(name) {
             ClusterMatch::InData => return Ok(None),
             ClusterMatch::Empty => false,
-            ClusterMatch::Missing => return self.end_without_name(),
+            ClusterMatch::Missing => return self.end_without_name(zone),
             ClusterMatch::Address(address) => {
                 let address = std::iter::once(address);
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
@@ -119,9 +120,13 @@ impl<'s> Walk<'_, 's, '_> {
         self.done(Rcode::NOERROR, Reason::NoData).map(Some)
     }
 
-    /// Ends with a name that does not exist.
-    fn end_without_name(&mut self) -> Result<Option<Flow>, Full> {
-        self.deny_name(0).map(Some)
+    /// Ends with a name that does not exist, as far as is known.
+    fn end_without_name(&mut self, zone: &ClusterZone) -> Result<Option<Flow>, Full> {
+        match zone.is_stale {
+            true => self.done(Rcode::SERVFAIL, Reason::ZoneUnavailable),
+            false => self.deny_name(0),
+        }
+        .map(Some)
     }
 }
 
