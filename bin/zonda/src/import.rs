@@ -168,7 +168,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// The files of this machine.
-struct Disk;
+pub struct Disk;
 
 impl Files for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {

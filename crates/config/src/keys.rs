@@ -150,7 +150,8 @@ section! {
 section! {
     /// The source of a forwarded zone, whose answers come from other servers. Follows its
     /// `[[zone]]`. `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone
-    /// for `.`, all names that no other zone holds.
+    /// for `.`, all names that no other zone holds. What begins with `/` or `./` there is a file,
+    /// as in `resolv-conf`.
     pub struct ForwardKeys: Nested "zone.forward", Reload;
 
     /// The upstreams. An address, with a port if that is not 53, is queried over UDP, and over TCP
@@ -159,6 +160,12 @@ section! {
     /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
     /// 443, with the default PATH `dns-query`. With `bootstrap`, a name can replace any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
+    /// Files that name more upstreams by lines `nameserver ADDRESS` (resolv.conf(5)). They are
+    /// followed: a file that cannot be used leaves the upstreams that it had, and the log says why.
+    /// An address may have a port; those of one interface (`fe80::1%eth0`) are passed over.
+    resolv_conf: Vec<PathBuf>, like "/etc/resolv.conf";
+    /// Whether the upstreams in `resolv-conf` are queried over TCP only.
+    resolv_conf_tcp: bool = "false";
     /// The addresses of servers that resolve the names of upstreams given by name. They are queried
     /// over UDP, and again when the TTL has expired.
     bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
@@ -257,7 +264,8 @@ section! {
     /// The source of a zone whose names are those of a Kubernetes cluster: of its services,
     /// endpoints and pods, which are followed through the cluster's API. Follows its `[[zone]]`. In
     /// a pod, no key is needed to reach the API; elsewhere, give `kubeconfig` or `endpoint`. Until
-    /// all objects have been read once, the zone is SERVFAIL.
+    /// all objects have been read once, the zone is SERVFAIL. `--kubernetes NAME` (else
+    /// `ZONDA_KUBERNETES="NAME"`) makes such a zone, for a server in a pod.
     pub struct KubernetesKeys: Nested "zone.kubernetes", Reload;
 
     /// A kubeconfig file, whose user has a token, a file of a token, a client certificate, or a
@@ -537,6 +545,16 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
+    /// Addresses at which `/health` is answered, without a token, and nothing else: 200 and `OK`
+    /// while the process answers. Those of `ready` and `metrics` may be the same.
+    health: Vec<SocketAddr>, like "0.0.0.0:8080";
+    /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem.
+    ready: Vec<SocketAddr>, like "0.0.0.0:8181";
+    /// Addresses at which `/metrics` is answered, which has the names of zones.
+    metrics: Vec<SocketAddr>, like "192.0.2.1:9153";
+    /// Time for which the server answers on after SIGTERM or SIGINT, while `/ready` says 503, so
+    /// that load balancers leave it. SIGINT (Ctrl-C) then ends it at once.
+    lameduck: Duration = "0s", from "0s" to "1h";
     /// The bearer token with which all requests over TCP are answered. Unset: only `/metrics`,
     /// `/health`, `/ready` and `/v1/version` are answered there, and all requests on the Unix
     /// socket. If it or `read-token` is set, every request over TCP needs one of the two.
@@ -571,6 +589,8 @@ section! {
     zones: Vec<Name>, like "example.com, example.org";
     /// How many of the busiest zones are counted one by one, when none are listed.
     busiest: u32 = "1000", from "0" to "100000";
+    /// Write metrics under CoreDNS's names as well; docs/coming-from-coredns.md has a table.
+    coredns_names: bool = "false";
 }
 
 section! {

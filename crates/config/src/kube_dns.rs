@@ -425,6 +425,9 @@ impl Forward {
         let mut keys = self.keys.clone();
         keys.to.clone_from(&other.keys.to);
         keys.bootstrap.clone_from(&other.keys.bootstrap);
-        Self { keys, trust: self.trust.clone() }
+        keys.resolv_conf.clone_from(&other.keys.resolv_conf);
+        keys.resolv_conf_tcp.clone_from(&other.keys.resolv_conf_tcp);
+        let Self { own_servers, files_stamp, .. } = *other;
+        Self { keys, trust: self.trust.clone(), own_servers, files_stamp }
     }
 }

@@ -32,6 +32,7 @@ mod resolve;
 mod rewrite_keys;
 mod rewrite_value;
 mod section;
+mod server_file;
 mod socket;
 mod special;
 mod store;
@@ -56,6 +57,7 @@ pub use looked_up::with_addresses;
 pub use mistake::Mistake;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
+pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
 pub use value::{
@@ -297,10 +299,14 @@ pub struct StateSource {
 /// How the queries for a zone are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Keys of the section.
+    /// Keys of the section; `to` has the upstreams in files as well, behind its own.
     pub keys: ForwardKeys,
     /// The certificates that are trusted.
     pub trust: Trust,
+    /// Number of upstreams in `to` that no file has named.
+    pub own_servers: usize,
+    /// State of the files that name upstreams when they were read; 0 without files.
+    pub files_stamp: u64,
 }
 
 /// A name that has other addresses here.
@@ -402,6 +408,14 @@ impl KubernetesKeys {
 pub struct Admin {
     /// Address and port of its HTTP server; none: it is off.
     pub address: Option<SocketAddr>,
+    /// Addresses at which the health of the process is told, to all clients.
+    pub health: Vec<SocketAddr>,
+    /// Addresses at which it is told whether the server is ready, to all clients.
+    pub ready: Vec<SocketAddr>,
+    /// Addresses at which metrics are told, to all clients.
+    pub metrics: Vec<SocketAddr>,
+    /// Time for which a server that is to stop goes on answering.
+    pub lameduck: Duration,
     /// The bearer token with which all requests are answered at `address`.
     pub token: Option<Token>,
     /// The bearer token with which requests are answered at `address` that change nothing.

@@ -31,6 +31,7 @@ use geo::Sites;
 pub(crate) use geo_files::stamp;
 use pools::Pools;
 pub(crate) use source::forward;
+pub(crate) use source::forward::is_own_listener;
 use std::net::IpAddr;
 
 /// Reads all sections; none if something was wrong, which is then reported to the session.

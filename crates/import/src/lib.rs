@@ -71,12 +71,23 @@ pub struct Import {
     pub files: Vec<NewFile>,
     /// What became of statements, in the order of the files.
     pub report: Vec<ReportLine>,
+    /// Whether the other server reads its configuration anew when it changes, as it is told to.
+    pub is_followed: bool,
 }
 
 impl Import {
     /// Returns the statements without which the result is not what the configuration says.
     pub fn losses(&self) -> impl Iterator<Item = &ReportLine> {
         self.report.iter().filter(|line| line.effect == Effect::Lost)
+    }
+
+    /// Returns the text of the `zonda.toml` with the new files at other paths.
+    pub fn toml_with_files(&self, mut path_of: impl FnMut(&NewFile) -> PathBuf) -> String {
+        let quoted = |path: &Path| document::quoted(&path.to_string_lossy());
+        let placed = |toml: String, file: &NewFile| {
+            toml.replace(&quoted(&file.path), &quoted(&path_of(file)))
+        };
+        self.files.iter().fold(self.toml.clone(), placed)
     }
 }
 

@@ -85,7 +85,10 @@ fn load(import: &Import, name: &str) {
     let folder = std::env::temp_dir().join(format!("zonda-corefile-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("zonda.toml");
-    fs::write(&file, without_certificates(&import.toml)).unwrap();
+    let servers = folder.join("resolv.conf");
+    fs::write(&servers, "nameserver 192.0.2.53\n").unwrap();
+    let toml = import.toml.replace("/etc/resolv.conf", servers.to_str().unwrap());
+    fs::write(&file, without_certificates(&toml)).unwrap();
     for new in &import.files {
         let path = folder.join(&new.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -63,13 +63,15 @@ pub use feed::stores::Stores;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
-    Code, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config, zones_in_code,
+    Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
+    zones_in_code,
 };
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};
 pub use running::Server;
 pub use serve_error::ServeError;
 pub use texts::Texts;
+pub use zonda_netio::MemoryFile;
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -14,13 +14,13 @@ use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
 use crate::node_local::{ClaimedInterface, KeptInterface};
-use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
+use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
 use crate::serve_error::ServeError;
 use crate::settle::{self, StartPhase};
-use crate::signals::{SignalStreams, Signals, caught};
+use crate::signals::{SignalStreams, Signals, caught, passed};
 use crate::steering::checks::{self, ChecksHandle};
 use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
@@ -35,6 +35,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::Signal;
@@ -124,14 +125,16 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
-    let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
+    let Program {
+        code, runtimes, start, loggers, required_zones, texts, stores, config_watch, ..
+    } = program;
     let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
-    let sockets = (interface, sockets);
-    let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
+    let (sockets, config) = ((interface, sockets), (read_config, config_watch));
+    let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
     let (running, handles) = Running::start(&runtime, parts, settling)?;
@@ -284,7 +287,8 @@ struct Parts {
     first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
-    read_config: ReadConfig,
+    /// What reads the configuration anew, and tells when to.
+    config: (ReadConfig, Option<ConfigWatch>),
     runtimes: Vec<RuntimeConfig>,
     loggers: Vec<Arc<dyn Logger>>,
     /// Zones of the program.
@@ -311,8 +315,7 @@ impl Running {
         parts: Parts,
         settling: Option<StartPhase>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
-        let Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones } =
-            parts;
+        let Parts { sockets, first, counters, engines, config, runtimes, loggers, zones } = parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
         let snapshot = Arc::clone(first.snapshot());
         let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
@@ -347,7 +350,8 @@ impl Running {
         let interface = sockets.0.map(|it| it.keep(&watchdog)).transpose()?;
         let control = Control::new(ControlParts {
             publisher,
-            read_config,
+            read_config: config.0,
+            config_watch: config.1,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
@@ -383,35 +387,50 @@ impl Running {
         Ok((running, handlers.handles))
     }
 
-    /// Waits for a reason to stop; keeps the zones up to date meanwhile.
+    /// Waits for a reason to stop, and then until load balancers have left the server; keeps the
+    /// zones up to date meanwhile.
     async fn wait(&self, signals: SignalStreams) -> Result<Stop, ServeError> {
         let mut failures = self.failures.lock().await;
         let mut stop_requests = self.stop_requests.lock().await;
-        let SignalStreams { hangup, mut terminate, mut interrupt } = signals;
-        let (stop, reason) = tokio::select! {
-            biased; // a successor that has the sockets outranks a signal
-            Some(stop) = stop_requests.recv() => match stop {
-                Stop::Requested => (stop, "asked to"),
-                Stop::TakenOver => (stop, "a successor has taken over"),
-            },
-            Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-            () = caught(&mut terminate) => (Stop::Requested, "SIGTERM"),
-            () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
-            never = self.keep_up_to_date(hangup) => match never {},
-        };
-        tracing::info!(reason, "stopping");
-        Ok(stop)
+        let SignalStreams { mut hangup, mut terminate, mut interrupt } = signals;
+        let mut is_left = std::pin::pin!(None);
+        loop {
+            let is_stopping = is_left.is_some();
+            let (stop, reason) = tokio::select! {
+                biased; // a successor that has the sockets outranks a signal
+                Some(stop) = stop_requests.recv() => match stop {
+                    Stop::Requested => (stop, "asked to"),
+                    Stop::TakenOver => (stop, "a successor has taken over"),
+                },
+                Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
+                // A supervisor may send it again; Ctrl-C is an operator's, and ends it.
+                () = caught(&mut terminate), if !is_stopping => (Stop::Requested, "SIGTERM"),
+                () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
+                () = passed(is_left.as_mut().as_pin_mut()), if is_stopping => {
+                    (Stop::Requested, "lameduck is over")
+                }
+                never = self.keep_up_to_date(&mut hangup) => match never {},
+            };
+            let lameduck = self.control.state().config.admin.lameduck;
+            if is_stopping || !reason.starts_with("SIG") || lameduck.is_zero() {
+                tracing::info!(reason, "stopping");
+                return Ok(stop);
+            }
+            self.control.is_stopping.store(true, Ordering::Relaxed);
+            tracing::info!(reason, seconds = lameduck.as_secs_f32(), "stopping soon");
+            is_left.set(Some(tokio::time::sleep(lameduck)));
+        }
     }
 
     /// Reloads when told to, and when watched files change.
-    async fn keep_up_to_date(&self, mut hangup: Option<Signal>) -> Infallible {
+    async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
         let mut next_look = self.control.watch_interval();
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
             let watches = self.control.watches();
             tokio::select! {
-                () = caught(&mut hangup) => self.control.hang_up().await,
+                () = caught(hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
                     next_look = self.control.watch_interval();
                 }

@@ -10,6 +10,7 @@ mod check_kinds;
 mod checks;
 mod client_subnet;
 mod connections;
+mod corefile_serve;
 mod created_zones;
 mod descriptors;
 mod edit_metrics;

@@ -14,6 +14,10 @@ use std::path::Path;
 
 /// Where the server listens by default: only clients on this machine can send queries by accident.
 const ADDRESS: &str = "127.0.0.1:53";
+/// Where the server of a cluster listens in a pod: the addresses of a pod are those of its network.
+const ADDRESSES_IN_POD: [&str; 2] = ["0.0.0.0:53", "[::]:53"];
+/// The variable by which a process knows that it is in a pod.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Port of DNS, where no listener says otherwise.
 const PORT: u16 = 53;
@@ -42,9 +46,16 @@ pub(super) fn read<'a>(
     }
     let own = if elements.is_empty() { interface } else { &[] };
     if elements.is_empty() {
-        let given = || RawValue { text: ADDRESS, origin: Origin::Default };
-        let element = || (None, vec![("address", given())], Origin::Default);
-        elements.extend((0..own.len().max(1)).map(|_| element()));
+        let is_in_pod = layers.environment.contains_key(POD_VARIABLE) && own.is_empty();
+        let addresses = match layers.kubernetes().filter(|_| is_in_pod) {
+            Some(_) => &ADDRESSES_IN_POD[..],
+            None => &[ADDRESS],
+        };
+        for place in 0..addresses.len().max(own.len()) {
+            let text = addresses.get(place).copied().unwrap_or(ADDRESS);
+            let given = RawValue { text, origin: Origin::Default };
+            elements.push((None, vec![("address", given)], Origin::Default));
+        }
     }
 
     let mut taken = HashSet::new();

@@ -61,16 +61,23 @@ pub(super) fn read<'a>(
         };
         let by_user = |text| RawValue { text, origin: origin.clone() };
         let named = vec![("name", by_user(name))];
-        let url = GivenValue { section: &StoreKeys::SECTION, key: "url", value: by_user(url) };
+        let url = GivenKeys { section: &StoreKeys::SECTION, keys: vec![("url", by_user(url))] };
         let mut reader = Reader::new(session, section, None, named, origin);
         found.read(&mut reader, file_root.clone(), Some(url));
     }
-    if let Some(value) = layers.forward() {
-        let origin = value.origin.clone();
+    if let Some((origin, keys)) = layers.forward() {
         let given = vec![("name", RawValue { text: ".", origin: origin.clone() })];
-        let to = GivenValue { section: &ForwardKeys::SECTION, key: "to", value };
+        let to = GivenKeys { section: &ForwardKeys::SECTION, keys };
         let mut reader = Reader::new(session, section, None, given, origin);
         found.read(&mut reader, file_root.clone(), Some(to));
+    }
+    if let Some(name) = layers.kubernetes() {
+        let origin = name.origin.clone();
+        let given =
+            CLUSTER_BY_FLAG.map(|(key, text)| (key, RawValue { text, origin: origin.clone() }));
+        let given = GivenKeys { section: &KubernetesKeys::SECTION, keys: given.into() };
+        let mut reader = Reader::new(session, section, None, vec![("name", name)], origin);
+        found.read(&mut reader, file_root.clone(), Some(given));
     }
     for (table, origin) in layers.tables(section) {
         let mut reader = Reader::new(session, section, Some(table), Vec::new(), origin);
@@ -111,14 +118,21 @@ fn refuse_store(session: &mut Session<'_>, given: &RawValue<'_>) {
     session.fail(given.origin.clone(), problem);
 }
 
-/// A value of a section nested in a zone's that was given outside of the file.
-struct GivenValue<'a> {
+/// How a cluster is served that a flag names: as by CoreDNS's usual configuration, with the names
+/// of addresses in private networks, which upstreams are asked for if the cluster lacks them.
+const CLUSTER_BY_FLAG: [(&str, &str); 4] = [
+    ("pods", "insecure"),
+    ("reverse", "10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"),
+    ("fall-through", "true"),
+    ("fall-through-zones", "in-addr.arpa, ip6.arpa"),
+];
+
+/// Keys of a section nested in a zone's that were given outside of the file.
+struct GivenKeys<'a> {
     /// The nested section.
     section: &'static Section,
-    /// The key of the section.
-    key: &'static str,
-    /// The value of the key.
-    value: RawValue<'a>,
+    /// Keys of the section, with their values.
+    keys: Vec<(&'static str, RawValue<'a>)>,
 }
 
 /// The keys given in a section nested in a zone's.
@@ -136,10 +150,10 @@ impl<'a> NestedSection<'a> {
     fn find(
         section: &'static Section,
         reader: &Reader<'_, 'a>,
-        given: Option<&GivenValue<'a>>,
+        given: Option<&GivenKeys<'a>>,
     ) -> Option<Self> {
         let given = given.filter(|given| given.section.name == section.name);
-        let given: Vec<_> = given.map(|it| (it.key, it.value.clone())).into_iter().collect();
+        let given: Vec<_> = given.map(|it| it.keys.clone()).unwrap_or_default();
         match reader.nested(section) {
             Some((table, origin)) => Some(Self { table: Some(table), origin, given }),
             None if given.is_empty() => None,
@@ -175,7 +189,7 @@ impl Zones<'_> {
         &mut self,
         reader: &mut Reader<'_, 'a>,
         root: Arc<Path>,
-        given: Option<GivenValue<'a>>,
+        given: Option<GivenKeys<'a>>,
     ) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = |section| NestedSection::find(section, reader, given.as_ref());

@@ -41,6 +41,8 @@ struct Upstream {
 /// A line being read.
 struct Forward {
     upstreams: Vec<Upstream>,
+    /// Files that name more of them.
+    files: Vec<String>,
     except: Vec<Name>,
     keys: Vec<ZoneKey>,
     servername: String,
@@ -66,6 +68,7 @@ impl Importer<'_> {
         }
         let mut forward = Forward {
             upstreams: Vec::new(),
+            files: Vec::new(),
             except: Vec::new(),
             keys: Vec::new(),
             servername: String::new(),
@@ -74,8 +77,7 @@ impl Importer<'_> {
             resolvers: Vec::new(),
         };
         for token in to {
-            let more = self.upstreams(line, token)?;
-            forward.upstreams.extend(more);
+            self.add_upstreams(line, token, &mut forward)?;
         }
         if forward.upstreams.len() > UPSTREAMS_MAX {
             let problem = Problem::TooMuch("servers of a zone", UPSTREAMS_MAX);
@@ -94,13 +96,14 @@ impl Importer<'_> {
         zones: Vec<Name>,
         mut forward: Forward,
     ) -> Result<(), ImportError> {
-        if forward.upstreams.is_empty() {
+        if forward.upstreams.is_empty() && forward.files.is_empty() {
             self.leave(line, Lost, "there is no upstream that can be used");
             return Ok(());
         }
-        if forward.upstreams.len() > 1 && !forward.has_policy {
-            let why = "the upstream that is expected to answer first is asked, where CoreDNS \
-                draws one, unless `policy` says so";
+        let are_several = forward.upstreams.len() > 1 || !forward.files.is_empty();
+        if are_several && !forward.has_policy {
+            let why = "of several, the upstream that is expected to answer first is asked, where \
+                CoreDNS draws one, unless `policy` says so";
             self.leave(line, Differs, why);
         }
         let mut to = Vec::new();
@@ -118,7 +121,16 @@ impl Importer<'_> {
             self.leave(line, Differs, why);
         }
         let place = line.place().clone();
-        let mut keys = vec![("to", to[..].into(), place.clone())];
+        let mut keys = Vec::new();
+        if !to.is_empty() {
+            keys.push(("to", to[..].into(), place.clone()));
+        }
+        if !forward.files.is_empty() {
+            keys.push(("resolv-conf", forward.files[..].into(), place.clone()));
+            if forward.forces_tcp {
+                keys.push(("resolv-conf-tcp", true.into(), place.clone()));
+            }
+        }
         if forward.upstreams.iter().any(|it| it.is_name) {
             if forward.resolvers.is_empty() {
                 forward.resolvers = self.servers_of(line, Path::new(SYSTEM_FILE))?;
@@ -237,8 +249,13 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Returns the upstreams that a word stands for: one, or those of a file.
-    fn upstreams(&mut self, line: &Line, token: &Token) -> Result<Vec<Upstream>, ImportError> {
+    /// Adds what a word stands for: an upstream, or a file that names some.
+    fn add_upstreams(
+        &mut self,
+        line: &Line,
+        token: &Token,
+        to: &mut Forward,
+    ) -> Result<(), ImportError> {
         let (scheme, port, rest) = match token.text.split_once("://") {
             None => ("", 53, token.text.as_str()),
             Some(("dns", rest)) => ("", 53, rest),
@@ -246,21 +263,21 @@ impl Importer<'_> {
             Some(("https", rest)) => ("https://", 443, rest),
             Some(_) => {
                 self.leave(line, Lost, "upstreams are reached over UDP, TCP, TLS and HTTPS");
-                return Ok(Vec::new());
+                return Ok(());
             }
         };
         let path = self.base.join(rest);
         let may_be_file = scheme.is_empty() && plain_address(rest, port).is_none();
         if may_be_file && (rest.contains('/') || self.files.read(&path).is_ok()) {
-            let servers = self.servers_of(line, &path)?;
-            let upstream = |host| Upstream::plain(host);
-            return Ok(servers.into_iter().map(upstream).collect());
+            to.files.push(path.to_string_lossy().into_owned());
+            return Ok(());
         }
         let upstream = upstream(scheme, port, rest);
-        Ok(vec![upstream.ok_or_else(|| token.expected("the address of a server"))?])
+        to.upstreams.push(upstream.ok_or_else(|| token.expected("the address of a server"))?);
+        Ok(())
     }
 
-    /// Returns the servers that a file such as `/etc/resolv.conf` has now.
+    /// Returns the servers that a file such as `/etc/resolv.conf` has now, to look names up.
     fn servers_of(&mut self, line: &Line, path: &Path) -> Result<Vec<String>, ImportError> {
         let at = |problem| fail(line.place().clone(), problem);
         let octets = self.files.read(path);
@@ -279,7 +296,10 @@ impl Importer<'_> {
             return Err(at(Problem::Expected { wanted, found }));
         }
         servers.truncate(UPSTREAMS_MAX);
-        let why = format!("the servers that {name} has now: {}", servers.join(", "));
+        let why = format!(
+            "names are looked up by the servers that {name} has now: {}",
+            servers.join(", ")
+        );
         self.leave(line, Differs, why);
         Ok(servers)
     }
@@ -360,12 +380,6 @@ fn plain_address(text: &str, usual_port: u16) -> Option<String> {
 }
 
 impl Upstream {
-    /// Makes an upstream that is asked over UDP and TCP.
-    fn plain(host: String) -> Self {
-        let (path, certificate_name) = (String::new(), String::new());
-        Self { scheme: "", host, path, certificate_name, is_name: false }
-    }
-
     /// Returns the upstream as `to` has it.
     fn written(&self, forces_tcp: bool) -> String {
         let scheme = if self.scheme.is_empty() && forces_tcp { "tcp://" } else { self.scheme };

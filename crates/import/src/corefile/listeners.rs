@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zonda_wire::Name;
 
 /// Addresses that stand for all of the machine.
-const ALL: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+pub(super) const ALL: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
 /// Zones of all server blocks together.
 const ZONES_MAX: usize = 10_000;
 /// Addresses with their zones, all together.

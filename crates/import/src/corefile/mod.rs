@@ -78,6 +78,7 @@ pub fn import(
         uncached: Vec::new(),
         zones: Vec::new(),
         new_files: Vec::new(),
+        is_followed: false,
     };
     for block in &blocks {
         importer.block(block)?;
@@ -105,6 +106,8 @@ struct Importer<'f> {
     uncached: Vec<(Vec<Name>, usize, Place, String)>,
     zones: Vec<ZoneEntry>,
     new_files: Vec<NewFile>,
+    /// Whether a block says that the Corefile is read anew when it changes.
+    is_followed: bool,
 }
 
 /// A server block being carried over.
@@ -196,7 +199,8 @@ impl Importer<'_> {
         self.left.sort_by_key(order);
         self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
         let toml = self.write(path);
-        Import { toml, files: self.new_files, report: self.left }
+        let is_followed = self.is_followed;
+        Import { toml, files: self.new_files, report: self.left, is_followed }
     }
 }
 

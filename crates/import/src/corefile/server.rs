@@ -18,6 +18,8 @@ const UDP_BYTES: (u64, u64) = (512, 4096);
 const UDP_BYTES_DEFAULT: u64 = 1232;
 /// Octets of a text about the server.
 const TEXT_BYTES_MAX: usize = 128;
+/// Longest time for which a server that stops goes on answering.
+const LAMEDUCK_MAX: Duration = Duration::from_secs(3600);
 /// Threads of a listener.
 const WORKERS: (u64, u64) = (0, 1024);
 /// The file of the machine's name.
@@ -77,6 +79,22 @@ impl Importer<'_> {
         own.iter().all(|own| zones.iter().any(|zone| key::is_in(own, zone)))
     }
 
+    /// Reads `reload [INTERVAL [JITTER]]`.
+    pub(super) fn reload(&mut self, line: &Line) -> Result<(), ImportError> {
+        line.without_block()?;
+        for argument in line.arguments() {
+            let is_time = crate::value::read_duration(&argument.text).is_some();
+            if !is_time && !argument.is("off") {
+                return Err(argument.expected("a duration such as `30s`"));
+            }
+        }
+        self.is_followed = !line.arguments().iter().any(|argument| argument.is("off"));
+        let why = "`zonda serve --corefile` looks at the files every `watch-interval`, 2 seconds; \
+            a zonda.toml is read anew by `zonda reload`";
+        self.leave(line, Differs, why);
+        Ok(())
+    }
+
     /// Reads `debug`.
     pub(super) fn debug(&mut self, line: &Line) -> Result<(), ImportError> {
         line.alone()?;
@@ -86,13 +104,14 @@ impl Importer<'_> {
 
     /// Reads `health [ADDRESS] { lameduck DURATION }`.
     pub(super) fn health(&mut self, line: &Line) -> Result<(), ImportError> {
-        self.admin_page(line, "/health", ":8080")?;
+        self.admin_page(line, "health", ":8080")?;
         for option in &line.block {
             match option.name() {
                 "lameduck" => {
-                    option.duration()?;
-                    let why = "the server stops at once, and hands its sockets over at an upgrade";
-                    self.leave(option, Differs, why);
+                    let time = option.duration()?;
+                    let range = (Duration::ZERO, LAMEDUCK_MAX);
+                    let time = self.time_within(option, time, range);
+                    self.set(("admin", "lameduck"), Scalar::Time(time), option);
                 }
                 _ => self.lose_option(option),
             }
@@ -102,7 +121,7 @@ impl Importer<'_> {
 
     /// Reads `ready [ADDRESS] { monitor … }`.
     pub(super) fn ready(&mut self, line: &Line) -> Result<(), ImportError> {
-        self.admin_page(line, "/ready", ":8181")?;
+        self.admin_page(line, "ready", ":8181")?;
         for option in &line.block {
             match option.name() {
                 "monitor" => self.leave(option, Needless, "/ready always tells the present state"),
@@ -112,33 +131,43 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `prometheus [ADDRESS]`; on a loopback address, the administrative interface is there.
+    /// Reads `prometheus [ADDRESS]`.
     pub(super) fn prometheus(&mut self, line: &Line) -> Result<(), ImportError> {
         line.without_block()?;
-        let text = line.optional()?.map_or("localhost:9153", |it| it.text.as_str());
-        let text = match text.strip_prefix("localhost:") {
-            Some(port) => format!("127.0.0.1:{port}"),
-            None => text.to_owned(),
-        };
-        let address: Option<SocketAddr> = text.parse().ok();
-        match address.filter(|it| it.ip().is_loopback()) {
-            Some(address) => {
-                self.set(("admin", "address"), Scalar::Text(address.to_string()), line);
-            }
-            None => self.admin_page(line, "/metrics", ":9153")?,
-        }
+        self.admin_page(line, "metrics", "localhost:9153")?;
+        self.set(("metrics", "coredns-names"), Scalar::Flag(true), line);
+        // The page is at this port in the place of Zonda's own.
+        self.set(("admin", "address"), Scalar::Text("off".to_owned()), line);
+        let why = "some labels are empty, and what Zonda does not count is missing: see \
+            docs/coming-from-coredns.md";
+        self.leave(line, Differs, why);
         Ok(())
     }
 
-    /// Reports that a page is at the address of the administrative interface.
-    fn admin_page(&mut self, line: &Line, page: &str, default: &str) -> Result<(), ImportError> {
-        let address = line.optional()?.map_or(default, |it| it.text.as_str());
-        let why = format!(
-            "{page} is at admin.address, 127.0.0.1:9153, in place of {}; another address there \
-             than loopback needs admin.token",
-            address.escape_debug()
-        );
-        self.leave(line, Differs, why);
+    /// Adds the addresses at which a page is answered; without a host, that is all of the machine.
+    fn admin_page(
+        &mut self,
+        line: &Line,
+        page: &'static str,
+        default: &str,
+    ) -> Result<(), ImportError> {
+        let text = line.optional()?.map_or(default, |it| it.text.as_str());
+        let host_and_port = text.rsplit_once(':');
+        let port = host_and_port.and_then(|(_, port)| port.parse().ok()).filter(|it| *it > 0);
+        let (Some((host, _)), Some(port)) = (host_and_port, port) else {
+            return Err(line.expected("an address such as `:8080`"));
+        };
+        let addresses = match host {
+            "" => super::listeners::ALL.map(|ip| SocketAddr::new(ip, port)).to_vec(),
+            "localhost" => vec![SocketAddr::from(([127, 0, 0, 1], port))],
+            _ => text.parse().into_iter().collect(),
+        };
+        if addresses.is_empty() {
+            self.leave(line, Lost, "the page is answered at addresses: write that of the name");
+            return Ok(());
+        }
+        let addresses = addresses.iter().map(SocketAddr::to_string).collect();
+        self.set(("admin", page), Scalar::List(addresses), line);
         Ok(())
     }
 

@@ -14,6 +14,8 @@ pub type KeyName = (&'static str, &'static str);
 pub enum Scalar {
     /// A text, of which there can be one.
     Text(String),
+    /// A list, to which each block adds.
+    List(Vec<String>),
     /// A switch, which one block turns on for all.
     Flag(bool),
     /// A number, of which the smallest counts.
@@ -27,6 +29,7 @@ impl Scalar {
     pub fn written(&self) -> Value {
         match self {
             Self::Text(text) => text.as_str().into(),
+            Self::List(texts) => texts[..].into(),
             Self::Flag(flag) => (*flag).into(),
             Self::Number(number) => (*number).into(),
             Self::Time(time) => duration(*time).as_str().into(),
@@ -63,6 +66,10 @@ impl Importer<'_> {
         let old = &mut self.settings[at];
         if old.value == value {
             return;
+        }
+        if let (Scalar::List(old), Scalar::List(new)) = (&mut old.value, &value) {
+            let more: Vec<String> = new.iter().filter(|it| !old.contains(it)).cloned().collect();
+            return old.extend(more);
         }
         let smaller = match (&old.value, &value) {
             (Scalar::Number(old), Scalar::Number(new)) => Some(new < old),

@@ -65,7 +65,7 @@ fn the_longest_zone_of_a_block_decides_whatever_other_blocks_have_below_it() {
         [". [\"192.0.2.2\"]", "c [\"192.0.2.3\"]", "a.b [\"192.0.2.1\"]", "y.b \"/etc/db\""];
     assert_eq!(zones(&import), expected);
     assert!(says(&import, 5, Effect::Needless)); // in CoreDNS, too, a.b has its names
-    assert_eq!(lost(&import), []);
+    assert_eq!(lost(&import), [0; 0]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn networks_as_keys_are_reverse_zones() {
 #[test]
 fn zones_that_differ_by_address_are_lost_with_their_line() {
     assert_eq!(lost(&of("a {\n file a\n}\nb:54 {\n file b\n}\n")), [1, 4]);
-    assert_eq!(lost(&of("a:53 a:54 {\n file a\n}\n")), []);
+    assert_eq!(lost(&of("a:53 a:54 {\n file a\n}\n")), [0; 0]);
     let import = of("a {\n file a\n}\na:54 {\n file other\n}\n");
     assert_eq!(zones(&import), ["a \"/etc/a\""]);
     assert_eq!(lost(&import), [4, 4]); // both families of addresses
@@ -157,7 +157,7 @@ fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
     let import =
         of(". {\n kubernetes c.l 10.0.0.0/8 2001:db8::/32 {\n  fallthrough in-addr.arpa\n }\n \
         forward . 192.0.2.1\n}\n");
-    assert_eq!(lost(&import), []);
+    assert_eq!(lost(&import), [0; 0]);
     assert!(
         import.toml.contains("reverse = [\"10.0.0.0/8\", \"2001:db8::/32\"]"),
         "{}",
@@ -173,7 +173,7 @@ fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
 fn zones_of_imported_services_follow_these_alone() {
     let import = of(". {\n kubernetes c.l cs.l 10.0.0.0/8 {\n  pods verified\n  \
         multicluster cs.l\n }\n}\n");
-    assert_eq!(lost(&import), []);
+    assert_eq!(lost(&import), [0; 0]);
     let (own, imported) = import.toml.split_once("name = \"cs.l\"").unwrap();
     assert!(own.contains("pods = \"verified\"") && own.contains("reverse ="), "{own}");
     assert!(imported.contains("multicluster = true"), "{imported}");
@@ -216,18 +216,44 @@ fn upstreams_of_all_kinds_are_written_as_zonda_has_them() {
 }
 
 #[test]
-fn the_servers_of_a_file_are_read_now_and_told() {
-    let text = "a {\n forward . resolv ./more\n}\n";
-    let files = [
-        ("/etc/resolv", "search x\nnameserver 192.0.2.7\n"),
-        ("/etc/./more", "nameserver ::1 # this machine\n"),
-    ];
-    let import = with_files(text, &files).unwrap();
-    assert_eq!(zones(&import), ["a [\"192.0.2.7\", \"::1\"]"]);
+fn files_that_name_servers_are_followed_beside_upstreams() {
+    let text = "a {\n forward . resolv 192.0.2.1 ./more {\n  force_tcp\n }\n}\n";
+    let import = with_files(text, &[("/etc/resolv", "nameserver 192.0.2.7\n")]).unwrap();
+    assert_eq!(zones(&import), ["a [\"tcp://192.0.2.1\"]"]);
+    for key in ["resolv-conf = [\"/etc/resolv\", \"/etc/./more\"]  #", "resolv-conf-tcp = true  #"]
+    {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert!(with_files(text, &[]).is_err(), "without the file, `resolv` is no address");
+}
+
+#[test]
+fn names_of_upstreams_are_looked_up_by_the_servers_of_the_machine() {
+    let files = [("/etc/resolv.conf", "search x\nnameserver 192.0.2.7 # a\n")];
+    let import = with_files("a {\n forward . tls://ns.x\n}\n", &files).unwrap();
+    assert!(import.toml.contains("bootstrap = [\"192.0.2.7\"]"), "{}", import.toml);
     let told = import.report.iter().any(|line| line.why.contains("has now: 192.0.2.7"));
     assert!(told, "{:?}", import.report);
-    let without = with_files(text, &files[..1]).unwrap_err().to_string();
-    assert_eq!(without, "/etc/Corefile:2:2: /etc/./more: entity not found");
+}
+
+#[test]
+fn pages_have_the_addresses_of_the_corefile_and_metrics_the_names_of_coredns() {
+    let text = "a {\n file x\n health\n ready 192.0.2.9:8181\n prometheus\n}\nb {\n file y\n \
+        health :8081 {\n  lameduck 5s\n }\n reload\n}\n";
+    let import = of(text);
+    for key in [
+        "health = [\"0.0.0.0:8080\", \"[::]:8080\", \"0.0.0.0:8081\", \"[::]:8081\"]  #",
+        "ready = [\"192.0.2.9:8181\"]  #",
+        "metrics = [\"127.0.0.1:9153\"]  #",
+        "address = \"off\"  #",
+        "coredns-names = true  #",
+        "lameduck = \"5s\"  #",
+    ] {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert_eq!(lost(&import), [0; 0]);
+    assert!(import.is_followed && !of("a {\n file x\n}\n").is_followed);
+    assert_eq!(lost(&of("a {\n file x\n health node.example:80\n}\n")), [3]);
 }
 
 #[test]

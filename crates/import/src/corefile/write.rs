@@ -9,8 +9,8 @@ use crate::error::Place;
 use std::path::{Path, PathBuf};
 
 /// Sections that exist once, in the order of the reference.
-const SECTIONS: [&str; 8] =
-    ["tcp", "answers", "cache", "edns", "identity", "admin", "log", "query-log"];
+const SECTIONS: [&str; 9] =
+    ["tcp", "answers", "cache", "edns", "identity", "admin", "metrics", "log", "query-log"];
 
 /// Special names that `local` leaves to upstreams.
 const FORWARDED_BESIDE_LOCAL: [&str; 18] = [

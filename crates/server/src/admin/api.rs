@@ -40,7 +40,7 @@ pub fn metrics_page(control: &Control) -> Reply {
 /// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
 /// line each. What is wrong with a file is told only if `tells_all`. A journal that cannot be
 /// written is no reason: all zones are answered, and another server would answer nothing more.
-pub fn ready(control: &Control, tells_all: bool) -> Reply {
+pub fn ready(control: &Control, tells_all: bool, word: &str) -> Reply {
     let state = control.state();
     let unserved = state.zone_set().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
@@ -57,8 +57,13 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
     });
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log\n"));
-    match threads.chain(zones).chain(failures).take(PAGE).collect::<String>() {
-        reasons if reasons.is_empty() => text(StatusCode::OK, format!("ready\n{}", stale(control))),
+    let stops = control.is_stopping.load(Relaxed).then(|| "the server stops\n".to_owned());
+    let reasons = stops.into_iter().chain(threads).chain(zones).chain(failures);
+    match reasons.take(PAGE).collect::<String>() {
+        reasons if reasons.is_empty() => match stale(control) {
+            stale if stale.is_empty() => text(StatusCode::OK, word.into()),
+            stale => text(StatusCode::OK, format!("{}\n{stale}", word.trim_end())),
+        },
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }
 }
