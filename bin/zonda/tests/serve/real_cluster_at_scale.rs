@@ -4,6 +4,8 @@ use crate::real_cluster::{
     ZONES, answers_at, comparison, core_dns_of, number_of, populate, zonda_of,
 };
 use crate::server::Server;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -70,7 +72,7 @@ fn names_agree_after_changes_restarts_expired_versions_and_cuts_of_the_network()
     await_mark(&server, &core_dns, 0);
 
     let (is_over, address) = (AtomicBool::new(false), server.zonda.address);
-    let mut objects = api.client().name_sources();
+    let mut objects: BTreeSet<String> = named_objects(&api).collect();
     let mut churn = Churn { links: &links, changes: 0, time: Duration::ZERO, faults: 0 };
     let (asked, wrong) = thread::scope(|scope| {
         let asker = scope.spawn(|| ask_steadily(address, &is_over));
@@ -78,7 +80,7 @@ fn names_agree_after_changes_restarts_expired_versions_and_cuts_of_the_network()
             churn.change_for_a_second(&api, &mut population);
             if second % fault_interval(seconds) == fault_interval(seconds) / 2 {
                 churn.fail(&mut api, &mut population);
-                objects.extend(api.client().name_sources());
+                objects.extend(named_objects(&api));
             }
         }
         is_over.store(true, Ordering::Relaxed);
@@ -95,9 +97,23 @@ fn names_agree_after_changes_restarts_expired_versions_and_cuts_of_the_network()
         wrong.len()
     );
     assert!(wrong.is_empty(), "{wrong:?}");
-    objects.extend(api.client().name_sources());
+    objects.extend(named_objects(&api));
+    let objects: Vec<Value> =
+        objects.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     let outcome = comparison(&server, &core_dns).judge(&objects, ZONES, WRONG_NAMES / 10, 3);
     println!("{} answers were compared", outcome.questions);
+}
+
+/// Returns all objects that names come from as JSON, without what changes and names nothing: the
+/// names of those that are gone in the end are asked too.
+fn named_objects(api: &ApiServer) -> impl Iterator<Item = String> {
+    api.client().name_sources().into_iter().map(|mut object| {
+        let metadata = object["metadata"].take();
+        for key in ["name", "namespace", "labels"] {
+            object["metadata"][key] = metadata[key].clone();
+        }
+        object.to_string()
+    })
 }
 
 /// Returns how many seconds of changes lie between two failures.
