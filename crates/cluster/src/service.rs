@@ -338,7 +338,7 @@ impl<'n> EndpointFilter<'n> {
 }
 
 /// An endpoint with its slice and its place in that.
-type Found<'n> = (&'n ServiceSlice, u32, &'n EndpointRecord);
+type SelectedEndpoint<'n> = (&'n ServiceSlice, u32, &'n EndpointRecord);
 
 /// The part of a service that a name stands for.
 #[derive(Clone, Copy, Debug)]
@@ -430,7 +430,11 @@ impl<'n> Selection<'n> {
 
     /// Whether the address of an endpoint is that of one before it that is meant too and, if that
     /// is asked for, has the same label.
-    fn is_address_repeated(self, (of, place, endpoint): Found<'_>, with_label: bool) -> bool {
+    fn is_address_repeated(
+        self,
+        (of, place, endpoint): SelectedEndpoint<'_>,
+        with_label: bool,
+    ) -> bool {
         of.repeated_addresses.binary_search(&place).is_ok()
             && self.before(of, place).any(|(slice, count)| {
                 let places = slice.endpoints_at(endpoint.address);
@@ -445,7 +449,7 @@ impl<'n> Selection<'n> {
 
     /// Whether the label of an endpoint and the number of a port are those of one before it that is
     /// meant too.
-    fn is_target_repeated(self, (of, place, endpoint): Found<'_>, number: u16) -> bool {
+    fn is_target_repeated(self, (of, place, endpoint): SelectedEndpoint<'_>, number: u16) -> bool {
         let has_number =
             |it: &&PortRecord| self.has_port(it) && it.number.is_some_and(|it| it == number);
         of.repeated_labels.binary_search(&place).is_ok()

@@ -12,6 +12,7 @@
 
 mod access;
 mod changes;
+mod cluster_keys;
 mod document;
 mod effective;
 mod error;

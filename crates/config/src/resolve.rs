@@ -25,7 +25,7 @@ use crate::keys::{CacheKeys, Forwarding, KubeDnsKeys, NodeLocalKeys, SpecialName
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::{Config, Listener, RateLimit};
+use crate::{Config, KubeDns, Listener, RateLimit};
 use access::Lists;
 use geo::Sites;
 pub(crate) use geo_files::stamp;
@@ -107,12 +107,20 @@ pub(crate) fn resolve<'a>(
         log: log?,
         query_log: query_log?,
     };
-    if let Some((kube_dns, origin)) = kube_dns? {
-        let errors = config.follow_config_map(kube_dns);
-        let warning = |error| Warning { origin: origin.clone(), advice: Advice::ConfigMap(error) };
-        warnings.extend(errors.into_iter().map(warning));
+    if let Some(kube_dns) = kube_dns? {
+        warnings.extend(follow_config_map(&mut config, kube_dns));
     }
     Some((config, warnings))
+}
+
+/// Takes over what the ConfigMap of kube-dns says; returns what of it cannot be.
+fn follow_config_map(
+    config: &mut Config,
+    (kube_dns, origin): (KubeDns, Origin),
+) -> impl Iterator<Item = Warning> + use<> {
+    let errors = config.follow_config_map(kube_dns);
+    let warning = move |error| Warning { origin: origin.clone(), advice: Advice::ConfigMap(error) };
+    errors.into_iter().map(warning)
 }
 
 /// Reads a section that stands in a file at most once.

@@ -383,6 +383,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
                 cluster: cluster(&apex, services),
                 names: ClusterNames::Services,
                 falls_through: false,
+                is_stale: false,
             })),
         };
         Arc::new(ZoneEntry::new(apex, source, None, number))

@@ -6,7 +6,7 @@ use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
-use crate::counters::{Counters, OPCODES};
+use crate::counters::Counters;
 use crate::deferral::{Deferral, Outcome, To};
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
@@ -15,6 +15,7 @@ use crate::prepared::{PreparedQuery, RewrittenQuery};
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
+use crate::sent_reply::{SentReply, count};
 use crate::snapshot::Snapshot;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{Change, RewriteRules};
 use zonda_wire::query::flag;
-use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
+use zonda_wire::{Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -448,25 +449,6 @@ fn facts(
     }
 }
 
-/// A reply as it leaves.
-#[derive(Clone, Copy)]
-struct SentReply {
-    /// The octets of the reply.
-    bytes: usize,
-    /// The place of the OPT record, which follows the last record of the answer.
-    body_end: usize,
-    /// The records in the three sections, without OPT.
-    counts: [u16; 3],
-    /// The response code of twelve bits.
-    rcode: Rcode,
-    /// The flags of the header besides those that every reply has.
-    flags: u16,
-    /// Whether the reply says that a forwarded name has no record of the type.
-    is_forwarded_nodata: bool,
-    /// Whether the worker may reuse the reply.
-    reuse: Reuse,
-}
-
 /// Whether upstreams say that a name exists, but nothing of the type.
 #[inline]
 fn is_forwarded_nodata(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> bool {
@@ -569,42 +551,4 @@ fn insert_hot(
         rotating,
     };
     worker.hot.insert(key, HotReply { name: ask.name, body: answer.reply.body(), meta });
-}
-
-/// Counts what became of a message.
-#[inline]
-fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<SentReply>, reason: Reason) {
-    let Ask { query, peer, .. } = ask;
-    counters.reasons[reason as usize].add(1);
-    if peer.address.is_ipv6() || query.opcode() != Opcode::QUERY {
-        count_other(counters, peer, query.opcode(), reason);
-    }
-    if let Some(sent) = sent {
-        counters.reply(peer.transport, query.qtype, sent.rcode);
-        if sent.flags & flag::TC != 0 {
-            counters.truncated.add(1);
-        }
-        if sent.is_forwarded_nodata {
-            counters.forwarded_nodata.add(1);
-        }
-    }
-    if let Some(zone) = ask.zone
-        && let Some(counter) = counters.zone(zone.number)
-    {
-        counter.add(1);
-    }
-}
-
-/// Counts what is not a query over IPv4.
-#[inline(never)] // it would only make the path of those longer
-fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason) {
-    if matches!(reason, Reason::NotAQuery | Reason::AccessDropped) {
-        return;
-    }
-    if peer.address.is_ipv6() {
-        counters.from_v6.add(1);
-    }
-    if opcode != Opcode::QUERY {
-        counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
-    }
 }

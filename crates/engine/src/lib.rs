@@ -35,6 +35,7 @@ mod prepared;
 mod reason;
 mod resumption;
 mod reuse;
+mod sent_reply;
 mod snapshot;
 mod source;
 pub mod steering;

@@ -2,7 +2,7 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
-use crate::feed::clusters;
+use crate::feed::cluster_subjects;
 use crate::feed::open::check_store;
 use crate::load::{read, unix_secs};
 use crate::texts::{Texts, read_text, text_label};
@@ -48,7 +48,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     }
     for (zone, keys) in config.clusters() {
         checker.report.zones += 1 + keys.reverse_zones().len() as u64;
-        if let (Some(name), Err(error)) = (&zone.name, clusters::check(keys)) {
+        if let (Some(name), Err(error)) = (&zone.name, cluster_subjects::check(keys)) {
             checker.error(&format!("zone {name}: {error}"));
         }
     }

@@ -17,6 +17,7 @@ mod control;
 mod delegations;
 mod directory_reader;
 mod edit;
+mod engines;
 mod explain;
 mod failed_zones;
 mod feed;

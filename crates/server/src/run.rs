@@ -5,6 +5,7 @@ use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
 use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
+use crate::engines::{Engines, HANDLER_ENGINES, engine_maker};
 use crate::failed_zones::failed_zones;
 use crate::feed::stores::{StoreFeeds, Stores};
 use crate::forwards::KnownForward;
@@ -12,7 +13,6 @@ use crate::handover;
 use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
-use crate::log_budget::LogBudget;
 use crate::node_local::{ClaimedInterface, KeptInterface};
 use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
@@ -33,7 +33,6 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -43,9 +42,8 @@ use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals};
-use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Engine, Event, QueueId, Snapshot};
+use zonda_engine::{Engine, QueueId, Snapshot};
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, process};
@@ -244,40 +242,6 @@ fn start_publisher(
 /// The I/O runtime.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("io").enable_all().build()
-}
-
-/// How many engines there are of each kind, in the order in which they are numbered.
-#[derive(Clone, Copy)]
-struct Engines {
-    /// Number of engines of UDP workers, one each.
-    workers: usize,
-    /// Number of engines shared by all TCP connections.
-    executors: usize,
-    /// Number of engines of forwarder threads, one each.
-    forwarders: usize,
-    /// [`HANDLER_ENGINES`], and one for each runtime of the user's code.
-    handlers: usize,
-    /// Most ports to other servers of all forwarder threads together.
-    ports_max: usize,
-}
-
-/// Engines for what code has no room for, for queries of the process itself, and for what code does
-/// not answer in time.
-const HANDLER_ENGINES: usize = 3;
-
-impl Engines {
-    /// Returns the number of all engines.
-    fn count(self) -> usize {
-        self.workers + self.executors + self.forwarders + self.handlers
-    }
-
-    /// What belongs to the engines of each kind.
-    fn split<T>(self, all: &[T]) -> [&[T]; 4] {
-        let (workers, others) = all.split_at(self.workers);
-        let (executors, others) = others.split_at(self.executors);
-        let (forwarders, handlers) = others.split_at(self.forwarders);
-        [workers, executors, forwarders, handlers]
-    }
 }
 
 /// The parts of a server that are started.
@@ -524,37 +488,6 @@ fn forwarder_config(
         clock,
         runtime: runtime.clone(),
         ports_max,
-    }
-}
-
-/// What makes the engines of all threads.
-fn engine_maker(
-    snapshot: &Arc<ArcSwap<Snapshot>>,
-    query_log: Option<QueryLog>,
-    loggers: Vec<Arc<dyn Logger>>,
-    long_calls: Arc<LongCallWatch>,
-) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
-    let snapshot = Arc::clone(snapshot);
-    move |counters: &Arc<Counters>| {
-        let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
-        if let Some(query_log) = &query_log {
-            engine.add_observer(query_log.observer());
-        }
-        for logger in &loggers {
-            let logger = Arc::clone(logger);
-            engine.add_observer(Box::new(move |event: &Event<'_>| tell_logger(&*logger, event)));
-        }
-        long_calls.add(&engine);
-        engine
-    }
-}
-
-/// Tells a logger of the user's of a query. Its panic costs no query, and no worker.
-fn tell_logger(logger: &dyn Logger, event: &Event<'_>) {
-    static PANICS: LogBudget = LogBudget::new();
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| logger.log(event))) {
-        let panic = panic_message(&*payload);
-        PANICS.spend(|left_out| tracing::error!(panic, left_out, "a logger panicked"));
     }
 }
 

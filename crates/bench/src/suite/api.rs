@@ -162,7 +162,8 @@ fn each_object(
     pods: u64,
     mut call: impl FnMut(String, Value) -> io::Result<()>,
 ) -> io::Result<()> {
-    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata("", "default", 0),
+    let own = metadata("", "default", 0);
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": own,
         "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
     call("namespaces/default".to_owned(), space)?;
     call("pods/default/client".to_owned(), client_pod())?;

@@ -367,8 +367,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Waits until an API server answers all that servers ask it, so that no start waits for that: a
-    /// server is started and ended. One that does not come up is reported when it takes part.
+    /// Waits until an API server answers all that servers ask it, so that no start waits for that:
+    /// a server is started and ended. One that does not come up is reported when it takes part.
     fn wait_for_api(&self, contest: &Contest<'_>, stock: &Stock) {
         let Contest { workload, place, contestants } = contest;
         let first = contestants.iter().find(|one| !one.kind.floor);

@@ -64,8 +64,8 @@ impl Importer<'_> {
             fail(line.place().clone(), Problem::Unreadable(path.clone(), error))
         })?;
         let text = String::from_utf8_lossy(&octets);
-        let rows = text.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
-        let row = rows.filter(|row| row.first() == Some(&"search")).next_back();
+        let mut rows = text.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
+        let row = rows.rfind(|row| row.first() == Some(&"search"));
         let words = row.unwrap_or_default();
         Ok(words.iter().skip(1).filter_map(|word| word.parse().ok()).collect())
     }

@@ -3,7 +3,7 @@
 use super::Update;
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
-use super::clusters::{Subjects, followed, options, place};
+use super::cluster_subjects::{Subjects, followed, options, place};
 use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;

@@ -93,7 +93,7 @@ pub struct FileContent {
     pub apex: Name,
     /// What the objects were chosen by.
     pub keys: Arc<KubernetesKeys>,
-    /// The names.
+    /// The names of the cluster.
     pub cluster: Cluster,
     /// The services that are aliases.
     pub aliases: BTreeMap<String, String>,
@@ -242,14 +242,26 @@ mod tests {
     use zonda_config::{Config, Flags};
     use zonda_zone::HashSeed;
 
-    /// The objects of a small cluster as the API has them.
+    /// The objects of a small cluster as the API has them, one after the other.
     const OBJECTS: &str = r#"
 {"kind":"Namespace","metadata":{"name":"shop"}}
-{"kind":"Service","metadata":{"name":"web","namespace":"shop"},"spec":{"clusterIPs":["10.0.0.1","fd00::1"],"ports":[{"name":"http","port":80}]}}
+
+{"kind":"Service","metadata":{"name":"web","namespace":"shop"},
+ "spec":{"clusterIPs":["10.0.0.1","fd00::1"],"ports":[{"name":"http","port":80}]}}
+
 {"kind":"Service","metadata":{"name":"db","namespace":"shop"},"spec":{"clusterIP":"None"}}
-{"kind":"Service","metadata":{"name":"out","namespace":"shop"},"spec":{"type":"ExternalName","externalName":"example.com"}}
-{"kind":"EndpointSlice","metadata":{"name":"db-a","namespace":"shop","labels":{"kubernetes.io/service-name":"db"}},"addressType":"IPv4","endpoints":[{"addresses":["10.1.0.1"],"hostname":"one","zone":"a"},{"addresses":["10.1.0.2"]},{"addresses":["10.1.0.3"],"conditions":{"ready":false}}],"ports":[{"name":"sql","protocol":"UDP","port":5432}]}
-{"kind":"Pod","metadata":{"name":"p","namespace":"shop"},"status":{"podIPs":[{"ip":"10.1.0.1"}]}}
+
+{"kind":"Service","metadata":{"name":"out","namespace":"shop"},
+ "spec":{"type":"ExternalName","externalName":"example.com"}}
+
+{"kind":"EndpointSlice","metadata":{"name":"db-a","namespace":"shop",
+ "labels":{"kubernetes.io/service-name":"db"}},"addressType":"IPv4","endpoints":[
+ {"addresses":["10.1.0.1"],"hostname":"one","zone":"a"},{"addresses":["10.1.0.2"]},
+ {"addresses":["10.1.0.3"],"conditions":{"ready":false}}],
+ "ports":[{"name":"sql","protocol":"UDP","port":5432}]}
+
+{"kind":"Pod","metadata":{"name":"p","namespace":"shop"},
+ "status":{"podIPs":[{"ip":"10.1.0.1"}]}}
 "#;
 
     /// A builder without objects.
@@ -295,8 +307,8 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let (path, keys) = (directory.join("names"), keys(""));
         let mut first = builder();
-        for line in OBJECTS.trim().lines() {
-            first.apply(encode::read_object(line.as_bytes()).unwrap().unwrap());
+        for object in OBJECTS.split("\n\n") {
+            first.apply(encode::read_object(object.as_bytes()).unwrap().unwrap());
         }
         let (before, lines) = content(first, &keys);
         assert_eq!(lines.len(), 6, "{lines:#?}");

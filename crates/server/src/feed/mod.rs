@@ -13,6 +13,7 @@
 mod cluster_feed;
 pub mod cluster_file;
 pub mod cluster_state;
+pub mod cluster_subjects;
 pub mod clusters;
 pub mod open;
 mod search_domains;
