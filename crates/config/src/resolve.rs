@@ -47,9 +47,8 @@ pub(crate) fn resolve<'a>(
     let own = node_local.as_ref().and_then(Option::as_ref);
     let own = own.map_or(&[][..], |(it, _)| &it.addresses);
     let listeners = listeners::read(layers, session, &mut lists, (workers, own));
-    if let Some(node_local) = node_local.as_ref().and_then(Option::as_ref) {
-        node_local::refuse_silent(session, node_local, &listeners);
-    }
+    let interfaces = node_local.iter().flatten();
+    interfaces.for_each(|it| node_local::refuse_silent(session, it, &listeners));
     let root = top.as_ref().and_then(|top| top.root.clone());
     let mut sites = Sites::read(layers, session);
     let mut pools = Pools::read(layers, session, &mut sites);
