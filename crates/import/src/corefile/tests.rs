@@ -188,7 +188,8 @@ fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
     let import = of("c.l {\n autopath @kubernetes\n kubernetes\n}\n");
     assert!(import.toml.contains("autopath = true"), "{}", import.toml);
     assert!(!import.toml.contains("search-domains"), "{}", import.toml);
-    let import = of("c.l {\n kubernetes\n autopath /etc/resolv\n}\n");
+    let files = [("/etc/resolv", "search x\n")];
+    let import = with_files("c.l {\n kubernetes\n autopath /etc/resolv\n}\n", &files).unwrap();
     assert!(import.toml.contains("search-domains = [\"x.\"]"), "{}", import.toml);
     assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
     let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
