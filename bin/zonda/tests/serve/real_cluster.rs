@@ -323,7 +323,7 @@ fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
     let moved = [Endpoint::new("10.244.1.1").hostname("db-0")];
     api.client().replace(&endpoint_slice("shop", "db-4", "db", &[Port::tcp("http", 80)], &moved));
     await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.1.1"]);
-    await_answers(&server, "new.shop.svc.cluster.local", "A", &["SERVFAIL"]); // of the upstream
+    await_answers(&server, "new.shop.svc.cluster.local", "A", &["NXDOMAIN"]);
     assert_eq!(server.get("/ready"), (200, "ready\n".to_owned()));
     let metrics = server.get("/metrics").1;
     for line in [

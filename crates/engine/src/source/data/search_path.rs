@@ -53,7 +53,7 @@ enum CandidateAnswer {
 }
 
 /// Returns where to ask for what a local name, in wire form, is an alias of, or for the name number
-/// `search_step` behind it on a search path: the number of a [`Forward`](crate::zones::Forward),
+/// `search_step` behind it on a search path: the number of a [`Forward`],
 /// and the name to ask for.
 #[must_use]
 pub fn fetched_name(
