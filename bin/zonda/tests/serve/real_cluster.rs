@@ -333,6 +333,13 @@ fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
     ] {
         assert!(metrics.contains(line), "{line} in:\n{metrics}");
     }
+
+    // A server that knows all objects does not go back to what the file had.
+    api.kill_api();
+    server.configure(&config.replace("snapshot =", "ttl = \"7s\"\nsnapshot ="));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(answers(&server, "db-0.db.shop.svc.cluster.local", "A"), ["10.244.1.1"]);
+    assert_eq!(answers(&server, "new.shop.svc.cluster.local", "A"), ["NXDOMAIN"]);
 }
 
 #[test]

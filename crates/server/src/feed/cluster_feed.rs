@@ -210,10 +210,15 @@ impl ClusterFeed {
         }
     }
 
-    /// Serves what the snapshot file has, if there is one, until all objects are known.
+    /// Serves what the snapshot file has, if there is one, until all objects are known. A zone that
+    /// a former feed has filled keeps what it has, which is newer.
     fn restore(&mut self) -> Result<(), PublisherFailed> {
         let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
         let Some(path) = &keys.snapshot else { return Ok(()) };
+        let served = self.publisher.state().zone_set.zone(&apex).cloned();
+        if served.is_some_and(|zone| zone.data().is_some()) {
+            return Ok(());
+        }
         let mut builder = Builder::new(&apex, self.publisher.state().seed, options(&keys));
         let file = path.display();
         let read = cluster_file::read(path, (&apex, &keys), |change| builder.apply(change));

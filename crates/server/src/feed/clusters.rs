@@ -138,6 +138,8 @@ fn start(
             if has_ended || setup.stop.pause(RESTART_PAUSE) {
                 break;
             }
+            let kinds = setup.state.kinds.iter();
+            kinds.for_each(|it| it.is_followed.store(false, Relaxed));
             tracing::error!(zone = %setup.subjects.apex, "the feed of a cluster starts again");
         }
         drop(sender);
