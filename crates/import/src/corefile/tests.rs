@@ -190,7 +190,7 @@ fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
     assert!(!import.toml.contains("search-domains"), "{}", import.toml);
     let files = [("/etc/resolv", "search x\n")];
     let import = with_files("c.l {\n kubernetes\n autopath /etc/resolv\n}\n", &files).unwrap();
-    assert!(import.toml.contains("search-domains = [\"x.\"]"), "{}", import.toml);
+    assert!(import.toml.contains("search-domains = [\"x\"]"), "{}", import.toml);
     assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
     let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
         tls a b c\n }\n}\n");
