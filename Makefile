@@ -5,7 +5,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
-	ldnsutils bind9-dnsutils valgrind python3 python3-venv procps chromium \
+	ldnsutils bind9-dnsutils valgrind musl-tools python3 python3-venv procps chromium \
 	redis-server postgresql openssl lego pebble etcd-server
 
 # What programs may leave out of the library, and tests must not.

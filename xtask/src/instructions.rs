@@ -100,14 +100,26 @@ fn count(program: &Path) -> Result<Counts, String> {
     Ok(counts)
 }
 
+/// Returns the first CPU that this process may run on, as `taskset` takes it.
+fn first_cpu() -> Result<String, String> {
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| e.to_string())?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let digits = |list: &str| list.trim().chars().take_while(char::is_ascii_digit).collect();
+    list.map(digits).ok_or_else(|| "/proc/self/status names no CPU".to_owned())
+}
+
 /// Instructions of one whole run.
+///
+/// All threads run on one CPU: on two, a thread finds more or less to do each time it wakes, as
+/// chance has it, and `forward-cold` varied by five percent.
 fn callgrind(program: &Path, workload: &str, queries: u64) -> Result<u64, String> {
-    let output = Command::new("valgrind")
+    let output = Command::new("taskset")
+        .args(["--cpu-list", &first_cpu()?, "valgrind"])
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
         .args(["--workload", workload, "--queries", &queries.to_string()])
         .output()
-        .map_err(|error| format!("valgrind: {error}"))?;
+        .map_err(|error| format!("taskset valgrind: {error}"))?;
     let log = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("{workload}: {log}"));

@@ -1,10 +1,12 @@
 //! The command line: what there is to type, and which function does it.
 
+use crate::corefile::{CorefileSource, LoadOutcome};
 use crate::output::{self, Failure};
 use crate::{bench, control, file, former, generate, import, query, serve};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use zonda_config::{Flags, Origin};
 
 /// A DNS server at the speed of the kernel.
@@ -96,6 +98,14 @@ pub struct Configuration {
     /// options, ./zonda.toml or else /etc/zonda/zonda.toml is read
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Serve what this Corefile of CoreDNS says, in place of a configuration file: as if `zonda
+    /// import` had made one of it. A line that would be lost is an error. With `reload` in it, the
+    /// file and all that it imports are followed when they change
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub corefile: Option<PathBuf>,
+    /// What is known of the Corefile from one reading to the next
+    #[arg(skip)]
+    pub served_corefile: Arc<CorefileSource>,
     /// Answer on this address instead of those in the file (repeatable)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<String>,
@@ -120,9 +130,17 @@ pub struct Configuration {
     /// Check the members of --steer so: tcp, http:/PATH or https:/PATH
     #[arg(long, value_name = "KIND:PATH")]
     pub check: Option<String>,
-    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
-    #[arg(long, value_name = "ADDRESS")]
+    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given.
+    /// A path is that of a file with `nameserver ADDRESS` lines, such as /etc/resolv.conf, which is
+    /// followed when it changes
+    #[arg(long, value_name = "ADDRESS|FILE")]
     pub forward: Vec<String>,
+    /// Serve the names of the Kubernetes cluster in which the server runs, in this zone, as CoreDNS
+    /// does by default: names of pods without looking (pods = "insecure"), and names of addresses
+    /// in private networks, of which --forward is asked for those that the cluster lacks. In a pod,
+    /// the server listens on port 53 of all addresses unless told otherwise
+    #[arg(long, value_name = "NAME")]
+    pub kubernetes: Option<String>,
     /// Threads that answer UDP; 0 is one for each CPU that the process may use
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<String>,
@@ -156,11 +174,13 @@ impl Configuration {
     /// Whether nothing was said at all.
     fn is_empty(&self) -> bool {
         self.config.is_none()
+            && self.corefile.is_none()
             && self.listen.is_empty()
             && self.zone.is_empty()
             && self.store.is_empty()
             && self.steer.is_empty()
             && self.forward.is_empty()
+            && self.kubernetes.is_none()
     }
 
     /// Takes the file of a usual place if nothing was said at all, neither here nor in the
@@ -192,7 +212,7 @@ impl Configuration {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(&self) -> Result<zonda_config::LoadedConfig, LoadError> {
+    pub fn load(&self) -> Result<LoadOutcome, LoadError> {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
@@ -200,13 +220,18 @@ impl Configuration {
             steer: self.steer.clone(),
             check: self.check.clone(),
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
+            kubernetes: self.kubernetes.clone(),
             writable: self.writable,
             state: self.state.clone(),
             workers: self.workers.clone(),
             print_config: self.print_config,
             ..Flags::default()
         };
+        if let Some(corefile) = &self.corefile {
+            return self.served_corefile.load(corefile, &flags);
+        }
         let loaded = zonda_config::Config::load(self.config.as_deref(), environment(), &flags);
+        let loaded = loaded.map(|loaded| LoadOutcome { loaded, report: Vec::new() });
         loaded.map_err(|errors| LoadError {
             text: errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
             is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),
@@ -216,7 +241,7 @@ impl Configuration {
 
 /// Whether the environment names what to serve.
 fn is_in_environment() -> bool {
-    let keys = ["ZONDA_ZONE", "ZONDA_STORE", "ZONDA_LISTEN", "ZONDA_FORWARD"];
+    let keys = ["ZONDA_ZONE", "ZONDA_STORE", "ZONDA_LISTEN", "ZONDA_FORWARD", "ZONDA_KUBERNETES"];
     keys.iter().any(|key| std::env::var_os(key).is_some())
 }
 

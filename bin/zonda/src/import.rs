@@ -6,20 +6,25 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use zonda_import::{Files, Format, ImportError, NewFile, gdnsd, named_conf, opengslb, powerdns};
+use zonda_import::{
+    Files, Format, ImportError, NewFile, corefile, gdnsd, named_conf, opengslb, powerdns,
+};
 use zonda_wire::Name;
 
 /// Turn the configuration of another server into a zonda.toml
 ///
-/// Reads BIND's named.conf, OpenGSLB's YAML, gdnsd's config with the zone files beside it, and zone
-/// files with PowerDNS's LUA records. Each key names the line that it comes from. What became of
-/// the rest goes to standard error, a line each: what is lost, what differs, and what needs no
-/// counterpart. Zone files are written into the folder zones beside the zonda.toml. The exit code
-/// is 2 when a file cannot be read or is none that the other server would take.
+/// Reads BIND's named.conf, CoreDNS's Corefile, OpenGSLB's YAML, gdnsd's config with the zone files
+/// beside it, and zone files with PowerDNS's LUA records. Each key names the line that it comes
+/// from. What became of the rest goes to standard error, a line each: what is lost, what differs,
+/// and what needs no counterpart. Zone files are written into the folder zones beside the
+/// zonda.toml, addresses that stand in a Corefile into the folder hosts. The exit code is 2 when a
+/// file cannot be read or is none that the other server would take, and 1 when a line of a Corefile
+/// is lost.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   zonda import /etc/bind/named.conf -o zonda.toml
+  zonda import /etc/coredns/Corefile -o zonda.toml
   zonda import /etc/opengslb/config.yaml -o zonda.toml
   zonda import /etc/gdnsd/config -o zonda.toml
   zonda import example.com.zone example.net.zone --from powerdns -o zonda.toml
@@ -44,6 +49,8 @@ pub struct Import {
 enum FormatWord {
     /// The named.conf of BIND
     Bind,
+    /// The Corefile of CoreDNS
+    Coredns,
     /// The YAML of OpenGSLB
     Opengslb,
     /// The config of gdnsd, with its zone files
@@ -61,27 +68,29 @@ impl Import {
     fn import(self) -> Result<ExitCode, Failure> {
         // Paths in the result start from elsewhere than those in the file, so all are whole.
         let paths: Result<Vec<_>, _> = self.files.iter().map(|file| whole(file)).collect();
-        let import = self.read(&paths?)?;
+        let (import, format) = self.read(&paths?)?;
         match &self.output {
             Some(path) => {
                 write_files(path, &import.files)?;
                 write_new(path, &import.toml)?;
             }
             None if !import.files.is_empty() => {
-                let why = "zone files are written beside the zonda.toml: say where, by `-o FILE`";
+                let why = "other files are written beside the zonda.toml: say where, by `-o FILE`";
                 return Err(why.to_owned().into());
             }
             None => output::print(|out| out.write_all(import.toml.as_bytes()))?,
         }
         import.report.iter().for_each(output::line);
-        Ok(ExitCode::SUCCESS)
+        let is_incomplete = format == Format::Corefile && import.losses().next().is_some();
+        Ok(ExitCode::from(u8::from(is_incomplete)))
     }
 
-    /// Reads the configuration in its format.
-    fn read(&self, paths: &[PathBuf]) -> Result<zonda_import::Import, Failure> {
+    /// Reads the configuration in its format, which is returned as well.
+    fn read(&self, paths: &[PathBuf]) -> Result<(zonda_import::Import, Format), Failure> {
         let [path, more @ ..] = paths else { return Err("there is no file".to_owned().into()) };
         let format = match self.from {
             Some(FormatWord::Bind) => Format::NamedConf,
+            Some(FormatWord::Coredns) => Format::Corefile,
             Some(FormatWord::Opengslb) => Format::OpenGslb,
             Some(FormatWord::Gdnsd) => Format::Gdnsd,
             Some(FormatWord::Powerdns) => Format::PowerDns,
@@ -97,11 +106,12 @@ impl Import {
         }
         let import = match format {
             Format::NamedConf => named_conf::import(path, &mut Disk),
+            Format::Corefile => corefile::import(path, &mut Disk, &|name| std::env::var(name).ok()),
             Format::OpenGslb => opengslb::import(path, &mut Disk),
             Format::Gdnsd => gdnsd::import(path, &mut Disk),
             Format::PowerDns => powerdns::import(paths, self.origin.as_ref(), &mut Disk),
         };
-        Ok(import.map_err(|error| self.explain(format, &error))?)
+        Ok((import.map_err(|error| self.explain(format, &error))?, format))
     }
 
     /// Returns what is wrong with the file, or which kind of file it is instead.
@@ -158,7 +168,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// The files of this machine.
-struct Disk;
+pub struct Disk;
 
 impl Files for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {

@@ -4,6 +4,7 @@
 mod bench;
 mod cli;
 mod control;
+mod corefile;
 mod file;
 mod former;
 mod generate;

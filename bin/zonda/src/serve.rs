@@ -1,21 +1,27 @@
 //! `zonda serve` and `zonda check`.
 
 use crate::cli::Configuration;
+use crate::corefile::LoadOutcome;
 use crate::file::count;
 use crate::output::{self, Failure};
 use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::{Log, LogFormat, LogLevel};
+use zonda_import::{Effect, ReportLine};
 use zonda_server::{
-    CheckReport, Options, Program, ServeError, StandardError, flush_log, flush_log_to_reader, serve,
+    CheckReport, ConfigWatch, Options, Program, ServeError, StandardError, flush_log,
+    flush_log_to_reader, serve,
 };
 
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
 Give a zone: zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
 or a server to ask: zonda serve --forward 192.0.2.1 --listen 127.0.0.1:5300
+or, in a pod, its cluster: zonda serve --kubernetes cluster.local --forward /etc/resolv.conf
+or a Corefile of CoreDNS: zonda serve --corefile FILE
 or a configuration file: zonda serve --config FILE; ./zonda.toml and /etc/zonda/zonda.toml need none
 A commented file to start from is packaging/zonda.toml; `zonda serve --help` tells more.";
 
@@ -36,6 +42,8 @@ there is nothing to check: give a configuration by --config FILE, as there is ne
   zonda serve --store example.com=redis://127.0.0.1 --listen 127.0.0.1:5300
   zonda serve --forward 192.0.2.1 --forward 192.0.2.2 --listen 127.0.0.1:5300
   zonda serve --steer www.example.com=192.0.2.10:443,198.51.100.7:443 --check https:/health
+  zonda serve --kubernetes cluster.local --forward /etc/resolv.conf
+  zonda serve --corefile /etc/coredns/Corefile
   zonda serve --config /etc/zonda/zonda.toml
   zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server")]
 pub struct Serve {
@@ -57,8 +65,8 @@ impl Serve {
             output::line(NOTHING_TO_SERVE);
             return Ok(ExitCode::from(2));
         }
-        let loaded = match self.configuration.load() {
-            Ok(loaded) => loaded,
+        let LoadOutcome { loaded, report } = match self.configuration.load() {
+            Ok(reading) => reading,
             Err(error) => {
                 output::line(error.text);
                 return Ok(ExitCode::from(2));
@@ -70,10 +78,20 @@ impl Serve {
         }
         start_log(&loaded.config.log);
         loaded.warnings.iter().for_each(|warning| tracing::warn!(%warning, "configuration"));
+        report.iter().for_each(log_line);
         let configuration = self.configuration;
-        let read_config =
-            Box::new(move || Ok(configuration.load().map_err(|error| error.text)?.config));
-        let (config, take_over, program) = (loaded.config, self.take_over, Program::default());
+        let config_watch = configuration.corefile.is_some().then(|| {
+            let corefile = Arc::clone(&configuration.served_corefile);
+            Box::new(move || corefile.has_changed()) as ConfigWatch
+        });
+        let read_config = Box::new(move || {
+            let LoadOutcome { loaded, report } =
+                configuration.load().map_err(|error| error.text)?;
+            report.iter().for_each(log_line);
+            Ok(loaded.config)
+        });
+        let program = Program { config_watch, ..Program::default() };
+        let (config, take_over) = (loaded.config, self.take_over);
         let options = Options { config, read_config, take_over, program };
         let exit_code = match serve(options) {
             Ok(()) => ExitCode::SUCCESS,
@@ -85,6 +103,16 @@ impl Serve {
         };
         flush_log();
         Ok(exit_code)
+    }
+}
+
+/// Logs what became of a line of a Corefile.
+fn log_line(line: &ReportLine) {
+    let (place, effect, what) = (&line.place, line.effect, &line.what);
+    if effect == Effect::Needless {
+        tracing::info!(%place, %effect, what, why = line.why, "line of the Corefile");
+    } else {
+        tracing::warn!(%place, %effect, what, why = line.why, "line of the Corefile");
     }
 }
 
@@ -141,8 +169,8 @@ impl Check {
         if !self.configuration.complete()? && !self.configuration.print_config {
             return Err(Failure::NotRun(NOTHING_TO_CHECK.to_owned()));
         }
-        let loaded = match self.configuration.load() {
-            Ok(loaded) => loaded,
+        let LoadOutcome { loaded, report: lines } = match self.configuration.load() {
+            Ok(reading) => reading,
             Err(error) => {
                 output::print(|out| writeln!(out, "{}", error.text))?;
                 return Ok(error.exit_code());
@@ -154,6 +182,7 @@ impl Check {
         }
         let mut report = CheckReport::default();
         output::print(|out| {
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             loaded.warnings.iter().try_for_each(|warning| writeln!(out, "{warning}"))?;
             let mut written = Ok(());
             report = zonda_server::check(&loaded.config, &mut |line| {

@@ -66,7 +66,7 @@ impl Error {
         let text = error.to_string();
         Self::Serve(match error {
             ServerError::Zones(failed) => return Self::Zones(failed),
-            ServerError::Listen(_) => ServeError::Listen(text),
+            ServerError::Listen(_) | ServerError::NodeLocal(_) => ServeError::Listen(text),
             ServerError::HandOver(_) => ServeError::HandOver(text),
             ServerError::Descriptors(_) => ServeError::Descriptors(text),
             ServerError::Privileges(_) => ServeError::Privileges(text),

@@ -1,16 +1,18 @@
 //! The objects of a cluster as changes come, and the snapshots made of them.
 //!
 //! # Invariants
-//! - What an object has brought is remembered by the hash of its name, so that it can be taken back;
-//!   the object itself is not kept.
+//! - What an object has brought is remembered by the hash of its name, so that it can be taken
+//!   back; the object itself is not kept.
 //! - After a list of all objects of a kind, those that it lacked are gone, and none that it had was
 //!   gone meanwhile.
 
 use crate::address::{fold, hash, hash_label};
 use crate::cluster::{Cluster, Options};
+use crate::data::text_of;
 use crate::object::{
     EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
 };
+use crate::search::NamespaceRecord;
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -22,13 +24,13 @@ use zonda_zone::{HashSeed, LookupName};
 /// The kinds of objects that names come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Services.
+    /// Services (`v1`, `Service`).
     Service,
-    /// Endpoint slices.
+    /// Slices of endpoints (`discovery.k8s.io/v1`).
     EndpointSlice,
-    /// Namespaces.
+    /// Namespaces (`v1`, `Namespace`).
     Namespace,
-    /// Pods.
+    /// Pods (`v1`, `Pod`).
     Pod,
     /// Services that are imported from a set of clusters.
     ServiceImport,
@@ -52,7 +54,7 @@ pub enum Change {
 }
 
 /// What an object has brought.
-struct Brought {
+struct Contribution {
     /// The list of all objects that had it last.
     list: u32,
     /// The hash of the service that it belongs to, and for a slice its endpoints.
@@ -65,7 +67,7 @@ struct Brought {
     label: Box<[u8]>,
 }
 
-impl Brought {
+impl Contribution {
     /// An object of a service.
     fn of_service(service: u64) -> Self {
         let (slice, addresses, label) = (None, Box::default(), Box::default());
@@ -75,8 +77,8 @@ impl Brought {
 
 /// The objects of a kind.
 #[derive(Default)]
-struct Known {
-    objects: HashMap<u64, Brought>,
+struct KindState {
+    objects: HashMap<u64, Contribution>,
     /// The number of the list that is under way, or that ended last.
     list: u32,
 }
@@ -84,11 +86,11 @@ struct Known {
 /// Takes objects of a cluster, and makes snapshots of its names.
 pub struct Builder {
     cluster: Cluster,
-    services: Known,
-    slices: Known,
-    namespaces: Known,
-    pods: Known,
-    imports: Known,
+    services: KindState,
+    slices: KindState,
+    namespaces: KindState,
+    pods: KindState,
+    imports: KindState,
     /// The slices of each service, by the hashes of their names, so that their order is the same
     /// whatever came first.
     slices_of: HashMap<u64, BTreeMap<u64, Arc<SliceRecord>>>,
@@ -96,7 +98,7 @@ pub struct Builder {
     stale: HashSet<u64>,
     /// Services that are aliases: their names below the apex, and what they are aliases of.
     aliases: BTreeMap<String, String>,
-    /// Whether aliases have changed since they were taken.
+    /// Whether aliases have changed since that was asked last.
     aliases_changed: bool,
 }
 
@@ -106,11 +108,11 @@ impl Builder {
     pub fn new(apex: &Name, seed: HashSeed, options: Options) -> Self {
         Self {
             cluster: Cluster::new(apex, seed, options),
-            services: Known::default(),
-            slices: Known::default(),
-            namespaces: Known::default(),
-            pods: Known::default(),
-            imports: Known::default(),
+            services: KindState::default(),
+            slices: KindState::default(),
+            namespaces: KindState::default(),
+            pods: KindState::default(),
+            imports: KindState::default(),
             slices_of: HashMap::new(),
             stale: HashSet::new(),
             aliases: BTreeMap::new(),
@@ -119,7 +121,7 @@ impl Builder {
     }
 
     /// The objects of a kind.
-    fn known(&mut self, kind: Kind) -> &mut Known {
+    fn known(&mut self, kind: Kind) -> &mut KindState {
         match kind {
             Kind::Service => &mut self.services,
             Kind::EndpointSlice => &mut self.slices,
@@ -142,6 +144,16 @@ impl Builder {
         let gone = known.objects.iter().filter(|(_, brought)| brought.list != list);
         let gone: Vec<u64> = gone.map(|(id, _)| *id).collect();
         gone.into_iter().for_each(|id| self.take_back(kind, id));
+    }
+
+    /// Keeps the version of an object that there is, as the one in the list cannot be read.
+    pub fn keep(&mut self, kind: Kind, id: &ObjectName) {
+        let id = self.id(id);
+        let known = self.known(kind);
+        let list = known.list;
+        if let Some(brought) = known.objects.get_mut(&id) {
+            brought.list = list;
+        }
     }
 
     /// Takes a change.
@@ -171,10 +183,16 @@ impl Builder {
         self.cluster.clone()
     }
 
+    /// Whether services that are aliases have changed since that was asked last.
+    pub fn has_new_aliases(&mut self) -> bool {
+        std::mem::take(&mut self.aliases_changed)
+    }
+
     /// Returns the services that are aliases, as their names below the apex and those that they are
-    /// aliases of, if they have changed since they were returned last.
-    pub fn take_aliases(&mut self) -> Option<&BTreeMap<String, String>> {
-        std::mem::take(&mut self.aliases_changed).then_some(&self.aliases)
+    /// aliases of.
+    #[must_use]
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
     }
 
     /// The hash of an object's name.
@@ -264,7 +282,7 @@ impl Builder {
         let record = ServiceRecord { addresses, ports, ..self.service(hash, &labels) };
         self.set_service(hash, record);
         self.stale.insert(hash); // its slices may have come before it
-        let mut brought = Brought::of_service(hash);
+        let mut brought = Contribution::of_service(hash);
         brought.addresses.clone_from(&own);
         brought.label = labels.into();
         let former = self.remember(kind, id, brought);
@@ -272,10 +290,10 @@ impl Builder {
     }
 
     /// Remembers what an object has brought, in place of its former version, which it returns.
-    fn remember(&mut self, kind: Kind, id: u64, brought: Brought) -> Option<Brought> {
+    fn remember(&mut self, kind: Kind, id: u64, brought: Contribution) -> Option<Contribution> {
         let known = self.known(kind);
         let list = known.list;
-        known.objects.insert(id, Brought { list, ..brought })
+        known.objects.insert(id, Contribution { list, ..brought })
     }
 
     /// Puts a slice in place of its former version.
@@ -292,7 +310,7 @@ impl Builder {
         if moved {
             self.take_back(Kind::EndpointSlice, id);
         }
-        let mut brought = Brought::of_service(hash);
+        let mut brought = Contribution::of_service(hash);
         brought.slice = Some(Arc::clone(&record));
         let former = self.remember(Kind::EndpointSlice, id, brought).and_then(|it| it.slice);
         self.slices_of.entry(hash).or_default().insert(id, Arc::clone(&record));
@@ -344,10 +362,14 @@ impl Builder {
         let (label, seed) = (label.as_bytes(), self.cluster.frame.seed);
         let object = ObjectName { namespace: String::new(), name: namespace.name.clone() };
         let id = self.id(&object);
-        if !self.namespaces.objects.contains_key(&id) {
-            self.cluster.namespaces.put(hash_label(label, seed), label.into(), |it| **it == *label);
+        let opts_out_of_autopath = namespace.opts_out_of_autopath;
+        let hash = hash_label(label, seed);
+        let known = self.cluster.namespaces.all(hash).find(|it| *it.label == *label);
+        if known.is_none_or(|it| it.opts_out_of_autopath != opts_out_of_autopath) {
+            let record = NamespaceRecord { label: label.into(), opts_out_of_autopath };
+            self.cluster.namespaces.put(hash, record, |it| *it.label == *label);
         }
-        let mut brought = Brought::of_service(0);
+        let mut brought = Contribution::of_service(0);
         brought.label = label.into();
         self.remember(Kind::Namespace, id, brought);
     }
@@ -364,7 +386,7 @@ impl Builder {
             // Pods on the network of a host share an address, each with a value of its own.
             self.cluster.pods.put(hash(*address, seed), value, |_| false);
         }
-        let mut brought = Brought::of_service(label);
+        let mut brought = Contribution::of_service(label);
         brought.addresses = pod.addresses.clone().into();
         self.remember(Kind::Pod, id, brought);
     }
@@ -398,7 +420,7 @@ impl Builder {
             Kind::Namespace => {
                 let label = &brought.label;
                 let hash = hash_label(label, seed);
-                self.cluster.namespaces.remove(hash, |it| **it == **label);
+                self.cluster.namespaces.remove(hash, |it| *it.label == **label);
             }
             Kind::Pod => {
                 for address in &brought.addresses {
@@ -408,10 +430,4 @@ impl Builder {
             }
         }
     }
-}
-
-/// The labels of a service and its namespace as text.
-fn text_of(labels: &[u8]) -> String {
-    let labels: Vec<_> = zonda_wire::name::labels(labels).map(String::from_utf8_lossy).collect();
-    labels.join(".")
 }

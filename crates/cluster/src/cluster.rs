@@ -2,7 +2,7 @@
 //!
 //! | name below the apex | answers |
 //! |---|---|
-//! | `SERVICE.NAMESPACE.svc` | addresses of the service or of its ready endpoints; SRV of all ports |
+//! | `SERVICE.NAMESPACE.svc` | addresses of the service or of its endpoints; SRV of all ports |
 //! | `_PORT._PROTOCOL.SERVICE.NAMESPACE.svc` | these, of one port |
 //! | `ENDPOINT.SERVICE.NAMESPACE.svc` | the addresses of the endpoints of that label |
 //! | `ENDPOINT.CLUSTER.SERVICE.NAMESPACE.svc` | likewise, in a set of clusters |
@@ -15,6 +15,7 @@
 //!   aliases) is left to those.
 
 use crate::address::{self, Reversed};
+use crate::search::{self, NamespaceRecord};
 use crate::service::{Addresses, EndpointFilter, Selection, ServiceRecord};
 use crate::table::Table;
 use std::net::IpAddr;
@@ -25,7 +26,7 @@ use zonda_zone::{HashSeed, LookupName};
 /// Which names of pods exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNames {
-    /// None.
+    /// No name of a pod.
     #[default]
     Disabled,
     /// Every address in a namespace that exists.
@@ -51,9 +52,14 @@ pub struct Options {
     pub is_multicluster: bool,
     /// The namespaces whose names exist; all of them if the list is empty.
     pub namespaces: Vec<String>,
+    /// Whether names of services exist only in namespaces that are known, because only some are
+    /// followed.
+    pub exposes_known_namespaces: bool,
     /// Whether answers are those of kube-dns: SRV with priority and weight 10, and names of
     /// addresses only for services and endpoints with a host name.
     pub is_kube_dns: bool,
+    /// The search domains of hosts, if the search paths of pods are followed.
+    pub search_domains: Option<Vec<Name>>,
 }
 
 impl Default for Options {
@@ -66,7 +72,9 @@ impl Default for Options {
             has_zones: false,
             is_multicluster: false,
             namespaces: Vec::new(),
+            exposes_known_namespaces: false,
             is_kube_dns: false,
+            search_domains: None,
         }
     }
 }
@@ -82,6 +90,8 @@ pub(crate) struct Frame {
     pub seed: HashSeed,
     /// What decides which names there are.
     pub options: Options,
+    /// The domains that follow the first one of search paths; empty if those are not followed.
+    pub search_path: Vec<Name>,
 }
 
 /// The names of a cluster at one moment.
@@ -90,7 +100,7 @@ pub struct Cluster {
     /// What all snapshots have in common.
     pub(crate) frame: Arc<Frame>,
     /// The namespaces, by the hashes of their labels.
-    pub(crate) namespaces: Table<Arc<[u8]>>,
+    pub(crate) namespaces: Table<NamespaceRecord>,
     /// The services, by the hashes of their names.
     pub(crate) services: Table<Arc<ServiceRecord>>,
     /// The hashes of services, by those of their addresses.
@@ -101,7 +111,7 @@ pub struct Cluster {
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
-pub enum Found<'n> {
+pub enum ClusterMatch<'n> {
     /// The zone's own data have the name.
     InData,
     /// The name exists, and has no records.
@@ -116,11 +126,13 @@ pub enum Found<'n> {
 
 /// The names of an address.
 #[derive(Clone, Copy, Debug)]
-pub enum FoundAddress {
+pub enum AddressMatch {
     /// The name stands for an address that services have.
     Address(IpAddr),
     /// Names below it may exist.
     Empty,
+    /// The zone's own data may have the name: no address or network can have it.
+    InData,
     /// The address has no name.
     Missing,
 }
@@ -130,7 +142,9 @@ impl Cluster {
     #[must_use]
     pub fn new(apex: &Name, seed: HashSeed, options: Options) -> Self {
         let apex = apex.to_lowercase();
-        let frame = Frame { apex_labels: apex.label_count(), apex, seed, options };
+        let hosts = options.search_domains.as_deref();
+        let search_path = hosts.map(|hosts| search::domains(&apex, hosts)).unwrap_or_default();
+        let frame = Frame { apex_labels: apex.label_count(), apex, seed, options, search_path };
         Self {
             frame: Arc::new(frame),
             namespaces: Table::default(),
@@ -164,14 +178,21 @@ impl Cluster {
 
     /// Whether names of a namespace exist.
     fn has_namespace(&self, label: &[u8]) -> bool {
+        self.is_known(label) && self.is_exposed(label)
+    }
+
+    /// Whether a namespace exists.
+    fn is_known(&self, label: &[u8]) -> bool {
         let hash = address::hash_label(label, self.frame.seed);
-        self.namespaces.all(hash).any(|it| **it == *label) && self.is_exposed(label)
+        self.namespaces.all(hash).any(|it| *it.label == *label)
     }
 
     /// Whether names of a namespace may exist.
-    fn is_exposed(&self, label: &[u8]) -> bool {
-        let namespaces = &self.frame.options.namespaces;
-        namespaces.is_empty() || namespaces.iter().any(|it| it.as_bytes() == label)
+    pub(crate) fn is_exposed(&self, label: &[u8]) -> bool {
+        let options = &self.frame.options;
+        let is_listed = |it: &String| it.as_bytes() == label;
+        (options.namespaces.is_empty() || options.namespaces.iter().any(is_listed))
+            && (!options.exposes_known_namespaces || self.is_known(label))
     }
 
     /// The label of a name at which the service's name begins, if it is long enough.
@@ -203,40 +224,42 @@ impl Cluster {
     /// Looks up a name at or below the apex.
     #[inline]
     #[must_use]
-    pub fn find<'n>(&'n self, name: &'n LookupName) -> Found<'n> {
+    pub fn find<'n>(&'n self, name: &'n LookupName) -> ClusterMatch<'n> {
         let Some(below) = name.label_count().checked_sub(self.frame.apex_labels) else {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         };
         if below == 0 {
-            return Found::InData;
+            return ClusterMatch::InData;
         }
         match name.label(below - 1) {
             b"svc" => self.find_service(name, below - 1),
-            b"pod" if !self.frame.options.is_multicluster => self.find_pod(name, below - 1),
-            _ => Found::InData,
+            b"pod" => self.find_pod(name, below - 1),
+            _ => ClusterMatch::InData,
         }
     }
 
     /// Looks up a name below `svc`, which is its label number `below`.
     #[inline]
-    fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+    fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> ClusterMatch<'n> {
         match below {
-            0 => return Found::Empty,
-            1 if self.has_namespace(name.label(0)) => return Found::Empty,
-            1 => return Found::Missing,
+            0 => return ClusterMatch::Empty,
+            1 if self.has_namespace(name.label(0)) => return ClusterMatch::Empty,
+            1 => return ClusterMatch::Missing,
             _ => {}
         }
-        let Some(service) = self.service(name.hash(below - 2)) else { return Found::Missing };
+        let Some(service) = self.service(name.hash(below - 2)) else {
+            return ClusterMatch::Missing;
+        };
         let is_it = name.suffix(below - 2).starts_with(&service.labels);
         if !is_it || !self.is_exposed(name.label(below - 1)) {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         }
         let is_empty = self.frame.options.ignores_empty_services && !service.has_endpoints();
         match &service.addresses {
-            Addresses::Unknown => return Found::Missing,
-            Addresses::Alias if below == 2 => return Found::InData,
-            Addresses::Alias => return Found::Missing,
-            Addresses::Own(_) if is_empty => return Found::Missing,
+            Addresses::Unknown => return ClusterMatch::Missing,
+            Addresses::Alias if below == 2 => return ClusterMatch::InData,
+            Addresses::Alias => return ClusterMatch::Missing,
+            Addresses::Own(_) if is_empty => return ClusterMatch::Missing,
             Addresses::Own(_) | Addresses::OfEndpoints => {}
         }
         self.find_in_service(service, name, below - 2)
@@ -249,12 +272,12 @@ impl Cluster {
         service: &'n ServiceRecord,
         name: &'n LookupName,
         labels: usize,
-    ) -> Found<'n> {
+    ) -> ClusterMatch<'n> {
         let options = &self.frame.options;
         let is_port = |label: usize| name.label(label).first() == Some(&b'_');
         let (port, endpoints) = match labels {
             0 => (None, EndpointFilter::All),
-            1 => (None, EndpointFilter::Label(name.label(0))),
+            1 => (None, EndpointFilter::of_label(name.label(0))),
             2 if options.is_multicluster && !is_port(0) && !is_port(1) => {
                 (None, EndpointFilter::LabelInCluster(name.label(0), name.label(1)))
             }
@@ -264,11 +287,11 @@ impl Cluster {
         let is_label_of_cluster = options.is_multicluster && labels == 1;
         let found = Selection { service, port, endpoints };
         if !is_label_of_cluster && found.exists() {
-            return Found::Service(found);
+            return ClusterMatch::Service(found);
         }
         // Names of ports lie below (rfc8020#2).
         let is_protocol = labels == 1 && is_port(0) && has_protocol(service, &name.label(0)[1..]);
-        if is_protocol { Found::Empty } else { Found::Missing }
+        if is_protocol { ClusterMatch::Empty } else { ClusterMatch::Missing }
     }
 
     /// Looks up the endpoints of a service in a topology zone, whose name may have several labels.
@@ -277,43 +300,42 @@ impl Cluster {
         service: &'n ServiceRecord,
         name: &'n LookupName,
         labels: usize,
-    ) -> Found<'n> {
+    ) -> ClusterMatch<'n> {
         let is_headless = service.addresses == Addresses::OfEndpoints;
         let is_zonal = self.frame.options.has_zones && is_headless;
         if !is_zonal || name.label(labels - 1) != b"_zone" || !service.has_endpoints() {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         }
         let is_preference = match name.label(labels - 2) {
             b"pin" => false,
             b"prefer" => true,
-            _ => return Found::Missing,
+            _ => return ClusterMatch::Missing,
         };
-        if labels > 3 {
-            return Found::Missing; // a topology zone of several labels
-        }
-        let endpoints = EndpointFilter::Zone(name.label(0));
+        let whole = name.suffix(0);
+        let zone = &whole[..whole.len() - name.suffix(labels - 2).len()];
+        let endpoints = EndpointFilter::Zone(zone);
         let found = Selection { service, port: None, endpoints };
         match found.exists() {
-            true => Found::Service(found),
+            true => ClusterMatch::Service(found),
             false if is_preference => {
-                Found::Service(Selection { endpoints: EndpointFilter::All, ..found })
+                ClusterMatch::Service(Selection { endpoints: EndpointFilter::All, ..found })
             }
-            false => Found::Empty,
+            false => ClusterMatch::Empty,
         }
     }
 
     /// Looks up a name below `pod`, which is its label number `below`.
-    fn find_pod<'n>(&'n self, name: &'n LookupName, below: usize) -> Found<'n> {
+    fn find_pod<'n>(&'n self, name: &'n LookupName, below: usize) -> ClusterMatch<'n> {
         match below {
-            0 => return Found::Empty,
-            1 if self.has_namespace(name.label(0)) => return Found::Empty,
+            0 => return ClusterMatch::Empty,
+            1 if self.has_namespace(name.label(0)) => return ClusterMatch::Empty,
             2 => {}
-            _ => return Found::Missing,
+            _ => return ClusterMatch::Missing,
         }
         let namespace = name.label(1);
         let pod = address::from_dashed(name.label(0));
         let Some(pod) = pod.filter(|_| self.has_namespace(namespace)) else {
-            return Found::Missing;
+            return ClusterMatch::Missing;
         };
         let exists = match self.frame.options.pods {
             PodNames::Disabled => false,
@@ -324,24 +346,37 @@ impl Cluster {
                 self.pods.all(address::hash(pod, seed)).any(|it| *it == (namespace, pod))
             }
         };
-        if exists { Found::Address(pod) } else { Found::Missing }
+        if exists { ClusterMatch::Address(pod) } else { ClusterMatch::Missing }
     }
 
     /// Looks up a name below `in-addr.arpa` or `ip6.arpa`.
     #[must_use]
-    pub fn find_address(&self, name: &LookupName) -> FoundAddress {
+    pub fn find_address(&self, name: &LookupName) -> AddressMatch {
         match address::from_reversed(name) {
             Reversed::Address(found) => {
                 let has_name = self.each_pointer(found, |_, _| Err(())).is_err();
-                if has_name { FoundAddress::Address(found) } else { FoundAddress::Missing }
+                if has_name { AddressMatch::Address(found) } else { AddressMatch::Missing }
             }
-            Reversed::Network => FoundAddress::Empty,
-            Reversed::Nothing => FoundAddress::Missing,
+            Reversed::Network => AddressMatch::Empty,
+            Reversed::Nothing => AddressMatch::InData,
         }
     }
 
-    /// Calls a function with the names of an address until it returns an error: the label of an
-    /// endpoint, or none for the service itself, and the labels of the service and its namespace.
+    /// Returns the services that have an address, or an endpoint there.
+    pub(crate) fn services_at(
+        &self,
+        found: IpAddr,
+    ) -> impl Iterator<Item = &ServiceRecord> + Clone {
+        let services = self.addresses.all(address::hash(found, self.frame.seed));
+        let services = services.filter_map(|hash| self.service(*hash));
+        services.filter(|it| {
+            it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
+        })
+    }
+
+    /// Calls a function with the names of an address until it returns an error: the labels of an
+    /// endpoint in wire form, empty for the service itself, and those of the service and its
+    /// namespace.
     /// The name goes on with `svc` and the apex. That of a service excludes those of endpoints.
     ///
     /// # Errors
@@ -349,24 +384,23 @@ impl Cluster {
     pub fn each_pointer<E>(
         &self,
         found: IpAddr,
-        mut call: impl FnMut(Option<&[u8]>, &[u8]) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let services = self.addresses.all(address::hash(found, self.frame.seed));
-        let services = services.filter_map(|hash| self.service(*hash));
-        let services = services.filter(|it| {
-            it.addresses != Addresses::Unknown && self.is_exposed(namespace_of(&it.labels))
-        });
-        let has_own = |it: &ServiceRecord| matches!(&it.addresses, Addresses::Own(own) if own.contains(&found));
+        let services = self.services_at(found);
+        let has_own = |it: &ServiceRecord| match &it.addresses {
+            Addresses::Own(own) => own.contains(&found),
+            _ => false,
+        };
         let own = services.clone().find(|service| has_own(service));
         if let Some(service) = own {
-            return call(None, &service.labels);
+            return call(&[], &service.labels);
         }
         for service in services {
             for (slice, endpoint) in Selection::slices_at(service, found) {
                 if self.frame.options.is_kube_dns && slice.hostname(endpoint).is_empty() {
                     continue;
                 }
-                slice.with_label(endpoint, |label| call(Some(label), &service.labels))?;
+                slice.with_labels(endpoint, |labels| call(labels, &service.labels))?;
             }
         }
         Ok(())

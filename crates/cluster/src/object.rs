@@ -20,9 +20,9 @@ pub struct ObjectName {
 pub enum Protocol {
     /// TCP, which a port without a protocol has.
     Tcp,
-    /// UDP.
+    /// UDP, as ports of DNS have.
     Udp,
-    /// SCTP.
+    /// SCTP, which few have.
     Sctp,
 }
 
@@ -74,8 +74,8 @@ pub struct Endpoint {
     pub pod: String,
     /// The topology zone (`zone`); empty if the endpoint has none.
     pub zone: String,
-    /// Whether the endpoint is ready (`conditions.ready`, true when absent). The API sets it for all
-    /// endpoints of a service that publishes addresses that are not ready.
+    /// Whether the endpoint is ready (`conditions.ready`, true when absent). The API sets it for
+    /// all endpoints of a service that publishes addresses that are not ready.
     pub ready: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Services and endpoint slices as a snapshot holds them.
 
-use crate::address::{DASHED_BYTES_MAX, to_dashed};
+use crate::address::{self, DASHED_BYTES_MAX, to_dashed};
 use crate::object::{EndpointSlice, Port, Protocol};
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub enum Addresses {
     Unknown,
     /// The addresses of the service itself.
     Own(Box<[IpAddr]>),
-    /// Those of the endpoints that are ready.
+    /// The addresses of the endpoints that are ready.
     OfEndpoints,
     /// None: the service is an alias, which stands in zone data.
     Alias,
@@ -65,7 +65,7 @@ impl Protocol {
 /// An address of an endpoint that is ready.
 #[derive(Clone, Debug)]
 pub struct EndpointRecord {
-    /// The address.
+    /// The address of the endpoint.
     pub address: IpAddr,
     /// The place and the length of its label among the names of the slice; no octets where the
     /// label is the address.
@@ -81,8 +81,11 @@ pub struct SliceRecord {
     pub cluster: Box<[u8]>,
     /// The ports of every endpoint.
     pub ports: Box<[PortRecord]>,
-    /// The addresses in their order, each once.
+    /// The endpoints in the order of their addresses, which are repeated only with other labels or
+    /// topology zones.
     pub endpoints: Box<[EndpointRecord]>,
+    /// Whether any endpoint is called otherwise than by its address.
+    has_hostnames: bool,
     /// The labels and topology zones of the endpoints.
     names: Box<[u8]>,
 }
@@ -95,22 +98,48 @@ impl SliceRecord {
         let (mut names, mut endpoints) = (Vec::new(), Vec::new());
         let ready = slice.endpoints.iter().filter(|endpoint| endpoint.ready);
         for endpoint in ready {
-            let has_pod_label = by_pod_names && endpoint.pod.len() <= LABEL_BYTES_MAX;
-            let label = match &*endpoint.hostname {
-                "" if has_pod_label => &*endpoint.pod,
-                hostname => hostname,
-            };
+            let labels = [&*endpoint.hostname, if by_pod_names { &endpoint.pod } else { "" }];
+            let label = labels.into_iter().find(|label| is_label(label)).unwrap_or_default();
             let (label, zone) = (place(&mut names, label), place(&mut names, &endpoint.zone));
             let records = endpoint.addresses.iter();
             endpoints.extend(records.map(|&address| EndpointRecord { address, label, zone }));
         }
-        endpoints.sort_by_key(|endpoint| endpoint.address);
-        endpoints.dedup_by_key(|endpoint| endpoint.address);
+        let text = |(start, len): (u32, u8)| {
+            let start = start as usize;
+            names.get(start..start + usize::from(len)).unwrap_or_default()
+        };
+        let key = |it: &EndpointRecord| (it.address, text(it.label), text(it.zone));
+        endpoints.sort_by(|one, other| key(one).cmp(&key(other)));
+        endpoints.dedup_by(|one, other| key(one) == key(other));
+        let has_hostnames = endpoints.iter().any(|endpoint| !text(endpoint.label).is_empty());
         Self {
             cluster: slice.source_cluster.to_ascii_lowercase().into_bytes().into(),
             ports: slice.ports.iter().map(PortRecord::from).collect(),
             endpoints: endpoints.into(),
+            has_hostnames,
             names: names.into(),
+        }
+    }
+
+    /// Returns the endpoints at an address.
+    pub(crate) fn endpoints_at(&self, address: IpAddr) -> std::ops::Range<usize> {
+        let start = self.endpoints.partition_point(|it| it.address < address);
+        let rest = &self.endpoints[start..];
+        start..start + rest.iter().take_while(|it| it.address == address).count()
+    }
+
+    /// Whether an endpoint has the labels of one of another slice.
+    fn is_called_as(&self, own: &EndpointRecord, other: (&Self, &EndpointRecord)) -> bool {
+        if self.cluster != other.0.cluster {
+            return false;
+        }
+        match (self.hostname(own), other.0.hostname(other.1)) {
+            ([], []) => own.address == other.1.address,
+            ([], label) | (label, []) => {
+                let address = if label == self.hostname(own) { other.1 } else { own }.address;
+                address::from_dashed(label) == Some(address) && is_dashed(label, address)
+            }
+            (label, other) => label == other,
         }
     }
 
@@ -132,6 +161,24 @@ impl SliceRecord {
         self.text(endpoint.zone)
     }
 
+    /// Calls a function with the labels of an endpoint in front of those of its service, in wire
+    /// form: its own, and that of its cluster in a set of clusters.
+    pub fn with_labels<R>(&self, endpoint: &EndpointRecord, call: impl FnOnce(&[u8]) -> R) -> R {
+        let mut wire = [0; 2 * (1 + LABEL_BYTES_MAX)];
+        let mut len = 0;
+        let mut push = |label: &[u8]| {
+            let label = &label[..label.len().min(LABEL_BYTES_MAX)];
+            wire[len] = label.len() as u8; // at most 63
+            wire[len + 1..][..label.len()].copy_from_slice(label);
+            len += 1 + label.len();
+        };
+        self.with_label(endpoint, &mut push);
+        if !self.cluster.is_empty() {
+            push(&self.cluster);
+        }
+        call(&wire[..len])
+    }
+
     /// Calls a function with the label of an endpoint.
     pub fn with_label<R>(&self, endpoint: &EndpointRecord, call: impl FnOnce(&[u8]) -> R) -> R {
         match self.hostname(endpoint) {
@@ -143,6 +190,32 @@ impl SliceRecord {
             hostname => call(hostname),
         }
     }
+}
+
+/// Whether a text is these labels with dots between them.
+fn is_dotted(labels: &[u8], text: &[u8]) -> bool {
+    let mut rest = text;
+    for (number, label) in zonda_wire::name::labels(labels).enumerate() {
+        if number > 0 {
+            let Some(after) = rest.strip_prefix(b".") else { return false };
+            rest = after;
+        }
+        let Some(after) = rest.strip_prefix(label) else { return false };
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// Whether a text can be a label of a name.
+fn is_label(text: &str) -> bool {
+    (1..=LABEL_BYTES_MAX).contains(&text.len()) && !text.contains('.')
+}
+
+/// Whether a label is that of an address.
+fn is_dashed(label: &[u8], address: IpAddr) -> bool {
+    let mut dashed = [0; DASHED_BYTES_MAX];
+    let len = to_dashed(address, &mut dashed);
+    dashed[..len] == *label
 }
 
 /// Adds a text in lower case to names, unless it is the last one there; returns its place.
@@ -161,14 +234,16 @@ fn place(names: &mut Vec<u8>, text: &str) -> (u32, u8) {
     (u32::try_from(start).unwrap_or(u32::MAX), len)
 }
 
-/// A slice of a service, and which of its endpoints stand in slices before it.
+/// A slice of a service, and which of its endpoints may repeat what stands before them.
 #[derive(Clone, Debug)]
 pub struct ServiceSlice {
-    /// The slice.
+    /// The slice of endpoints.
     pub slice: Arc<SliceRecord>,
-    /// The places of endpoints whose addresses slices before it have, in their order.
+    /// The place of the slice among those of the service.
+    number: usize,
+    /// The places of endpoints whose addresses stand before them, in their order.
     repeated_addresses: Box<[u32]>,
-    /// The places of endpoints whose labels slices before it have, in their order.
+    /// The places of endpoints whose labels stand before them, in their order.
     repeated_labels: Box<[u32]>,
 }
 
@@ -177,11 +252,11 @@ pub struct ServiceSlice {
 pub struct ServiceRecord {
     /// The labels of the service and of its namespace, in wire form and lower case.
     pub labels: Box<[u8]>,
-    /// The addresses.
+    /// The addresses of the service.
     pub addresses: Addresses,
-    /// The ports.
+    /// The ports of the service.
     pub ports: Box<[PortRecord]>,
-    /// The slices.
+    /// The slices of its endpoints.
     pub slices: Box<[ServiceSlice]>,
 }
 
@@ -208,24 +283,33 @@ impl ServiceRecord {
     /// The same service with these slices.
     #[must_use]
     pub fn with_slices(&self, slices: Vec<Arc<SliceRecord>>) -> Self {
-        let is_one = slices.len() < 2;
+        let repeats = |slice: &SliceRecord| {
+            let pairs = slice.endpoints.windows(2);
+            slice.has_hostnames || { pairs }.any(|pair| pair[0].address == pair[1].address)
+        };
+        let may_repeat = slices.len() > 1 || slices.iter().any(|slice| repeats(slice));
         let (mut addresses, mut labels) = (HashSet::new(), HashSet::new());
         let mut service_slices = Vec::with_capacity(slices.len());
-        for slice in slices {
+        for (number, slice) in slices.into_iter().enumerate() {
             let (mut repeated_addresses, mut repeated_labels) = (Vec::new(), Vec::new());
-            let records = slice.endpoints.iter().enumerate().filter(|_| !is_one);
+            let records = slice.endpoints.iter().enumerate().filter(|_| may_repeat);
             for (place, endpoint) in records {
                 let place = place as u32; // the API allows a thousand
                 if !addresses.insert(endpoint.address) {
                     repeated_addresses.push(place);
                 }
-                if !labels.insert(slice.with_label(endpoint, |label| Box::<[u8]>::from(label))) {
+                if !labels.insert(slice.with_labels(endpoint, |labels| Box::<[u8]>::from(labels))) {
                     repeated_labels.push(place);
                 }
             }
             let (repeated_addresses, repeated_labels) =
                 (repeated_addresses.into(), repeated_labels.into());
-            service_slices.push(ServiceSlice { slice, repeated_addresses, repeated_labels });
+            service_slices.push(ServiceSlice {
+                slice,
+                number,
+                repeated_addresses,
+                repeated_labels,
+            });
         }
         Self { slices: service_slices.into(), ..self.clone() }
     }
@@ -234,25 +318,36 @@ impl ServiceRecord {
 /// Which endpoints of a service a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointFilter<'n> {
-    /// All of them.
+    /// All endpoints of the service.
     All,
-    /// Those with this label.
-    Label(&'n [u8]),
-    /// Those with this label in the cluster of the second one.
+    /// The endpoints with this label, and the address that it is the label of if it is one.
+    Label(&'n [u8], Option<IpAddr>),
+    /// The endpoints with this label in the cluster of the second one.
     LabelInCluster(&'n [u8], &'n [u8]),
-    /// Those in one of these topology zones: labels without their separators, as they stand in the
-    /// name.
+    /// The endpoints in the topology zone of these labels, in wire form.
     Zone(&'n [u8]),
 }
+
+impl<'n> EndpointFilter<'n> {
+    /// The endpoints with a label.
+    #[must_use]
+    pub fn of_label(label: &'n [u8]) -> Self {
+        let address = address::from_dashed(label).filter(|address| is_dashed(label, *address));
+        Self::Label(label, address)
+    }
+}
+
+/// An endpoint with its slice and its place in that.
+type SelectedEndpoint<'n> = (&'n ServiceSlice, u32, &'n EndpointRecord);
 
 /// The part of a service that a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection<'n> {
-    /// The service.
+    /// The service that has the name.
     pub service: &'n ServiceRecord,
     /// The labels of a port and of its protocol, if the name has them.
     pub port: Option<[&'n [u8]; 2]>,
-    /// The endpoints.
+    /// The endpoints that are meant.
     pub endpoints: EndpointFilter<'n>,
 }
 
@@ -274,11 +369,14 @@ impl<'n> Selection<'n> {
     fn has_endpoint(&self, slice: &SliceRecord, endpoint: &EndpointRecord) -> bool {
         match self.endpoints {
             EndpointFilter::All => true,
-            EndpointFilter::Label(label) => slice.with_label(endpoint, |own| own == label),
+            EndpointFilter::Label(label, address) => match slice.hostname(endpoint) {
+                [] => address == Some(endpoint.address),
+                hostname => hostname == label,
+            },
             EndpointFilter::LabelInCluster(label, cluster) => {
                 *slice.cluster == *cluster && slice.with_label(endpoint, |own| own == label)
             }
-            EndpointFilter::Zone(zone) => slice.zone(endpoint) == zone,
+            EndpointFilter::Zone(labels) => is_dotted(labels, slice.zone(endpoint)),
         }
     }
 
@@ -290,6 +388,16 @@ impl<'n> Selection<'n> {
         }
     }
 
+    /// Where in a slice endpoints may be meant.
+    fn places(&self, slice: &SliceRecord) -> std::ops::Range<usize> {
+        match self.endpoints {
+            EndpointFilter::Label(_, address) if !slice.has_hostnames => {
+                address.map_or(0..0, |address| slice.endpoints_at(address))
+            }
+            _ => 0..slice.endpoints.len(),
+        }
+    }
+
     /// Returns the endpoints that are meant, each with its slice and its place in that.
     fn each_endpoint(
         self,
@@ -297,10 +405,61 @@ impl<'n> Selection<'n> {
         let slices = self.service.slices.iter().filter(move |it| self.has_slice(&it.slice));
         slices.flat_map(move |of_service| {
             let slice = &*of_service.slice;
-            let endpoints = slice.endpoints.iter().enumerate();
+            let places = self.places(slice);
+            let endpoints = places.clone().zip(&slice.endpoints[places]);
             let endpoints = endpoints.filter(move |(_, it)| self.has_endpoint(slice, it));
             endpoints.map(move |(place, it)| (of_service, place as u32, it))
         })
+    }
+
+    /// Returns the slices with endpoints that are meant up to one of them, and how many of the
+    /// endpoints of each stand before a place in that one.
+    fn before(
+        self,
+        last: &ServiceSlice,
+        place: u32,
+    ) -> impl Iterator<Item = (&'n SliceRecord, usize)> {
+        let number = last.number;
+        let slices = self.service.slices.iter().take(number + 1);
+        let slices = slices.filter(move |it| self.has_slice(&it.slice));
+        slices.map(move |it| {
+            let all = it.slice.endpoints.len();
+            (&*it.slice, if it.number == number { place as usize } else { all })
+        })
+    }
+
+    /// Whether the address of an endpoint is that of one before it that is meant too and, if that
+    /// is asked for, has the same label.
+    fn is_address_repeated(
+        self,
+        (of, place, endpoint): SelectedEndpoint<'_>,
+        with_label: bool,
+    ) -> bool {
+        of.repeated_addresses.binary_search(&place).is_ok()
+            && self.before(of, place).any(|(slice, count)| {
+                let places = slice.endpoints_at(endpoint.address);
+                let end = places.end.min(count);
+                let before = slice.endpoints.get(places.start..end).unwrap_or_default();
+                before.iter().any(|it| {
+                    self.has_endpoint(slice, it)
+                        && (!with_label || slice.is_called_as(it, (&of.slice, endpoint)))
+                })
+            })
+    }
+
+    /// Whether the label of an endpoint and the number of a port are those of one before it that is
+    /// meant too.
+    fn is_target_repeated(self, (of, place, endpoint): SelectedEndpoint<'_>, number: u16) -> bool {
+        let has_number =
+            |it: &&PortRecord| self.has_port(it) && it.number.is_some_and(|it| it == number);
+        of.repeated_labels.binary_search(&place).is_ok()
+            && self.before(of, place).any(|(slice, count)| {
+                slice.ports.iter().any(|port| has_number(&port))
+                    && slice.endpoints[..count].iter().any(|it| {
+                        self.has_endpoint(slice, it)
+                            && slice.is_called_as(it, (&of.slice, endpoint))
+                    })
+            })
     }
 
     /// Whether the name exists: whether it stands for anything of the service.
@@ -316,53 +475,58 @@ impl<'n> Selection<'n> {
     pub fn addresses(self, is_v6: bool) -> impl Iterator<Item = IpAddr> + Clone {
         let own = self.own_addresses();
         let of_endpoints = self.each_endpoint().filter(move |_| own.is_none());
-        let of_endpoints = of_endpoints.filter(|(it, place, _)| {
-            it.repeated_addresses.is_empty() || it.repeated_addresses.binary_search(place).is_err()
+        let of_endpoints = of_endpoints.filter(move |found| {
+            found.0.repeated_addresses.is_empty() || !self.is_address_repeated(*found, false)
         });
         let of_endpoints = of_endpoints.map(|(_, _, endpoint)| endpoint.address);
         let own = own.unwrap_or_default().iter().copied();
         own.chain(of_endpoints).filter(move |address| address.is_ipv6() == is_v6)
     }
 
-    /// Calls a function with the label in front of the service's (none for the service itself) and
-    /// the number of each port that is meant, each pair once, until the function returns an error.
+    /// Calls a function with the labels in front of the service's (none for the service itself), in
+    /// wire form, and the number of each port that is meant, each pair once, until the function
+    /// returns an error.
     ///
     /// # Errors
     /// That of the function.
     pub fn each_target<E>(
         self,
-        mut call: impl FnMut(Option<&[u8]>, u16) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], u16) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.own_addresses().is_some() {
-            return self.each_number(&self.service.ports, |number| call(None, number));
+            return self.each_number(&self.service.ports, |number| call(&[], number));
         }
-        for (of_service, place, endpoint) in self.each_endpoint() {
-            if of_service.repeated_labels.binary_search(&place).is_ok() {
-                continue;
-            }
+        for found in self.each_endpoint() {
+            let (of_service, _, endpoint) = found;
             let slice = &*of_service.slice;
-            slice.with_label(endpoint, |label| {
-                self.each_number(&slice.ports, |number| call(Some(label), number))
+            slice.with_labels(endpoint, |labels| {
+                self.each_number(&slice.ports, |number| {
+                    match self.is_target_repeated(found, number) {
+                        true => Ok(()),
+                        false => call(labels, number),
+                    }
+                })
             })?;
         }
         Ok(())
     }
 
-    /// Calls a function with the label in front of the service's (none for the service itself) and
+    /// Calls a function with the labels in front of the service's (none for the service itself) and
     /// each address of the targets, until the function returns an error.
     ///
     /// # Errors
     /// That of the function.
     pub fn each_target_address<E>(
         self,
-        mut call: impl FnMut(Option<&[u8]>, IpAddr) -> Result<(), E>,
+        mut call: impl FnMut(&[u8], IpAddr) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(own) = self.own_addresses() {
-            return own.iter().try_for_each(|address| call(None, *address));
+            return own.iter().try_for_each(|address| call(&[], *address));
         }
-        for (of_service, place, endpoint) in self.each_endpoint() {
-            if of_service.repeated_addresses.binary_search(&place).is_err() {
-                of_service.slice.with_label(endpoint, |it| call(Some(it), endpoint.address))?;
+        for found in self.each_endpoint() {
+            let (of_service, _, endpoint) = found;
+            if !self.is_address_repeated(found, true) {
+                of_service.slice.with_labels(endpoint, |it| call(it, endpoint.address))?;
             }
         }
         Ok(())
@@ -385,14 +549,14 @@ impl<'n> Selection<'n> {
     }
 
     /// Returns the weight that each of the targets has: a hundred is shared by all pairs of an
-    /// endpoint and a port, those included that are named twice.
+    /// address and a port, those included that are named twice.
     #[must_use]
     pub fn weight(self) -> u16 {
         let numbered = |ports: &[PortRecord]| {
             ports.iter().filter(|it| self.has_port(it) && it.number.is_some()).count()
         };
         let pairs: usize = match self.own_addresses() {
-            Some(_) => numbered(&self.service.ports),
+            Some(own) => own.len() * numbered(&self.service.ports),
             None => self.each_endpoint().map(|(it, ..)| numbered(&it.slice.ports)).sum(),
         };
         u16::try_from(100 / pairs.max(1)).unwrap_or(100).max(1)
@@ -403,10 +567,9 @@ impl<'n> Selection<'n> {
         service: &'n ServiceRecord,
         address: IpAddr,
     ) -> impl Iterator<Item = (&'n SliceRecord, &'n EndpointRecord)> {
-        service.slices.iter().filter_map(move |it| {
-            let endpoints = &it.slice.endpoints;
-            let place = endpoints.binary_search_by_key(&address, |it| it.address).ok()?;
-            Some((&*it.slice, &endpoints[place]))
+        service.slices.iter().flat_map(move |it| {
+            let endpoints = &it.slice.endpoints[it.slice.endpoints_at(address)];
+            endpoints.iter().map(|endpoint| (&*it.slice, endpoint))
         })
     }
 }

@@ -138,6 +138,11 @@ impl<T: Clone> Table<T> {
         self.pages = Arc::new((0..pages).map(page).collect());
     }
 
+    /// Returns all values.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots_of_all().map(|slot| &slot.value)
+    }
+
     /// Returns the slots of all values.
     fn slots_of_all(&self) -> impl Iterator<Item = &Slot<T>> {
         let shards = self.pages.iter().flat_map(|page| &page.0);

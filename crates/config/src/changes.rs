@@ -1,8 +1,9 @@
 //! What differs between the running configuration and the next, and what a reload takes over.
 
 use crate::keys::{
-    AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, ListenKeys, Log, Metrics,
-    OVERRIDE, PoolKeys, QueryLog, RateLimit, SpecialNames, Tcp, Top, ZoneKeys,
+    AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, KubeDnsKeys, ListenKeys,
+    Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
+    SpecialNames, Tcp, TemplateKeys, Top, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};
@@ -49,6 +50,7 @@ const PARTS: &[Part] = &[
         is_same: |config, next| top(config) == top(next),
         take_over: None,
     },
+    restarted!(&NodeLocalKeys::SECTION, node_local),
     Part {
         section: &ListenKeys::SECTION,
         is_same: |config, next| sockets(config).eq(sockets(next)),
@@ -57,9 +59,12 @@ const PARTS: &[Part] = &[
     reloaded!(&ZoneKeys::SECTION, zones),
     reloaded!(&GeoKeys::SECTION, geography),
     reloaded!(&PoolKeys::SECTION, pools),
+    reloaded!(&KubeDnsKeys::SECTION, kube_dns),
     reloaded!(&Forwarding::SECTION, forwarding),
     reloaded!(&SpecialNames::SECTION, special_names),
     reloaded!(&OVERRIDE, overrides),
+    reloaded!(&RewriteKeys::SECTION, rewrites),
+    reloaded!(&TemplateKeys::SECTION, templates),
     restarted!(&Tcp::SECTION, tcp),
     reloaded!(&Answers::SECTION, answers),
     restarted!(&CacheKeys::SECTION, cache),

@@ -2,13 +2,16 @@
 
 mod geo;
 mod local;
+mod node;
 mod pool;
 
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
+pub use node::NodeMistake;
 pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
 
+use crate::kube_dns::ConfigMapError;
 use crate::mistake::Mistake;
 use crate::section::{Key, Section};
 use std::fmt;
@@ -125,6 +128,14 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// A `store` without `name`.
     StoreWithoutName,
+    /// A `kubernetes` without `name`.
+    ClusterWithoutName,
+    /// A key, and another one that cannot stand beside it.
+    Excludes(&'static str, &'static str),
+    /// A key, and another one that it needs.
+    Needs(&'static str, &'static str),
+    /// A key with more values than it can have.
+    MoreThan(&'static str, usize),
     /// A key that the kind of database does not have, which is named behind it.
     NotOfStore(&'static str, &'static str),
     /// Servers to forward to that cannot be asked.
@@ -135,6 +146,10 @@ pub enum Contradiction {
     Geo(GeoMistake),
     /// A mistake in pools and the names that are steered to them.
     Pool(PoolMistake),
+    /// A mistake in a node's own DNS cache.
+    Node(NodeMistake),
+    /// A mistake in a rule that changes questions, or in a template.
+    Rewrite(zonda_rewrite::RuleError),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A zone that is to be writable and whose source, by its key, cannot be written.
@@ -237,12 +252,12 @@ impl Contradiction {
     fn fmt_source(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SourceCount(0) => f.write_str(
-                "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward` or \
-                 `store`",
+                "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward`, \
+                 `store` or `kubernetes`",
             ),
             Self::SourceCount(_) => f.write_str(
                 "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
-                 `forward`, `store` (`hosts` may stand beside `forward`)",
+                 `forward`, `store`, `kubernetes` (`hosts` may stand beside `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
@@ -253,6 +268,19 @@ impl Contradiction {
             ),
             Self::StoreWithoutName => {
                 f.write_str("a database may hold many zones; write the `name` of this one")
+            }
+            Self::ClusterWithoutName => f.write_str(
+                "the names of a cluster lie below its domain; write it, such as `name = \
+                 \"cluster.local\"`",
+            ),
+            Self::Excludes(key, other) => {
+                write!(f, "`{other}` cannot stand beside `{key}`; remove one of them")
+            }
+            Self::Needs(key, needed) => {
+                write!(f, "`{key}` means nothing without `{needed}`; write that, or remove `{key}`")
+            }
+            Self::MoreThan(key, max) => {
+                write!(f, "`{key}` has more than {max} values; remove some")
             }
             Self::NotOfStore(key, scheme) => {
                 write!(f, "`{key}` means nothing for a database of `{scheme}`; remove it")
@@ -281,6 +309,10 @@ impl fmt::Display for Contradiction {
             | Self::ZoneWithoutName
             | Self::ForwardWithoutName
             | Self::StoreWithoutName
+            | Self::ClusterWithoutName
+            | Self::Excludes(..)
+            | Self::Needs(..)
+            | Self::MoreThan(..)
             | Self::NotOfStore(..)
             | Self::NotWritable(_)
             | Self::DirectoryWithName => self.fmt_source(f),
@@ -288,6 +320,8 @@ impl fmt::Display for Contradiction {
             Self::Local(mistake) => mistake.fmt(f),
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
+            Self::Node(mistake) => mistake.fmt(f),
+            Self::Rewrite(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }
@@ -359,6 +393,8 @@ pub enum Advice {
     ReadableSecret(PathBuf),
     /// Every user of the machine can change this file.
     WritableFile(PathBuf),
+    /// A part of the ConfigMap of kube-dns is not in force.
+    ConfigMap(ConfigMapError),
 }
 
 impl fmt::Display for Advice {
@@ -383,6 +419,7 @@ impl fmt::Display for Advice {
                 "every user of this machine can change {0}: `chmod o-w {0}`",
                 path.display()
             ),
+            Self::ConfigMap(error) => error.fmt(f),
             Self::NoZones => {
                 f.write_str("there is no zone, so every query is refused; write a [[zone]]")
             }

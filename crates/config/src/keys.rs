@@ -3,8 +3,11 @@
 //! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
 
 use crate::access::{AccessRule, Network};
+pub use crate::cluster_keys::KubernetesKeys;
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
+pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
+pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 use crate::value::{
@@ -20,10 +23,12 @@ use zonda_wire::Name;
 /// All sections, in the order in which they are documented and read.
 pub const SECTIONS: &[&Section] = &[
     &Top::SECTION,
+    &NodeLocalKeys::SECTION,
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
+    &KubernetesKeys::SECTION,
     &STEER,
     &GeoKeys::SECTION,
     &GeoNetworkKeys::SECTION,
@@ -31,9 +36,12 @@ pub const SECTIONS: &[&Section] = &[
     &PoolKeys::SECTION,
     &MemberKeys::SECTION,
     &CheckKeys::SECTION,
+    &KubeDnsKeys::SECTION,
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
+    &RewriteKeys::SECTION,
+    &TemplateKeys::SECTION,
     &ACCESS,
     &Tcp::SECTION,
     &Answers::SECTION,
@@ -81,8 +89,9 @@ section! {
 section! {
     /// An address on which queries are answered; repeat the section for more.
     /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` replace all of them. Without any,
-    /// the server listens on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
-    /// listeners, for programs that embed the server and pass it their own queries.
+    /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with
+    /// `listen = []` at the top of the file, it has no listeners, for programs that embed the
+    /// server and pass it their own queries.
     pub struct ListenKeys: Array "listen", Restart;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.
@@ -106,13 +115,14 @@ section! {
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
-    /// `directory`, `hosts`, `forward` or `store`; only `hosts` and `forward` go together.
+    /// `directory`, `hosts`, `forward`, `store` or `kubernetes`; only `hosts` and `forward` go
+    /// together.
     /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward` and `store`, and with
-    /// `json` to pick one zone.
+    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward`, `store` and
+    /// `kubernetes`, and with `json` to pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -140,7 +150,8 @@ section! {
 section! {
     /// The source of a forwarded zone, whose answers come from other servers. Follows its
     /// `[[zone]]`. `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone
-    /// for `.`, all names that no other zone holds.
+    /// for `.`, all names that no other zone holds. What begins with `/` or `./` there is a file,
+    /// as in `resolv-conf`.
     pub struct ForwardKeys: Nested "zone.forward", Reload;
 
     /// The upstreams. An address, with a port if that is not 53, is queried over UDP, and over TCP
@@ -149,6 +160,12 @@ section! {
     /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
     /// 443, with the default PATH `dns-query`. With `bootstrap`, a name can replace any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
+    /// Files that name more upstreams by lines `nameserver ADDRESS` (resolv.conf(5)). They are
+    /// followed: a file that cannot be used leaves the upstreams that it had, and the log says why.
+    /// An address may have a port; those of one interface (`fe80::1%eth0`) are passed over.
+    resolv_conf: Vec<PathBuf>, like "/etc/resolv.conf";
+    /// Whether the upstreams in `resolv-conf` are queried over TCP only.
+    resolv_conf_tcp: bool = "false";
     /// The addresses of servers that resolve the names of upstreams given by name. They are queried
     /// over UDP, and again when the TTL has expired.
     bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
@@ -458,6 +475,16 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
+    /// Addresses at which `/health` is answered, without a token, and nothing else: 200 and `OK`
+    /// while the process answers. Those of `ready` and `metrics` may be the same.
+    health: Vec<SocketAddr>, like "0.0.0.0:8080";
+    /// Addresses at which `/ready` is answered: 200 and `OK`, or 503 and a line for each problem.
+    ready: Vec<SocketAddr>, like "0.0.0.0:8181";
+    /// Addresses at which `/metrics` is answered, which has the names of zones.
+    metrics: Vec<SocketAddr>, like "192.0.2.1:9153";
+    /// Time for which the server answers on after SIGTERM or SIGINT, while `/ready` says 503, so
+    /// that load balancers leave it. SIGINT (Ctrl-C) then ends it at once.
+    lameduck: Duration = "0s", from "0s" to "1h";
     /// The bearer token with which all requests over TCP are answered. Unset: only `/metrics`,
     /// `/health`, `/ready` and `/v1/version` are answered there, and all requests on the Unix
     /// socket. If it or `read-token` is set, every request over TCP needs one of the two.
@@ -492,6 +519,8 @@ section! {
     zones: Vec<Name>, like "example.com, example.org";
     /// How many of the busiest zones are counted one by one, when none are listed.
     busiest: u32 = "1000", from "0" to "100000";
+    /// Write metrics under CoreDNS's names as well; docs/coming-from-coredns.md has a table.
+    coredns_names: bool = "false";
 }
 
 section! {

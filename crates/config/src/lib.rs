@@ -12,21 +12,28 @@
 
 mod access;
 mod changes;
+mod cluster_keys;
 mod document;
 mod effective;
 mod error;
 mod geo_keys;
 mod geo_value;
 mod keys;
+mod kube_dns;
+mod kubernetes;
 mod load;
 mod looked_up;
 mod mistake;
+mod node_keys;
 mod pool_keys;
 mod pool_value;
 mod reader;
 mod reference;
 mod resolve;
+mod rewrite_keys;
+mod rewrite_value;
 mod section;
+mod server_file;
 mod socket;
 mod special;
 mod store;
@@ -37,18 +44,21 @@ pub use access::{Access, Action, Network, Rule};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
-    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, Origin, PoolMistake, Problem,
-    SteerMistake, Suggestion, Warning,
+    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
+    Problem, SteerMistake, Suggestion, Warning,
 };
 pub use keys::{
-    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
-    SECTIONS, StoreKeys, Tcp,
+    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
+    QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp,
 };
+pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
+pub use kubernetes::{ClusterDns, PodNames};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
 pub use mistake::Mistake;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
+pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
 pub use value::{
@@ -75,6 +85,8 @@ pub fn duration(text: &str) -> Option<Duration> {
 pub struct Config {
     /// Listeners, at least one, no address twice.
     pub listeners: Vec<Listener>,
+    /// The interface that the server makes; none: it makes none.
+    pub node_local: Option<NodeLocal>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
     /// Names that flags steer and that lie in none of `zones`. Each has its own zone, the first
@@ -84,12 +96,18 @@ pub struct Config {
     pub geography: Arc<zonda_balance::geography::Geography>,
     /// The pools, by their numbers; no name twice.
     pub pools: Vec<PoolConfig>,
+    /// The ConfigMap of kube-dns that is followed, if one is.
+    pub kube_dns: Option<KubeDns>,
     /// Limits of all forwarded zones together.
     pub forwarding: Forwarding,
     /// Special names that are answered here where `.` is forwarded, in lower case; none twice.
     pub special_names: Vec<Name>,
     /// Names that have other addresses here, in lower case; none twice.
     pub overrides: Vec<Override>,
+    /// The rules that change questions and replies, if there are any.
+    pub rewrites: Option<Arc<zonda_rewrite::RewriteRules>>,
+    /// The templates that records are made from, if there are any.
+    pub templates: Option<Arc<zonda_rewrite::Templates>>,
     /// Answers of other servers that are kept.
     pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.
@@ -139,6 +157,15 @@ pub struct Listener {
     pub send_buffer_bytes: u32,
     /// Clients that are answered; none: all.
     pub access: Option<Arc<Access>>,
+}
+
+/// The interface of a node's own DNS cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLocal {
+    /// The name of the interface.
+    pub interface: String,
+    /// The addresses of the interface, at least one, each once.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A zone, or all zones of a file or a directory.
@@ -273,10 +300,14 @@ pub struct StateSource {
 /// How the queries for a zone are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// Keys of the section.
+    /// Keys of the section; `to` has the upstreams in files as well, behind its own.
     pub keys: ForwardKeys,
     /// The certificates that are trusted.
     pub trust: Trust,
+    /// Number of upstreams in `to` that no file has named.
+    pub own_servers: usize,
+    /// State of the files that name upstreams when they were read; 0 without files.
+    pub files_stamp: u64,
 }
 
 /// A name that has other addresses here.
@@ -303,6 +334,8 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// A database, whose records are followed.
     Store(Arc<StoreKeys>),
+    /// A Kubernetes cluster, whose objects are followed.
+    Kubernetes(Arc<KubernetesKeys>),
 }
 
 impl Source {
@@ -321,6 +354,14 @@ impl Config {
         })
     }
 
+    /// Returns the zones of clusters, and how each cluster is followed.
+    pub fn clusters(&self) -> impl Iterator<Item = (&Zone, &Arc<KubernetesKeys>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Kubernetes(cluster) => Some((zone, cluster)),
+            _ => None,
+        })
+    }
+
     /// Returns the forwarded zones, and how each is forwarded.
     pub fn forwards(&self) -> impl Iterator<Item = (&Zone, &Arc<Forward>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {
@@ -330,11 +371,52 @@ impl Config {
     }
 }
 
+impl KubernetesKeys {
+    /// Returns the TTL of all answers.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        let of_kind = match self.compatible {
+            ClusterDns::CoreDns => 5,
+            ClusterDns::KubeDns => 30,
+        };
+        self.ttl.unwrap_or(Duration::from_secs(of_kind))
+    }
+
+    /// Returns the names of the zones in which addresses have the names of the cluster, each once.
+    #[must_use]
+    pub fn reverse_zones(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        for name in self.reverse.iter().flat_map(kubernetes::reverse_names) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Whether names that the cluster lacks are left to the zone around one of its zones.
+    #[must_use]
+    pub fn falls_through(&self, zone: &Name) -> bool {
+        let is_in =
+            |named: &Name| zonda_wire::name::is_at_or_below(zone.as_wire(), named.as_wire());
+        let named = &self.fall_through_zones;
+        self.fall_through && (named.is_empty() || named.iter().any(is_in))
+    }
+}
+
 /// The administrative interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// Address and port of its HTTP server; none: it is off.
     pub address: Option<SocketAddr>,
+    /// Addresses at which the health of the process is told, to all clients.
+    pub health: Vec<SocketAddr>,
+    /// Addresses at which it is told whether the server is ready, to all clients.
+    pub ready: Vec<SocketAddr>,
+    /// Addresses at which metrics are told, to all clients.
+    pub metrics: Vec<SocketAddr>,
+    /// Time for which a server that is to stop goes on answering.
+    pub lameduck: Duration,
     /// The bearer token with which all requests are answered at `address`.
     pub token: Option<Token>,
     /// The bearer token with which requests are answered at `address` that change nothing.

@@ -27,8 +27,12 @@ pub struct Flags {
     pub zones: Vec<String>,
     /// `--store NAME=URL`, any number; they come before the file's zones.
     pub stores: Vec<String>,
-    /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
+    /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`. What
+    /// begins with `/`, `./` or `../` is a file that names them.
     pub forward: Option<String>,
+    /// `--kubernetes NAME`, the zone of a cluster in which, or with whose kubeconfig, the server
+    /// runs.
+    pub kubernetes: Option<String>,
     /// `--steer NAME=ADDRESS:PORT,…`, any number; names that pools of these members answer for.
     pub steer: Vec<String>,
     /// `--check KIND:WHAT`, how the members of `steer` are checked.
@@ -69,6 +73,20 @@ impl Config {
         Self::load_source(source.as_ref(), &environment.into_iter().collect(), flags)
     }
 
+    /// Makes a configuration as [`Config::load`] does, of a text in place of that of the file at
+    /// `path`.
+    ///
+    /// # Errors
+    /// All that is wrong with any of them.
+    pub fn load_text(
+        (path, text): (&Path, String),
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &Flags,
+    ) -> Result<LoadedConfig, Vec<ConfigError>> {
+        let source = Source::new(path, text);
+        Self::load_source(Some(&source), &environment.into_iter().collect(), flags)
+    }
+
     /// [`Config::load`] once the file is read.
     pub(crate) fn load_source(
         source: Option<&Source>,
@@ -102,7 +120,8 @@ impl Config {
         }
         unknown::refuse_variables(environment, &mut errors);
         let effective = flags.print_config.then(Effective::default);
-        let given = Layers { file, environment, flags };
+        let forward = ForwardTexts::of(environment, flags);
+        let given = Layers { file, environment, flags, forward: forward.as_ref() };
         let mut session = Session { source, errors, effective };
         let resolved = resolve(&given, &mut session);
         let Session { mut errors, effective, .. } = session;
@@ -126,6 +145,32 @@ pub(crate) struct Layers<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// The command line.
     pub flags: &'a Flags,
+    /// The servers of the zone `.` that were given outside of the file.
+    forward: Option<&'a ForwardTexts>,
+}
+
+/// The servers of the zone `.` that flags give, or else the variable.
+struct ForwardTexts {
+    /// Addresses, separated by commas.
+    to: String,
+    /// Paths of files that name servers, separated by commas.
+    files: String,
+    /// The flag or the variable.
+    origin: Origin,
+}
+
+impl ForwardTexts {
+    /// Finds what was given, if anything was.
+    fn of(environment: &BTreeMap<String, String>, flags: &Flags) -> Option<Self> {
+        const VARIABLE: &str = "ZONDA_FORWARD";
+        let (text, origin) = match &flags.forward {
+            Some(text) => (text, Origin::Flag("--forward")),
+            None => (environment.get(VARIABLE)?, Origin::Environment(VARIABLE.to_owned())),
+        };
+        let is_file = |item: &&str| ["/", "./", "../"].iter().any(|start| item.starts_with(start));
+        let (files, to): (Vec<&str>, Vec<&str>) = split_list(text).partition(is_file);
+        Some(Self { to: to.join(","), files: files.join(","), origin })
+    }
 }
 
 impl<'a> Layers<'a> {
@@ -152,11 +197,24 @@ impl<'a> Layers<'a> {
         .collect()
     }
 
-    /// Returns the servers of the zone `.` that flags give, or else the variable.
-    pub fn forward(&self) -> Option<RawValue<'a>> {
-        const VARIABLE: &str = "ZONDA_FORWARD";
-        if let Some(text) = &self.flags.forward {
-            return Some(RawValue { text, origin: Origin::Flag("--forward") });
+    /// Returns where the servers of the zone `.` come from if they were given outside of the file,
+    /// and the keys of the zone's section that are set so.
+    pub fn forward(&self) -> Option<(Origin, Vec<(&'static str, RawValue<'a>)>)> {
+        let ForwardTexts { to, files, origin } = self.forward?;
+        let given = [("to", to), ("resolv-conf", files)].into_iter();
+        let value = |text| RawValue { text, origin: origin.clone() };
+        // A text without any server is refused as one.
+        let is_set =
+            |(key, text): &(&str, &String)| !text.is_empty() || *key == "to" && files.is_empty();
+        let keys = given.filter(is_set).map(|(key, text)| (key, value(text)));
+        Some((origin.clone(), keys.collect()))
+    }
+
+    /// Returns the name of the cluster's zone that a flag gives, or else the variable.
+    pub fn kubernetes(&self) -> Option<RawValue<'a>> {
+        const VARIABLE: &str = "ZONDA_KUBERNETES";
+        if let Some(text) = &self.flags.kubernetes {
+            return Some(RawValue { text, origin: Origin::Flag("--kubernetes") });
         }
         let text = self.environment.get(VARIABLE)?;
         Some(RawValue { text, origin: Origin::Environment(VARIABLE.to_owned()) })

@@ -1,5 +1,6 @@
 //! What can be wrong with the servers that a zone is forwarded to.
 
+use crate::server_file::ServerFileError;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub enum Mistake {
     NothingEncrypted(&'static str),
     /// Both `ca-file` and `pins`.
     TrustTwice,
+    /// A file of upstreams that cannot be used.
+    File(ServerFileError),
 }
 
 impl fmt::Display for Mistake {
@@ -71,6 +74,7 @@ impl fmt::Display for Mistake {
                     "`{key}` is for servers that are queried over TLS, HTTPS or QUIC; there is none"
                 )
             }
+            Self::File(error) => error.fmt(f),
             Self::TrustTwice => f.write_str(
                 "both `ca-file` and `pins` are set, but a pinned key needs no issuer; keep one",
             ),

@@ -5,12 +5,15 @@ mod admin;
 mod bounds;
 mod geo;
 mod geo_files;
+mod kube_dns;
 mod listeners;
 mod local;
+mod node_local;
 mod pool_calculation;
 mod pool_check;
 mod pool_names;
 mod pools;
+mod rewrites;
 mod secrets;
 mod source;
 mod steer_flag;
@@ -18,14 +21,17 @@ mod zones;
 
 use crate::access::Action;
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::{CacheKeys, Forwarding, SpecialNames, Top};
+use crate::keys::{CacheKeys, Forwarding, KubeDnsKeys, NodeLocalKeys, SpecialNames, Top};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::{Config, Listener, RateLimit};
+use crate::{Config, KubeDns, Listener, RateLimit};
 use access::Lists;
 use geo::Sites;
+pub(crate) use geo_files::stamp;
 use pools::Pools;
+pub(crate) use source::forward;
+pub(crate) use source::forward::is_own_listener;
 use std::net::IpAddr;
 
 /// Reads all sections; none if something was wrong, which is then reported to the session.
@@ -36,7 +42,13 @@ pub(crate) fn resolve<'a>(
     let top: Option<Top> = section(layers, session);
     let mut lists = Lists::read(layers, session);
     let workers = top.as_ref().map_or(0, |top| top.workers);
-    let listeners = listeners::read(layers, session, &mut lists, workers);
+    let has_user = top.as_ref().is_some_and(|top| top.user.is_some());
+    let node_local = node_local::read(&mut open::<NodeLocalKeys>(layers, session), has_user);
+    let own = node_local.as_ref().and_then(Option::as_ref);
+    let own = own.map_or(&[][..], |(it, _)| &it.addresses);
+    let listeners = listeners::read(layers, session, &mut lists, (workers, own));
+    let interfaces = node_local.iter().flatten();
+    interfaces.for_each(|it| node_local::refuse_silent(session, it, &listeners));
     let root = top.as_ref().and_then(|top| top.root.clone());
     let mut sites = Sites::read(layers, session);
     let mut pools = Pools::read(layers, session, &mut sites);
@@ -45,8 +57,11 @@ pub(crate) fn resolve<'a>(
     let named = (&mut lists, &mut pools);
     let mut zones = zones::read(layers, session, named, root, &listeners);
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
+    let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
+    let (rewrites, templates) =
+        (rewrites::rules(layers, session), rewrites::templates(layers, session));
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
@@ -62,15 +77,19 @@ pub(crate) fn resolve<'a>(
     zones.extend(admin.zones.clone().map(zones::of_clients));
     let mut warnings = warnings(&listeners, zones.is_empty() && steered.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &token_files));
-    let config = Config {
+    let mut config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
+        node_local: node_local?.map(|(node_local, _)| node_local),
         zones,
         steered,
         geography,
         pools: pools.into_configs(),
+        kube_dns: None,
         forwarding: forwarding?,
         special_names: special_names?,
         overrides,
+        rewrites,
+        templates,
         cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,
@@ -87,7 +106,20 @@ pub(crate) fn resolve<'a>(
         log: log?,
         query_log: query_log?,
     };
+    if let Some(kube_dns) = kube_dns? {
+        warnings.extend(follow_config_map(&mut config, kube_dns));
+    }
     Some((config, warnings))
+}
+
+/// Takes over what the ConfigMap of kube-dns says; returns what of it cannot be.
+fn follow_config_map(
+    config: &mut Config,
+    (kube_dns, origin): (KubeDns, Origin),
+) -> impl Iterator<Item = Warning> + use<> {
+    let errors = config.follow_config_map(kube_dns);
+    let warning = move |error| Warning { origin: origin.clone(), advice: Advice::ConfigMap(error) };
+    errors.into_iter().map(warning)
 }
 
 /// Reads a section that stands in a file at most once.

@@ -138,7 +138,7 @@ impl Section {
     pub fn variables(&self) -> Vec<String> {
         let word = self.place().map_or(self.name, |(_, word)| word);
         match self.name {
-            "listen" | "zone" | "zone.forward" | "zone.store" => {
+            "listen" | "zone" | "zone.forward" | "zone.store" | "zone.kubernetes" => {
                 vec![format!("ZONDA_{}", word.to_uppercase())]
             }
             _ => self.keys.iter().filter_map(|key| self.variable(key)).collect(),

@@ -130,10 +130,12 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
                 "ca-file =",
                 "database =",
                 "bootstrap =",
+                "resolv-conf =",
                 "private-names =",
                 "\"NAME TYPES\"",
                 "data =",
                 "pool =",
+                "address = [\"169.254",
             ];
             !needy.iter().any(|key| line.starts_with(key))
         })
@@ -145,13 +147,19 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let lines = uncommented[check..end].lines();
     let lines: Vec<_> = lines.filter(|it| kept.iter().any(|key| it.starts_with(key))).collect();
     let uncommented = [&uncommented[..check], &lines.join("\n"), &uncommented[end..]].concat();
+    // A rule has one pattern, and names fall through where that is said.
+    let patterns =
+        ["prefix = \"old", "suffix =", "substring =", "regex = \"", "fall-through-zones ="];
+    let is_kept = |line: &&str| !patterns.iter().any(|key| line.starts_with(key));
+    let uncommented: String =
+        uncommented.lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
     // A member is an address or a name.
     let member = uncommented.find("[[pool.members]]").unwrap();
     let (before, members) = uncommented.split_at(member);
     let uncommented = before.to_owned() + &members.replacen("name = \"lb.example.net\"\n", "", 1);
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
-        for header in ["[zone.forward]", "[zone.store]", "[zone.steer]"]
+        for header in ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"]
             .into_iter()
             .filter(|it| *it != source)
         {
@@ -159,7 +167,11 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");
         }
+        // The API of a cluster is reached by one of two keys, and namespaces are told by one.
+        let excluded =
+            ["endpoint =", "certificate-file =", "key-file =", "namespace-labels =", "pods ="];
         let lines = text.lines().filter(|line| source == "file" || !line.starts_with("file ="));
+        let lines = lines.filter(|line| !excluded.iter().any(|key| line.starts_with(key)));
         load("uncommented", &lines.collect::<Vec<_>>().join("\n")).unwrap().config
     };
     let counts =
@@ -169,6 +181,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
     assert_eq!(counts(&load_with("[zone.forward]")), (2, 1, 0));
     assert_eq!(counts(&load_with("[zone.store]")), (2, 0, 1));
+    assert_eq!(load_with("[zone.kubernetes]").clusters().count(), 1);
 }
 
 #[test]
@@ -542,6 +555,53 @@ fn servers_to_forward_to_can_be_given_without_a_file() {
     assert_eq!(by_flag.zones, by_variable.config.zones);
     assert_eq!(by_flag.zones[0].name, Some(".".parse().unwrap()));
     assert_eq!(upstream_keys(&by_flag).to.len(), 2);
+}
+
+#[test]
+fn files_that_name_servers_stand_beside_addresses_in_a_flag_and_follow_changes() {
+    let file = std::env::temp_dir().join(format!("zonda-servers-{}", std::process::id()));
+    std::fs::write(&file, "nameserver 192.0.2.1\nnameserver 192.0.2.7 # twice\n").unwrap();
+    let forward = Some(format!("192.0.2.1,{}", file.display()));
+    let flags = Flags { forward, ..Flags::default() };
+    let config = Config::load(None, [], &flags).unwrap().config;
+    let servers = |config: &Config| {
+        let to = upstream_keys(config).to.iter().map(ToString::to_string);
+        to.collect::<Vec<_>>()
+    };
+    assert_eq!(servers(&config), ["192.0.2.1", "192.0.2.7"]);
+    assert_eq!(config.changed_server_files(), None);
+    for (text, wrong) in
+        [("nameserver 192.0.2.8\n", 0), ("nameserver\n", 1), ("nameserver 127.0.0.1", 1)]
+    {
+        std::fs::write(&file, format!("# {text}{text}")).unwrap();
+        assert!(config.changed_server_files().is_some());
+        let (present, errors) = config.with_present_servers();
+        assert_eq!(errors.len(), wrong, "{errors:?}");
+        let expected = if wrong == 0 { "192.0.2.8" } else { "192.0.2.7" };
+        assert_eq!(servers(&present), ["192.0.2.1", expected]);
+    }
+    std::fs::remove_file(&file).unwrap();
+    assert!(!config.with_present_servers().1.is_empty());
+}
+
+#[test]
+fn a_cluster_is_named_by_a_flag_and_listens_on_all_addresses_in_a_pod() {
+    let flags = Flags { kubernetes: Some("cluster.local".to_owned()), ..Flags::default() };
+    let load = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        Config::load(None, variables, &flags).unwrap().config
+    };
+    let addresses = |config: &Config| {
+        config.listeners.iter().map(|it| it.address.to_string()).collect::<Vec<_>>()
+    };
+    let in_pod = load(&[("KUBERNETES_SERVICE_HOST", "10.0.0.1")]);
+    assert_eq!(addresses(&in_pod), ["0.0.0.0:53", "[::]:53"]);
+    assert_eq!(addresses(&load(&[])), ["127.0.0.1:53"]);
+    let (zone, cluster) = in_pod.clusters().next().unwrap();
+    assert_eq!(zone.name, Some("cluster.local".parse().unwrap()));
+    assert!(cluster.reverse.len() == 5 && cluster.fall_through);
+    let by_variable = load_environment(&[("ZONDA_KUBERNETES", "cluster.local")]).unwrap();
+    assert_eq!(by_variable.config.zones, in_pod.zones);
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
         To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
     };
+    let octets = deferral.octets.take();
+    let message = octets.as_deref().unwrap_or(message);
     let is_whole = !std::mem::take(&mut deferral.hides_subnet);
     if is_whole && message.len() <= whole_max {
         return message.to_vec();
@@ -64,6 +66,10 @@ impl Deferred {
     /// Answers the query SERVFAIL without an engine.
     #[cold]
     pub(crate) fn fail(mut self) {
+        if let Some(change) = &self.deferral.history.change {
+            let question_end = self.deferral.query.question_end();
+            change.restore_question(&mut self.query, question_end);
+        }
         let len = self.query.len();
         let len = servfail::write(&mut self.query, len);
         self.query.truncate(len);

@@ -32,20 +32,36 @@ impl<R: Responder> Replies<R> {
         Self { responder, buffer: vec![0; MESSAGE_MAX].into(), batches: Vec::new() }
     }
 
-    /// Answers a query.
-    pub fn answer(&mut self, waiter: Deferred, fetched: &UpstreamAnswer<'_>, now: Now) {
-        let outcome = self.resume(&waiter, Resumption::Upstream(fetched), now);
-        self.give(waiter.reply_to, outcome.reply_bytes());
+    /// Answers a query with what upstreams have said; returns it if it is deferred once more, for
+    /// the next name of its client's search path.
+    #[must_use]
+    pub fn answer(
+        &mut self,
+        waiter: Deferred,
+        fetched: &UpstreamAnswer<'_>,
+        now: Now,
+    ) -> Option<Deferred> {
+        self.give_or_defer(waiter, Resumption::Upstream(fetched), now)
     }
 
     /// Answers a query with what the user's code supplied; returns it if it is deferred once more.
     pub fn supply(
         &mut self,
-        mut waiter: Deferred,
+        waiter: Deferred,
         supplied: HandlerOutcome<'_>,
         now: Now,
     ) -> Option<Deferred> {
-        match self.resume(&waiter, Resumption::Code(supplied), now) {
+        self.give_or_defer(waiter, Resumption::Code(supplied), now)
+    }
+
+    /// Resumes a query, and gives the reply to its client; returns it if it is deferred once more.
+    fn give_or_defer(
+        &mut self,
+        mut waiter: Deferred,
+        resumption: Resumption<'_>,
+        now: Now,
+    ) -> Option<Deferred> {
+        match self.resume(&waiter, resumption, now) {
             Outcome::Deferred(deferral) => {
                 waiter.defer_again(deferral);
                 return Some(waiter);

@@ -12,9 +12,13 @@ use zonda_balance::geography::{Geography, Site};
 use zonda_balance::{
     Answers, Filter, MapSource, Member, MemberState, Order, Pool, Records, SiteMap, WhenAllDown,
 };
+use zonda_cluster::object::{
+    Endpoint, EndpointSlice, ObjectName, Port, Protocol, Service, ServiceKind,
+};
+use zonda_cluster::{Builder, Change, Cluster, Options as ClusterOptions};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route, Stage};
 use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
-use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::zones::{ClusterNames, ClusterZone, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Snapshot, Transport};
 use zonda_geo::{Prefix, SiteId};
 use zonda_wire::{Name, Rcode, Section, Type};
@@ -40,6 +44,8 @@ struct Workload {
     pools: (usize, usize),
     /// Whether members are at sites that clients prefer, and queries tell the client's subnet.
     by_place: bool,
+    /// The number of services of the cluster that has the names below `cluster.local`.
+    services: usize,
     /// The user's code in front of the zones.
     code: fn() -> Option<Handlers>,
     /// The questions, asked one after the other: name and type.
@@ -60,6 +66,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -69,6 +76,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 1_000_000,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -78,6 +86,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || (0..100).map(|n| (format!("elsewhere{n}.com."), Type::A)).collect(),
     },
@@ -87,6 +96,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("h{n}.big.test."), Type::A)),
     },
@@ -96,6 +106,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("nx{n}.big.test."), Type::A)),
     },
@@ -105,6 +116,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("www.d{}.big.test.", n % 1000), Type::A)),
     },
@@ -114,6 +126,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || shuffled(|n| (format!("n{n}.wild.big.test."), Type::A)),
     },
@@ -123,6 +136,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: || Some(Handlers::new(Vec::new(), vec![Arc::new(Looks)], None, SEED)),
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
@@ -132,6 +146,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: NO_POOLS,
         by_place: false,
+        services: 0,
         code: || Some(Handlers::new(vec![route()], Vec::new(), None, SEED)),
         questions: || shuffled(|n| (format!("n{n}.code.test."), Type::A)),
     },
@@ -141,6 +156,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: (1, 10),
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || steered(1),
     },
@@ -150,6 +166,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: (1, 10_000),
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || steered(1),
     },
@@ -159,6 +176,7 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: (10_000, 3),
         by_place: false,
+        services: 0,
         code: NO_CODE,
         questions: || steered(10_000),
     },
@@ -168,8 +186,31 @@ const WORKLOADS: &[Workload] = &[
         zones_beside: 0,
         pools: (1, 1_000),
         by_place: true,
+        services: 0,
         code: NO_CODE,
         questions: || shuffled(|_| ("s0.big.test.".to_owned(), Type::A)),
+    },
+    Workload {
+        name: "cluster-service",
+        zones: cluster_data,
+        zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
+        services: NAMES,
+        code: NO_CODE,
+        questions: || shuffled(|n| (format!("s{n}.default.svc.cluster.local."), Type::A)),
+    },
+    Workload {
+        name: "cluster-no-such-name",
+        zones: cluster_data,
+        zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
+        services: NAMES,
+        code: NO_CODE,
+        questions: || {
+            shuffled(|n| (format!("h{n}.example.com.default.svc.cluster.local."), Type::A))
+        },
     },
 ];
 
@@ -202,6 +243,46 @@ const HEAD: &str = "$TTL 3600\n@ SOA ns1 host 1 7200 3600 1209600 300\n@ NS ns1\
 /// A hundred zones of one address each.
 fn small_zones() -> Vec<(String, String)> {
     (0..100).map(|n| (format!("example{n}.com."), format!("{HEAD}@ A 192.0.2.2\n"))).collect()
+}
+
+/// The own data of a cluster's zone.
+fn cluster_data() -> Vec<(String, String)> {
+    vec![("cluster.local.".to_owned(), HEAD.to_owned())]
+}
+
+/// A cluster with so many services, each with an address of its own and an endpoint.
+fn cluster(apex: &Name, services: usize) -> Cluster {
+    let mut builder = Builder::new(apex, SEED, ClusterOptions::default());
+    let port = Port { name: "http".to_owned(), protocol: Protocol::Tcp, number: Some(80) };
+    let octets = |n: usize| [(n >> 16) as u8, (n >> 8) as u8, n as u8];
+    for n in 0..services {
+        let [a, b, c] = octets(n);
+        let id = ObjectName { namespace: "default".to_owned(), name: format!("s{n}") };
+        let endpoint = Endpoint {
+            addresses: vec![[11, a, b, c].into()],
+            hostname: String::new(),
+            pod: String::new(),
+            zone: String::new(),
+            ready: true,
+        };
+        builder.apply(Change::EndpointSlice(EndpointSlice {
+            id: id.clone(),
+            service: id.name.clone(),
+            source_cluster: String::new(),
+            is_imported: false,
+            ports: vec![port.clone()],
+            endpoints: vec![endpoint],
+            trigger_time: None,
+        }));
+        builder.apply(Change::Service(Service {
+            id,
+            kind: ServiceKind::ClusterIp(vec![[10, a, b, c].into()]),
+            ports: vec![port.clone()],
+            external_ips: Vec::new(),
+            external_names: Vec::new(),
+        }));
+    }
+    builder.snapshot()
 }
 
 /// One zone with many names, some delegations and a wildcard.
@@ -295,7 +376,17 @@ fn snapshot(workload: &Workload) -> Snapshot {
         let (records, diagnostics) = read_text(text.as_bytes(), Path::new(&name), &apex, &options);
         assert!(!diagnostics.has_errors(), "the zones of this file have no mistakes");
         let zone = build(&apex, &records, seed).expect("the zones of this file can be served");
-        Arc::new(ZoneEntry::new(apex, Source::Data(Arc::new(zone)), None, number))
+        let source = match workload.services {
+            0 => Source::Data(Arc::new(zone)),
+            services => Source::Cluster(Arc::new(ClusterZone {
+                data: Arc::new(zone),
+                cluster: cluster(&apex, services),
+                names: ClusterNames::Services,
+                falls_through: false,
+                is_stale: false,
+            })),
+        };
+        Arc::new(ZoneEntry::new(apex, source, None, number))
     };
     let beside = (0..workload.zones_beside).map(|number| {
         let apex = name_of(&format!("zone{number}.example."));

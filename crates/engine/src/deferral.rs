@@ -20,11 +20,14 @@ pub struct Deferral {
     pub hides_subnet: bool,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
-    /// Whether that is not the query's own name, but one that this is an alias of:
-    /// [`alias_of`](crate::alias_of) tells it.
+    /// Whether that is not the query's own name, but one that this is an alias of, or one of its
+    /// client's search path: [`fetched_name`](crate::fetched_name) tells it.
     pub is_alias: bool,
     /// When the answer cache was found to hold nothing for the question, if it was.
     pub missed_at: Option<Inserts>,
+    /// The octets of the query, where rules have changed its question: those that were received
+    /// have the client's.
+    pub octets: Option<Box<[u8]>>,
     /// Facts about the query that are needed again when it is resumed.
     pub history: History,
 }
@@ -34,8 +37,8 @@ impl Deferral {
     #[must_use]
     pub fn new(to: To, name_hash: u64) -> Self {
         let (query, history) = (Query::default(), History::default());
-        let (hides_subnet, is_alias, missed_at) = (false, false, None);
-        Self { to, query, hides_subnet, name_hash, is_alias, missed_at, history }
+        let (hides_subnet, is_alias, missed_at, octets) = (false, false, None, None);
+        Self { to, query, hides_subnet, name_hash, is_alias, missed_at, octets, history }
     }
 }
 

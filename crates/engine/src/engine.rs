@@ -6,16 +6,17 @@ use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
-use crate::counters::{Counters, OPCODES};
+use crate::counters::Counters;
 use crate::deferral::{Deferral, Outcome, To};
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
 use crate::observer::{Event, Observer};
-use crate::prepared::PreparedQuery;
+use crate::prepared::{PreparedQuery, RewrittenQuery};
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
-use crate::snapshot::{Settings, Snapshot};
+use crate::sent_reply::{SentReply, count};
+use crate::snapshot::Snapshot;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::{client_subnet, epilogue, plan};
@@ -25,8 +26,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use zonda_balance::Dice;
-use zonda_wire::query::{UDP_BYTES_MIN, flag};
-use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
+use zonda_rewrite::{Change, RewriteRules};
+use zonda_wire::query::flag;
+use zonda_wire::{Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -48,6 +50,10 @@ pub struct Engine {
     places: Places,
     /// Messages that are looked up together: as many as there ever were, with room for [`STRIDE`].
     prepared: Vec<PreparedQuery>,
+    /// What rules have made of the messages at hand, if there are rules.
+    rewritten: Vec<Option<RewrittenQuery>>,
+    /// Text of a name that rules are tried on.
+    text: Vec<u8>,
     /// The observers that are told of every query.
     observers: Vec<Box<dyn Observer>>,
     /// The facts about the last reply, if that was one that code has asked to see.
@@ -70,6 +76,8 @@ impl Engine {
             worker: Worker { dice, ..Worker::default() },
             places: Places::default(),
             prepared: Vec::with_capacity(STRIDE),
+            rewritten: Vec::new(),
+            text: Vec::new(),
             observers: Vec::new(),
             facts: None,
         }
@@ -107,6 +115,10 @@ impl Engine {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
             }
+            let mut is_rewritten = false;
+            if let Some(rules) = &snapshot.settings.rewrites {
+                is_rewritten = self.rewrite((first, count), batch, &snapshot, rules);
+            }
             if count > 1 {
                 for (prepared, start) in self.prepared[..count].iter_mut().zip(&mut starts) {
                     prepared.touch_slot(&snapshot, start);
@@ -123,8 +135,13 @@ impl Engine {
             for (index, start) in starts.iter().enumerate().take(count) {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let steps = (&Progress::NEW, plan::run);
-                let outcome = self.finish(now, &snapshot, (index, start), peer, buffer, steps);
+                let outcome = match is_rewritten {
+                    false => {
+                        let steps = (&Progress::NEW, plan::run);
+                        self.finish(now, &snapshot, (index, start), peer, buffer, steps)
+                    }
+                    true => self.finish_rewritten(now, &snapshot, (index, start), peer, buffer),
+                };
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -135,6 +152,63 @@ impl Engine {
         }
         self.counters.query_bytes.add(query_bytes as u64);
         self.counters.reply_bytes.add(reply_bytes as u64);
+    }
+
+    /// Tries rules on `count` messages of a batch, which are prepared; whether any was met.
+    #[inline(never)] // most servers have none
+    fn rewrite<B: Batch>(
+        &mut self,
+        (first, count): (usize, usize),
+        batch: &mut B,
+        snapshot: &Snapshot,
+        rules: &Arc<RewriteRules>,
+    ) -> bool {
+        self.rewritten.clear();
+        for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
+            let Message { buffer, len, .. } = batch.get(first + index);
+            let rest = (snapshot, &self.worker.hot);
+            self.rewritten.push(prepared.rewrite(rules, (buffer, *len), rest, &mut self.text));
+        }
+        self.rewritten.iter().any(Option::is_some)
+    }
+
+    /// Answers the prepared message `index` of a batch of which rules have changed some.
+    #[inline(never)]
+    fn finish_rewritten(
+        &mut self,
+        now: Now,
+        snapshot: &Snapshot,
+        (index, start): (usize, &Start<'_>),
+        peer: Peer,
+        buffer: &mut [u8],
+    ) -> Outcome {
+        let rewritten = self.rewritten.get_mut(index).and_then(Option::take);
+        let progress = &Progress { rewritten: rewritten.as_ref(), ..Progress::NEW };
+        let plan: Plan = match &rewritten {
+            Some(rewritten) if rewritten.is_invalid => plan::fail_rewrite,
+            _ => plan::run,
+        };
+        let first = (index, start);
+        let outcome = self.finish(now, snapshot, first, peer, buffer, (progress, plan));
+        match &rewritten {
+            Some(it) => self.revert((index, &it.change), snapshot, &peer, buffer, outcome),
+            None => outcome,
+        }
+    }
+
+    /// Turns the reply to message `index` into one to the question that the client has asked.
+    fn revert(
+        &mut self,
+        (index, change): (usize, &Change),
+        snapshot: &Snapshot,
+        peer: &Peer,
+        buffer: &mut [u8],
+        outcome: Outcome,
+    ) -> Outcome {
+        let Outcome::Reply(len) = outcome else { return outcome };
+        let query = &self.prepared[index].query;
+        let limit = epilogue::reply_bytes_max(query, &snapshot.settings, peer.transport);
+        Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
     }
 
     /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
@@ -173,9 +247,12 @@ impl Engine {
             None => prepared.read(buffer, len, &snapshot, hot),
         }
         self.recall_tags(history, resumption);
-        let progress = &Progress { resumption, history: Some(history) };
+        let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
-        let outcome = self.finish(now, &snapshot, first, *peer, buffer, steps);
+        let mut outcome = self.finish(now, &snapshot, first, *peer, buffer, steps);
+        if let Some(change) = &history.change {
+            outcome = self.revert((0, change), &snapshot, peer, buffer, outcome);
+        }
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -241,7 +318,7 @@ impl Engine {
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
         let subnet = client_subnet.as_ref();
         let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
-        let limit = reply_bytes_max(query, settings, peer.transport);
+        let limit = epilogue::reply_bytes_max(query, settings, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
@@ -324,11 +401,19 @@ fn observe(
     (sent, reason): (Option<SentReply>, Reason),
 ) {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
+    let asked = ask.progress.change().map(|change| {
+        let query = Query { qtype: change.qtype(), ..*ask.query };
+        (change.name().to_ascii_lowercase(), query)
+    });
+    let (name, query) = match &asked {
+        None => (ask.name.as_wire(), ask.query),
+        Some((name, query)) => (&name[..], query),
+    };
     let event = Event {
         now: ask.now,
         peer: ask.peer,
-        query: ask.query,
-        name: ask.name.as_wire(),
+        query,
+        name,
         rcode: sent.map(|sent| sent.rcode),
         reason,
         reuse: sent.map(|sent| sent.reuse),
@@ -362,25 +447,6 @@ fn facts(
         answering_label: answer.answering_label,
         bits_looked_at: answer.bits_looked_at(),
     }
-}
-
-/// A reply as it leaves.
-#[derive(Clone, Copy)]
-struct SentReply {
-    /// The octets of the reply.
-    bytes: usize,
-    /// The place of the OPT record, which follows the last record of the answer.
-    body_end: usize,
-    /// The records in the three sections, without OPT.
-    counts: [u16; 3],
-    /// The response code of twelve bits.
-    rcode: Rcode,
-    /// The flags of the header besides those that every reply has.
-    flags: u16,
-    /// Whether the reply says that a forwarded name has no record of the type.
-    is_forwarded_nodata: bool,
-    /// Whether the worker may reuse the reply.
-    reuse: Reuse,
 }
 
 /// Whether upstreams say that a name exists, but nothing of the type.
@@ -422,8 +488,20 @@ fn deferral(
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
     let code_scope = answer.code_scope;
-    let history =
-        History { received_nanos, tags, code, then, asked_by_code, code_scope, checkpoint };
+    let change = ask.progress.change().map(|change| Box::new(change.clone()));
+    let search_step = worker.deferral.history.search_step;
+    let history = History {
+        received_nanos,
+        tags,
+        code,
+        then,
+        asked_by_code,
+        code_scope,
+        checkpoint,
+        change,
+        search_step,
+    };
+    let octets = ask.progress.rewritten.and_then(|it| answer.reply.buffer().get(..it.len));
     let mut query = *ask.query;
     let mut hides_subnet = false;
     if let Some(edns) = &mut query.edns
@@ -432,7 +510,8 @@ fn deferral(
         hides_subnet = edns.subnet_at > 0;
         edns.subnet_at = 0;
     }
-    Deferral { history, query, hides_subnet, ..worker.deferral.clone() }
+    let octets = octets.map(Into::into);
+    Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() }
 }
 
 /// Returns the point that a query has passed that is deferred to the upstreams of the zone that
@@ -472,54 +551,4 @@ fn insert_hot(
         rotating,
     };
     worker.hot.insert(key, HotReply { name: ask.name, body: answer.reply.body(), meta });
-}
-
-/// Counts what became of a message.
-#[inline]
-fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<SentReply>, reason: Reason) {
-    let Ask { query, peer, .. } = ask;
-    counters.reasons[reason as usize].add(1);
-    if peer.address.is_ipv6() || query.opcode() != Opcode::QUERY {
-        count_other(counters, peer, query.opcode(), reason);
-    }
-    if let Some(sent) = sent {
-        counters.reply(peer.transport, query.qtype, sent.rcode);
-        if sent.flags & flag::TC != 0 {
-            counters.truncated.add(1);
-        }
-        if sent.is_forwarded_nodata {
-            counters.forwarded_nodata.add(1);
-        }
-    }
-    if let Some(zone) = ask.zone
-        && let Some(counter) = counters.zone(zone.number)
-    {
-        counter.add(1);
-    }
-}
-
-/// Counts what is not a query over IPv4.
-#[inline(never)] // it would only make the path of those longer
-fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason) {
-    if matches!(reason, Reason::NotAQuery | Reason::AccessDropped) {
-        return;
-    }
-    if peer.address.is_ipv6() {
-        counters.from_v6.add(1);
-    }
-    if opcode != Opcode::QUERY {
-        counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
-    }
-}
-
-/// The largest reply that may be sent (rfc6891#6.2.3 to #6.2.5).
-#[inline]
-fn reply_bytes_max(query: &Query, settings: &Settings, transport: Transport) -> usize {
-    match (transport, query.edns) {
-        (Transport::Tcp, _) => usize::from(u16::MAX),
-        (Transport::Udp, None) => usize::from(UDP_BYTES_MIN),
-        (Transport::Udp, Some(edns)) => {
-            usize::from(edns.udp_bytes.min(settings.udp_bytes_max).max(UDP_BYTES_MIN))
-        }
-    }
 }

@@ -9,7 +9,7 @@ use crate::opt::{NSID_BYTES_MAX, OPT_BYTES, OPTION_HEADER, Opt, TEXT_BYTES_MAX};
 use crate::reason::Reason;
 use crate::snapshot::Settings;
 use crate::worker::Worker;
-use zonda_wire::query::{flag, option};
+use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
 use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section, SubnetOption};
 
 /// Octets to leave free for the OPT record, the extended error not counted: that is written if
@@ -133,5 +133,17 @@ fn write_tsig(answer: &mut Answer<'_>, worker: &Worker) {
     let (owner, fixed, rdata) = worker.unknown_key.record();
     if answer.reply.record(Section::Additional, Owner::Name(owner), fixed, rdata).is_err() {
         answer.flags |= flag::TC;
+    }
+}
+
+/// The largest reply that may be sent (rfc6891#6.2.3 to #6.2.5).
+#[inline]
+pub fn reply_bytes_max(query: &Query, settings: &Settings, transport: Transport) -> usize {
+    match (transport, query.edns) {
+        (Transport::Tcp, _) => usize::from(u16::MAX),
+        (Transport::Udp, None) => usize::from(UDP_BYTES_MIN),
+        (Transport::Udp, Some(edns)) => {
+            usize::from(edns.udp_bytes.min(settings.udp_bytes_max).max(UDP_BYTES_MIN))
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::gate::{
 };
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
-use crate::source::{chain, code, hot};
+use crate::source::{chain, code, hot, template};
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
@@ -32,10 +32,11 @@ const GATES: [Gate; 7] = [
 
 /// The sources of answers, with the gates that depend on them. The first that ends the query
 /// decides.
-const SOURCES: [Source; 5] = [
+const SOURCES: [Source; 6] = [
     middleware::before, // before all that answers: middleware sees every question
     code::answer,       // code may answer for any name, in a zone or not
     access::by_zone,    // as soon as the zone is known, before its data is read
+    template::answer,   // before all data: it answers for the names that it is for
     hot::answer,        // after all that depends on the client, before all that looks data up
     chain::answer,      // last: always ends or defers the query
 ];
@@ -95,6 +96,15 @@ pub fn refuse(
         },
     };
     rate::limit(ask, answer, worker, verdict)
+}
+
+/// Processes a query of whose name a rewrite rule has made no name. It passes the gates that the
+/// form of the reply depends on.
+pub fn fail_rewrite(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
+    let gates: [Gate; 3] = [access::by_listener, edns_version::check, cookie::check];
+    let ended = gates.iter().find_map(|gate| gate(ask, answer).break_value());
+    let failure = Verdict::Reply(Rcode::SERVFAIL, Reason::RewriteFailed, REUSE);
+    rate::limit(ask, answer, worker, ended.unwrap_or(failure))
 }
 
 /// The reply to a query that is signed: there are no keys here (rfc8945#5.2). The query's TSIG

@@ -4,8 +4,10 @@ use crate::hot::{Hit, HotTable, Key};
 use crate::snapshot::Snapshot;
 use crate::steering::Steering;
 use crate::zones::{Source, ZoneMatch};
+use std::sync::Arc;
+use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
 use zonda_wire::query::HEADER_BYTES;
-use zonda_wire::{Class, Fault, Query};
+use zonda_wire::{Class, Fault, Opcode, Query};
 use zonda_zone::{LookupName, Start};
 
 /// A message between being read and being answered.
@@ -21,6 +23,17 @@ pub struct PreparedQuery {
     pool: Option<u32>,
     /// A value read from the entry, so that the processor loads it into its cache.
     touched: u64,
+}
+
+/// A query that rules were met for.
+#[derive(Debug)]
+pub struct RewrittenQuery {
+    /// What has to be done with the reply.
+    pub change: Change,
+    /// Octets of the message, with its new question.
+    pub len: usize,
+    /// Whether there is no new question, although a rule says so.
+    pub is_invalid: bool,
 }
 
 impl Default for PreparedQuery {
@@ -45,6 +58,36 @@ impl PreparedQuery {
     pub fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotTable) {
         self.fault = self.query.read(&buffer[..len]).err();
         self.look_up(buffer, snapshot, hot);
+    }
+
+    /// Tries rules on the query in the first `len` octets of a buffer. What they make of its
+    /// question is written there and read again. `text` is memory for names.
+    pub fn rewrite(
+        &mut self,
+        rules: &Arc<RewriteRules>,
+        (buffer, mut len): (&mut [u8], usize),
+        (snapshot, hot): (&Snapshot, &HotTable),
+        text: &mut Vec<u8>,
+    ) -> Option<RewrittenQuery> {
+        let question_end = self.query.question_end();
+        let is_question = self.query.opcode() == Opcode::QUERY && question_end > HEADER_BYTES;
+        if self.fault.is_some() || !is_question {
+            return None;
+        }
+        let asked = &buffer[HEADER_BYTES..question_end];
+        let kind = (self.query.qtype, self.query.qclass);
+        let rewritten = rules.apply(self.name.as_wire(), asked, kind, text)?;
+        let Rewritten { question, mut is_invalid, change } = rewritten;
+        if let Some(question) = question {
+            match replace_question(buffer, len, question_end, &question) {
+                Some(new_len) => {
+                    len = new_len;
+                    self.read(buffer, len, snapshot, hot);
+                }
+                None => is_invalid = true,
+            }
+        }
+        Some(RewrittenQuery { change, len, is_invalid })
     }
 
     /// Takes a query that was read from `octets` before, and whose zone was found if it is given.

@@ -87,6 +87,12 @@ reasons! {
     HandlerTimeout = "handler_timeout",
     /// Too many queries wait for the user's code.
     HandlerBusy = "handler_busy",
+    /// A template made the records.
+    Templated = "template",
+    /// A template is for the name, but no pattern of it matches, or what it makes is no record.
+    TemplateFailed = "template_failed",
+    /// A rewrite rule made something of the name that is no name.
+    RewriteFailed = "rewrite_failed",
     /// A transfer was asked for, which is not offered.
     TransferRefused = "transfer_refused",
     /// A class or type that is not served to any client.
@@ -125,9 +131,12 @@ impl Reason {
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
-            Self::UpstreamBusy | Self::HandlerFailed | Self::HandlerTimeout | Self::HandlerBusy => {
-                Some(Ede::OTHER)
-            }
+            Self::UpstreamBusy
+            | Self::HandlerFailed
+            | Self::HandlerTimeout
+            | Self::HandlerBusy
+            | Self::TemplateFailed
+            | Self::RewriteFailed => Some(Ede::OTHER),
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
@@ -148,6 +157,8 @@ impl Reason {
             Self::UpstreamBusy => "too many queries wait for an answer",
             Self::HandlerFailed => "the code that answers for this name failed",
             Self::HandlerTimeout => "the code that answers for this name did not answer in time",
+            Self::TemplateFailed => "a template is for this name, and makes no record of it",
+            Self::RewriteFailed => "a rewrite rule makes no name of this one",
             Self::HandlerBusy => "too many queries wait for the code that answers for this name",
             _ => "",
         }

@@ -4,7 +4,9 @@ use crate::answer_facts::AnswerBelow;
 use crate::code::{Ending, HandlerReply, History, ResumePoint};
 use crate::deferral::UpstreamAnswer;
 use crate::message::Peer;
+use crate::prepared::RewrittenQuery;
 use crate::reason::Reason;
+use zonda_rewrite::Change;
 use zonda_wire::Query;
 
 /// A query that was deferred before, and the place for its reply.
@@ -52,11 +54,13 @@ pub struct Progress<'a> {
     pub resumption: Resumption<'a>,
     /// The facts from before it was deferred; none if it is new.
     pub history: Option<&'a History>,
+    /// What rules have made of the question; none if they have not, or if the query was deferred.
+    pub rewritten: Option<&'a RewrittenQuery>,
 }
 
 impl Progress<'_> {
     /// The progress of a query which has just been received.
-    pub const NEW: Self = Self { resumption: Resumption::New, history: None };
+    pub const NEW: Self = Self { resumption: Resumption::New, history: None, rewritten: None };
 
     /// Whether the query is a client's, not one that code asks to get the answer below it.
     #[inline]
@@ -101,6 +105,17 @@ impl<'a> Progress<'a> {
             Resumption::Code(HandlerOutcome::AsAnswered(below)) => Entry::Answered(below),
             Resumption::Code(HandlerOutcome::Failed(reason)) => Entry::Failed(reason),
         }
+    }
+
+    /// What rules have made of the question, now or before the query was deferred.
+    pub fn change(&self) -> Option<&'a Change> {
+        let now = self.rewritten.map(|it| &it.change);
+        now.or_else(|| self.history.and_then(|history| history.change.as_deref()))
+    }
+
+    /// The place on a search path of the name that the query was deferred for.
+    pub fn search_step(&self) -> Option<u8> {
+        self.history.and_then(|history| history.search_step)
     }
 
     /// The answer of upstreams, if the query was deferred to them.

@@ -69,6 +69,8 @@ not_reused! {
     Forwarded = "the answer cache keeps what upstreams answer",
     /// The user's code has answered: the handler cache keeps what the code allows it to.
     Code = "the handler cache keeps what code answers",
+    /// A template has made the records, perhaps from the client's address.
+    Template = "a template makes the records anew for each query",
     /// The user's code has left an answer as it was shown: the code is shown each one.
     Below = "the user's code is shown every answer to the question",
     /// The question is for ANY, whose answer depends on the transport (rfc8482#4.1).

@@ -7,6 +7,7 @@ use crate::gate::rate::RateSettings;
 use crate::steering::Steering;
 use crate::zones::ZoneTable;
 use std::sync::Arc;
+use zonda_rewrite::{RewriteRules, Templates};
 
 /// Everything that an answer depends on besides the query, the client and the time.
 pub struct Snapshot {
@@ -52,6 +53,10 @@ pub struct Settings {
     pub rotate: bool,
     /// Whether a CNAME or DNAME is followed into another zone of this server.
     pub cross_zone: bool,
+    /// The rules that change questions and replies, if there are any.
+    pub rewrites: Option<Arc<RewriteRules>>,
+    /// The templates that records are made from, if there are any.
+    pub templates: Option<Arc<Templates>>,
     /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
     pub keepalive: Option<u16>,
 }
@@ -71,6 +76,8 @@ impl Default for Settings {
             rate: None,
             rotate: false,
             cross_zone: false,
+            rewrites: None,
+            templates: None,
             keepalive: None,
         }
     }

@@ -7,6 +7,7 @@ use crate::opt::OPT_BYTES_MAX;
 use std::ops::Deref;
 use std::sync::Arc;
 use zonda_balance::Dice;
+use zonda_rewrite::Revert;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::tsig::UnknownKey;
 use zonda_zone::{HashSeed, LookupName};
@@ -42,6 +43,10 @@ pub struct Worker {
     pub target: Vec<u8>,
     /// The message that a cached answer is from, where it must be read before it is given.
     pub message: Vec<u8>,
+    /// The owner of a record of that message, written out.
+    pub owner: Vec<u8>,
+    /// The data of a record of that message, written out.
+    pub rdata: Vec<u8>,
     /// The deferral of a query that must wait; kept here, as a verdict that held it would not fit
     /// into registers.
     pub deferral: Deferral,
@@ -64,6 +69,8 @@ pub struct Worker {
     pub dice: Dice,
     /// The number of replies over the rate limit, which wraps.
     pub slip: u32,
+    /// Memory for replies whose questions rules have changed.
+    pub revert: Revert,
     /// The worker's own replies that were asked for repeatedly.
     pub hot: HotTable,
 }
@@ -75,6 +82,8 @@ impl Default for Worker {
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
             message: Vec::new(),
+            owner: Vec::new(),
+            rdata: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
             handler_reply: HandlerReply::default(),
             watch: Arc::default(),
@@ -85,6 +94,7 @@ impl Default for Worker {
             turn: Turn::default(),
             dice: Dice::default(),
             slip: 0,
+            revert: Revert::default(),
             hot: HotTable::default(),
         }
     }

@@ -106,21 +106,24 @@ pub struct Local {
 pub struct ClusterZone {
     /// The data of the apex, and of services that are aliases.
     pub data: Arc<Zone>,
-    /// The objects.
+    /// The objects of the cluster.
     pub cluster: Cluster,
     /// Which names the zone has.
     pub names: ClusterNames,
     /// Whether a name that the cluster lacks is answered by the zone around this one, if there is
     /// one.
     pub falls_through: bool,
+    /// Whether the objects are those of a former time, so that a name that they lack may exist: it
+    /// is SERVFAIL.
+    pub is_stale: bool,
 }
 
 /// Which names of a cluster a zone has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterNames {
-    /// Those of services, endpoints and pods.
+    /// The names of services, endpoints and pods.
     Services,
-    /// Those of addresses, below `in-addr.arpa` or `ip6.arpa`.
+    /// The names of addresses, below `in-addr.arpa` or `ip6.arpa`.
     Addresses,
 }
 

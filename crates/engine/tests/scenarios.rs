@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! zone example.org            a zone; its master file follows, up to a line `end`
+//! cluster cluster.local pods=verified reverse=10.in-addr.arpa   the names of a cluster, whose
+//!                             objects follow (see `cluster_objects`), up to a line `end`
 //! set cross-zone              a setting, for the rest of the file
 //! steer www.example.org A servfail 192.0.2.1 | !192.0.2.2   a name of the last zone, steered to a
 //!                             pool: what happens when all members are down, the data of each,
@@ -21,7 +23,10 @@
 //! read the difference before you keep it.
 #![allow(clippy::unwrap_used)]
 
+mod cluster_objects;
+
 use arc_swap::ArcSwap;
+use cluster_objects::ScenarioCluster;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -33,14 +38,14 @@ use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::steering::{PoolLabels, SteeredNames, SteeredSet, Steering};
-use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::zones::{ClusterNames, ClusterZone, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;
 use zonda_wire::query::flag;
 use zonda_wire::rdata::from_text;
 use zonda_wire::rdata::print::Presentation;
 use zonda_wire::{Class, Ede, Name, Section, Type};
-use zonda_zone::{HashSeed, build, file};
+use zonda_zone::{HashSeed, Zone, build, file};
 
 const SEED: HashSeed = HashSeed(1);
 
@@ -96,11 +101,14 @@ fn answer_all(text: &str) -> String {
         }
         writeln!(given, "{line}").unwrap();
         match line.split_once(' ') {
-            Some(("zone", name)) => {
+            Some((kind @ ("zone" | "cluster"), name)) => {
                 let body: Vec<_> = lines.by_ref().take_while(|line| *line != "end").collect();
                 body.iter().for_each(|line| writeln!(given, "{line}").unwrap());
                 given.push_str("end\n");
-                world.add_zone(name, &body.join("\n"));
+                match kind {
+                    "zone" => world.add_zone(name, &body.join("\n")),
+                    _ => world.add_cluster(name, &body),
+                }
             }
             Some(("set", setting)) => world.set(setting),
             Some(("steer", rule)) => world.steer(rule),
@@ -135,14 +143,34 @@ struct World {
 impl World {
     fn add_zone(&mut self, name: &str, text: &str) {
         let apex: Name = name.parse().unwrap();
-        let options = file::Options::default();
-        let (records, diagnostics) =
-            file::read_text(format!("{text}\n").as_bytes(), Path::new(name), &apex, &options);
-        assert!(!diagnostics.has_errors(), "{diagnostics}");
-        let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
+        let source = Source::Data(Arc::new(zone_of(&apex, text)));
+        self.add_source(&apex, source);
+    }
+
+    /// Adds a zone of this source.
+    fn add_source(&mut self, apex: &Name, source: Source) {
         let number = self.entries.len() as u32;
         let entry = ZoneEntry::new(apex.to_lowercase(), source, None, number);
         self.entries.push(Arc::new(entry));
+    }
+
+    /// Adds the zones of a cluster.
+    fn add_cluster(&mut self, options: &str, objects: &[&str]) {
+        let mut it = ScenarioCluster::new(options, SEED);
+        objects.iter().filter(|line| !line.is_empty()).for_each(|line| it.add(line));
+        let mut zones = it.reverse.clone();
+        zones.push(it.apex.clone());
+        for name in zones {
+            let names = match name == it.apex {
+                true => ClusterNames::Services,
+                false => ClusterNames::Addresses,
+            };
+            let text = it.builder.data_text(&name, 1, Some(it.own));
+            let (data, cluster) = (Arc::new(zone_of(&name, &text)), it.builder.snapshot());
+            let falls_through = it.falls_through;
+            let zone = ClusterZone { data, cluster, names, falls_through, is_stale: false };
+            self.add_source(&name, Source::Cluster(Arc::new(zone)));
+        }
     }
 
     fn set(&mut self, setting: &str) {
@@ -269,6 +297,15 @@ impl World {
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())
     }
+}
+
+/// The zone of a master file.
+fn zone_of(apex: &Name, text: &str) -> Zone {
+    let (options, path) = (file::Options::default(), Path::new("zone"));
+    let text = format!("{text}\n");
+    let (records, diagnostics) = file::read_text(text.as_bytes(), path, apex, &options);
+    assert!(!diagnostics.has_errors(), "{diagnostics}");
+    build(apex, &records, SEED).unwrap()
 }
 
 /// A question and how it is asked.
@@ -432,6 +469,10 @@ scenarios! {
     additional_data_helps_and_never_hurts "additional.txt",
     chains_are_followed_within_the_server "chains.txt",
     the_network_that_a_client_tells_is_repeated "client-subnet.txt",
+    names_of_several_clusters_are_those_of_imports "cluster-multicluster.txt",
+    names_of_a_cluster_are_those_of_coredns "cluster-names.txt",
+    options_change_the_names_of_a_cluster "cluster-options.txt",
+    names_of_a_cluster_follow_its_specification "cluster-specification.txt",
     zones_are_joined_when_told "cross-zone.txt",
     delegations_are_referred_to "delegation.txt",
     chains_of_wildcards_are_proven_link_by_link "dnssec-chains.txt",

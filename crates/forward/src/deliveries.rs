@@ -61,9 +61,16 @@ impl<R: Responder> Deliveries<R> {
         self.replies.swap_batches(batches);
     }
 
+    /// Answers a query, or has it wait for the next name of its client's search path.
+    fn answer(&mut self, query: PendingQuery, fetched: &UpstreamAnswer<'_>, now: Now) {
+        if let Some(deferred) = self.replies.answer(*query.query, fetched, now) {
+            self.forwarders.pass_on(deferred.into());
+        }
+    }
+
     /// Answers a query SERVFAIL, and says why.
     pub fn fail(&mut self, query: PendingQuery, reason: Reason, now: Now) {
-        self.replies.answer(*query.query, &failure(reason, ""), now);
+        self.answer(query, &failure(reason, ""), now);
     }
 
     /// Answers a query with what was fetched for it, or has other upstreams asked for what is
@@ -76,7 +83,7 @@ impl<R: Responder> Deliveries<R> {
         now: Now,
     ) {
         if !fetched.goes_on && query.chain.is_none() {
-            return self.replies.answer(*query.query, fetched, now);
+            return self.answer(query, fetched, now);
         }
         let qtype = query.query.deferral.query.qtype;
         let step = match fetched.goes_on {
@@ -97,11 +104,11 @@ impl<R: Responder> Deliveries<R> {
                 Some(chain) if !fetched.name.is_empty() => {
                     self.deliver_chain(query, *chain, (fetched, qtype), upstreams, now);
                 }
-                _ => self.replies.answer(*query.query, fetched, now),
+                _ => self.answer(query, fetched, now),
             },
             Err(unfit) => {
                 let text = unfit.to_string();
-                self.replies.answer(*query.query, &failure(Reason::UpstreamInvalid, &text), now);
+                self.answer(query, &failure(Reason::UpstreamInvalid, &text), now);
             }
         }
     }
@@ -129,7 +136,7 @@ impl<R: Responder> Deliveries<R> {
                 reason,
                 text: b"",
             };
-            return self.replies.answer(*query.query, &blocked, now);
+            return self.answer(query, &blocked, now);
         }
         let mut messages: Vec<_> = chain.legs.into_iter().map(|leg| leg.message).collect();
         messages.push(message);
@@ -143,11 +150,11 @@ impl<R: Responder> Deliveries<R> {
                     is_authentic: false,
                     ..*last
                 };
-                self.replies.answer(*query.query, &whole, now);
+                self.answer(query, &whole, now);
             }
             Err(unfit) => {
                 let text = unfit.to_string();
-                self.replies.answer(*query.query, &failure(Reason::UpstreamInvalid, &text), now);
+                self.answer(query, &failure(Reason::UpstreamInvalid, &text), now);
             }
         }
     }

@@ -7,6 +7,8 @@ use std::path::Path;
 pub enum Format {
     /// The format of BIND's named.conf.
     NamedConf,
+    /// The format of CoreDNS's Corefile.
+    Corefile,
     /// The format of OpenGSLB, in YAML.
     OpenGslb,
     /// The format of gdnsd's `config`.
@@ -22,11 +24,30 @@ impl Format {
         let is_yaml = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
         match text {
             _ if is_yaml => Self::OpenGslb,
+            text if is_named_corefile(path) || is_corefile(text) => Self::Corefile,
             text if is_gdnsd(text) => Self::Gdnsd,
             text if has_lua_record(text) => Self::PowerDns,
             _ => Self::NamedConf,
         }
     }
+}
+
+/// Whether a file is called as CoreDNS's are.
+fn is_named_corefile(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.to_ascii_lowercase().contains("corefile")
+}
+
+/// Whether a line behind comments ends in a brace, and the next one is no statement of other
+/// formats, which end in a semicolon or have an equals sign.
+fn is_corefile(text: &str) -> bool {
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let mut lines = text.lines().map(str::trim).filter(is_text);
+    let Some(keys) = lines.next().and_then(|first| first.strip_suffix('{')) else { return false };
+    let Some(plugin) = lines.next() else { return false };
+    let words = keys.trim();
+    let is_key = words.contains(['.', ':', '(']) && !words.contains(['=', '"', ';']);
+    is_key && !plugin.contains([';', '=']) && !plugin.ends_with(',')
 }
 
 /// Whether the first word, behind comments, is a key with `=`, or includes a file.
@@ -57,6 +78,11 @@ mod tests {
     #[test]
     fn a_format_is_known_by_the_name_or_the_beginning_of_a_file() {
         for (path, text, expected) in [
+            ("Corefile", "# one\n", Format::Corefile),
+            ("coredns.conf", "# one\n.:53 {\n    errors\n}\n", Format::Corefile),
+            ("x", "(a) {\n    log\n}\n. {\n    import a\n}\n", Format::Corefile),
+            ("x", "options {\n  directory \"/x\";\n};", Format::NamedConf),
+            ("x", "zone \"a.b\" {\n  type forward;\n};", Format::NamedConf),
             ("opengslb.yaml", "mode: overwatch\n", Format::OpenGslb),
             ("config", "# a\n; b\n options => { }", Format::Gdnsd),
             ("config", "plugins={}", Format::Gdnsd),

@@ -3,6 +3,8 @@
 //! ```text
 //! named.conf ─► lexer ─► statements ─► zones, access lists, options ─► Document ─► zonda.toml
 //!
+//! Corefile ─► lexer ─► plugins of blocks ─► one table of zones ─► Document ─► zonda.toml
+//!
 //! opengslb.yaml ─► tree of keys ──────────────┐
 //! gdnsd's config ─► vscf ─► plugins, zones ───┼─► Configuration ─► Document ─► zonda.toml
 //! zone with LUA records ─► calls ─────────────┘         └────────────────────► zone files
@@ -11,6 +13,7 @@
 //! | module | what it reads |
 //! |---|---|
 //! | [`named_conf`] | BIND's configuration |
+//! | [`corefile`] | CoreDNS's Corefile |
 //! | [`opengslb`] | OpenGSLB's configuration in YAML |
 //! | [`gdnsd`] | gdnsd's configuration, and zone files with DYNA and DYNC |
 //! | [`powerdns`] | zone files with PowerDNS's LUA records |
@@ -21,6 +24,7 @@
 //! Deliberately absent: files, which the caller reads and writes; and a judgement of the result,
 //! which `zonda check` gives.
 
+pub mod corefile;
 mod document;
 mod error;
 mod format;
@@ -67,6 +71,24 @@ pub struct Import {
     pub files: Vec<NewFile>,
     /// What became of statements, in the order of the files.
     pub report: Vec<ReportLine>,
+    /// Whether the other server reads its configuration anew when it changes, as it is told to.
+    pub is_followed: bool,
+}
+
+impl Import {
+    /// Returns the statements without which the result is not what the configuration says.
+    pub fn losses(&self) -> impl Iterator<Item = &ReportLine> {
+        self.report.iter().filter(|line| line.effect == Effect::Lost)
+    }
+
+    /// Returns the text of the `zonda.toml` with the new files at other paths.
+    pub fn toml_with_files(&self, mut path_of: impl FnMut(&NewFile) -> PathBuf) -> String {
+        let quoted = |path: &Path| document::quoted(&path.to_string_lossy());
+        let placed = |toml: String, file: &NewFile| {
+            toml.replace(&quoted(&file.path), &quoted(&path_of(file)))
+        };
+        self.files.iter().fold(self.toml.clone(), placed)
+    }
 }
 
 /// A file to be written.

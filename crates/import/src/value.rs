@@ -126,7 +126,7 @@ pub fn scalar<'n>(node: &'n Node, wanted: &str) -> Result<&'n str, ImportError> 
 }
 
 /// Reads a duration as Go writes it: numbers, each with its unit, such as `1m30s` or `1.5h`.
-fn read_duration(text: &str) -> Option<Duration> {
+pub fn read_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut secs = 0.0;
     while !rest.is_empty() {

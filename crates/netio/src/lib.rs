@@ -14,10 +14,12 @@
 //! | [`tcp`] | listening TCP sockets, and connections to servers |
 //! | [`directory`] | files by their names in an open directory |
 //! | [`mod@file`] | files that are opened where they are said to be, locks between processes |
+//! | [`interface`] | interfaces that lead nowhere, and notices that one is gone |
 //! | [`local`] | Unix sockets for their owner alone, and the user at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
 //! | [`memory`] | huge pages |
+//! | [`memory_file`] | files without a place on any disk |
 //! | [`process`] | CPUs, time, descriptor limit |
 //! | [`privileges`] | the rights of root, and how they are given up |
 //! | [`child`] | child processes that stay on given CPUs and do not outlive their parent |
@@ -32,8 +34,10 @@ pub mod clock;
 pub mod descriptors;
 pub mod directory;
 pub mod file;
+pub mod interface;
 pub mod local;
 pub mod memory;
+pub mod memory_file;
 mod message;
 mod options;
 pub mod poller;
@@ -50,6 +54,7 @@ pub use alarm::Alarm;
 pub use batch::{Datagram, DatagramBatch};
 pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall, is_exhaustion, is_icmp};
 pub use directory::{Directory, FileStatus};
+pub use memory_file::MemoryFile;
 pub use message::SendResult;
 pub use poller::Poller;
 pub use replies::{ReplyBatch, ReplyPath};

@@ -3,23 +3,59 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use zonda_netio::process;
+
+/// Opens a regular file to read it, unless another user may have filled it: what it has would be
+/// given to clients.
+///
+/// # Errors
+/// When it cannot be opened, or another user may write to it.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    /// Permission to write, for the group and for all other users.
+    const WRITING: u32 = 0o022;
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file")); // a pipe could be waited for for ever
+    }
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    if ![0, process::effective_user()].contains(&about.uid()) {
+        return Err(io::Error::other("the file is another user's"));
+    }
+    if about.mode() & WRITING != 0 {
+        return Err(io::Error::other("other users may write to the file"));
+    }
+    Ok(file)
+}
 
 /// Replaces the content of a file, which its owner alone may read if it is new.
 ///
 /// # Errors
 /// When it cannot be written; the former content is there still.
 pub fn write(path: &Path, octets: &[u8]) -> io::Result<()> {
+    write_with(path, |file| file.write_all(octets))
+}
+
+/// Replaces the content of a file by what a function writes, piece by piece. The file's owner alone
+/// may read it if it is new.
+///
+/// # Errors
+/// When it cannot be written; the former content is there still.
+pub fn write_with(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     let unfinished = unfinished(path);
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     if let Ok(former) = fs::metadata(path) {
         file.set_permissions(former.permissions())?;
     }
-    file.write_all(octets)?;
-    file.sync_all()?;
+    let mut file = BufWriter::new(file);
+    content(&mut file)?;
+    file.into_inner()?.sync_all()?;
     fs::rename(&unfinished, path)?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(directory) => File::open(directory)?.sync_all(),

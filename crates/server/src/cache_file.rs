@@ -6,10 +6,10 @@
 //!
 //! Deliberately absent: its format, and how it is replaced at once (`zonda_cache::persist`).
 
+use crate::atomic_file;
 use crate::watchdog::Watchdog;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 use zonda_cache::persist::{self, Clocks};
 use zonda_cache::{Cache, Flushes, Policy};
 use zonda_deferral::Clock;
-use zonda_netio::process;
 use zonda_zone::{HashSeed, LookupName};
 
 /// How often it is told how far a large file was read.
@@ -60,27 +59,10 @@ pub fn load(
 
 /// Opens a file that it is told of how far it was read.
 fn open(path: &Path) -> io::Result<BufReader<Progress>> {
-    let about = fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(io::Error::other("not a regular file")); // a pipe could be waited for for ever
-    }
-    let (file, told) = (File::open(path)?, Instant::now());
-    refuse_foreign(&file.metadata()?)?;
-    let progress = Progress { file, path: path.to_owned(), size: about.len(), done: 0, told };
+    let (file, told) = (atomic_file::open_own(path)?, Instant::now());
+    let size = file.metadata()?.len();
+    let progress = Progress { file, path: path.to_owned(), size, done: 0, told };
     Ok(BufReader::with_capacity(BUFFER_BYTES, progress))
-}
-
-/// Refuses a file that another user may have filled: its answers would be given to clients.
-fn refuse_foreign(about: &fs::Metadata) -> io::Result<()> {
-    /// Permission to write, for the group and for all other users.
-    const WRITING: u32 = 0o022;
-    if ![0, process::effective_user()].contains(&about.uid()) {
-        return Err(io::Error::other("the file is another user's"));
-    }
-    if about.mode() & WRITING != 0 {
-        return Err(io::Error::other("other users may write to the file"));
-    }
-    Ok(())
 }
 
 /// Tells that a file is of no use.
@@ -252,7 +234,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use std::fs::Permissions;
+    use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]

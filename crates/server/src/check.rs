@@ -2,6 +2,7 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
+use crate::feed::cluster_subjects;
 use crate::feed::open::check_store;
 use crate::load::{read, unix_secs};
 use crate::texts::{Texts, read_text, text_label};
@@ -43,6 +44,12 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         checker.report.zones += 1;
         if let (Some(name), Err(error)) = (&zone.name, check_store(store)) {
             checker.error(&format!("zone {name}: {}: {error}", store.url));
+        }
+    }
+    for (zone, keys) in config.clusters() {
+        checker.report.zones += 1 + keys.reverse_zones().len() as u64;
+        if let (Some(name), Err(error)) = (&zone.name, cluster_subjects::check(keys)) {
+            checker.error(&format!("zone {name}: {error}"));
         }
     }
     for (_, error) in &survey.unreadable {

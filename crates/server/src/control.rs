@@ -8,7 +8,8 @@ use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
 use crate::load::{load_all, load_text};
-use crate::program::{LongCallWatch, OwnQueries};
+use crate::node_local::NodeInterface;
+use crate::program::{ConfigWatch, LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::steering::checks::ChecksHandle;
@@ -22,7 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
@@ -79,6 +80,8 @@ pub struct ControlParts {
     pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
+    /// The interface that the server has made, if it has.
+    pub interface: Option<Arc<NodeInterface>>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
     /// Tells the time as all threads do.
@@ -97,6 +100,8 @@ pub struct ControlParts {
     pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
     pub stop_request: mpsc::Sender<Stop>,
+    /// Tells whether files have changed that the configuration is made of, if they are followed.
+    pub config_watch: Option<ConfigWatch>,
 }
 
 /// The running server's handle, shared by the admin interface and the main task.
@@ -132,6 +137,8 @@ pub struct Control {
     pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
+    /// The interface that the server has made, if it has.
+    pub interface: Option<Arc<NodeInterface>>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
     /// Tells the time as all threads do.
@@ -149,11 +156,17 @@ pub struct Control {
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
+    /// Whether the server will stop soon, and load balancers should leave it.
+    pub is_stopping: AtomicBool,
+    /// Tells whether files have changed that the configuration is made of, if they are followed.
+    config_watch: Option<ConfigWatch>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
     /// The state of the files of the database of locations that was last found to be unusable, or
     /// taken over.
     refused_locations: AtomicU64,
+    /// The state of the files of upstreams that was last looked at.
+    known_server_files: AtomicU64,
     /// When the server started.
     pub started: Instant,
     /// When the server started, by the system clock.
@@ -174,6 +187,7 @@ impl Control {
             geo_files: Mutex::new(()),
             reloaded: Notify::new(),
             refused_locations: AtomicU64::new(0),
+            known_server_files: AtomicU64::new(0),
             read_config: parts.read_config,
             counters: parts.counters,
             udp: parts.udp,
@@ -185,6 +199,7 @@ impl Control {
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,
             sockets: parts.sockets,
+            interface: parts.interface,
             query_log: parts.query_log,
             clock: parts.clock,
             cache_file: parts.cache_file,
@@ -194,6 +209,8 @@ impl Control {
             checks: parts.checks,
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
+            is_stopping: AtomicBool::new(false),
+            config_watch: parts.config_watch,
             admin: AdminCounters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -254,6 +271,7 @@ impl Control {
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
                     let _ = control.publisher.take_back_journal(); // likewise
+                    control.interface.iter().for_each(|it| it.take_back());
                     control.log_stores(control.stores.resume(&control.state().config));
                 }
             }),
@@ -268,7 +286,8 @@ impl Control {
     pub fn reload(&self) -> ReloadResult {
         let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let result = (self.read_config)().and_then(|config| {
+        let result = (self.read_config)().and_then(|mut config| {
+            config.keep_config_map_of(&self.state().config);
             let changes = self.state().config.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
@@ -401,8 +420,11 @@ impl Control {
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        state.config.watch
+        self.config_watch.is_some()
+            || state.config.watch
             || state.config.has_location_files()
+            || state.config.kube_dns.is_some()
+            || state.config.has_server_files()
             || state.config.zones.iter().any(is_always_watched)
     }
 
@@ -420,13 +442,19 @@ impl Control {
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
+            if control.config_watch.as_ref().is_some_and(|has_changed| has_changed()) {
+                tracing::info!("the configuration has changed");
+                let _ = control.reload(); // what became of it is logged
+                return;
+            }
             let mut units = match control.units.try_lock() {
                 Ok(guard) => guard,
                 // A panic during an earlier reload left at worst an older zone in place.
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let config = control.config_of_present_locations();
+            let config = control.config_of_present_files();
+            let config = control.config_of_present_config_map(config);
             let outcome = control.load_and_publish(&mut units, config, Scope::Watched);
             let Ok(outcome) = outcome else { return }; // the log has why
             if outcome.is_worth_telling() {
@@ -454,6 +482,56 @@ impl Control {
         let outcome = self.load_and_publish(&mut units, config, Scope::Watched)?;
         log(&outcome);
         Ok(())
+    }
+
+    /// A configuration, else the one in force, with what the ConfigMap of kube-dns says now, if
+    /// that has changed.
+    fn config_of_present_config_map(&self, config: Option<Config>) -> Option<Config> {
+        let state = self.state();
+        let base = config.as_ref().unwrap_or(&state.config);
+        if !base.has_changed_config_map() {
+            return config;
+        }
+        let (present, errors) = base.with_present_config_map();
+        for error in &errors {
+            tracing::error!(%error, "a part of the ConfigMap of kube-dns is not in force");
+        }
+        if let Some(kube_dns) = present.kube_dns.as_ref().filter(|it| !it.is_broken()) {
+            let (stub_domains, upstreams) = kube_dns.counts();
+            tracing::info!(stub_domains, upstreams, "the ConfigMap of kube-dns is in force");
+        }
+        Some(present)
+    }
+
+    /// The configuration with what its files of locations and upstreams say now, if they have
+    /// changed and can be used.
+    fn config_of_present_files(&self) -> Option<Config> {
+        let config = self.config_of_present_locations();
+        let state = self.state();
+        let base = config.as_ref().unwrap_or(&state.config);
+        let Some(stamp) = base.changed_server_files() else {
+            self.known_server_files.store(0, Ordering::Relaxed);
+            return config;
+        };
+        if self.known_server_files.swap(stamp, Ordering::Relaxed) == stamp {
+            return config; // the log has what is wrong
+        }
+        let (present, errors) = base.with_present_servers();
+        for error in &errors {
+            tracing::error!(%error, "the upstreams that the file had before stay in force");
+        }
+        if present == *base {
+            return config;
+        }
+        for ((zone, forward), (_, former)) in present.forwards().zip(base.forwards()) {
+            let to = &forward.keys.to;
+            if *to != former.keys.to {
+                let zone = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
+                let to: Vec<String> = to.iter().map(ToString::to_string).collect();
+                tracing::info!(zone, upstreams = to.join(", "), "other upstreams are in force");
+            }
+        }
+        Some(present)
     }
 
     /// The configuration with the database of locations as it is now, if its files have changed and

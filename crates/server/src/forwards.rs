@@ -185,7 +185,7 @@ impl Forwards {
 /// The part of a zone's configuration that its answers depend on: when it changes, cached answers
 /// are no longer right.
 fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
-    let (name, zonda_config::Forward { keys, trust }) = (&config.name, &*config.forward);
+    let (name, zonda_config::Forward { keys, trust, .. }) = (&config.name, &*config.forward);
     let private = keys.rebinding_protection.then_some(&keys.private_names);
     (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, private)
 }

@@ -17,6 +17,7 @@ mod control;
 mod delegations;
 mod directory_reader;
 mod edit;
+mod engines;
 mod explain;
 mod failed_zones;
 mod feed;
@@ -28,6 +29,7 @@ mod load_error;
 mod local;
 mod log;
 mod log_budget;
+mod node_local;
 mod numbers;
 mod overrides;
 mod program;
@@ -62,13 +64,15 @@ pub use feed::stores::Stores;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
-    Code, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config, zones_in_code,
+    Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
+    zones_in_code,
 };
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};
 pub use running::Server;
 pub use serve_error::ServeError;
 pub use texts::Texts;
+pub use zonda_netio::MemoryFile;
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -68,6 +68,11 @@ impl ListenError {
     fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse
     }
+
+    /// Whether the machine has no IPv6.
+    fn is_without_ipv6(&self) -> bool {
+        is_without_ipv6(&self.error, self.address)
+    }
 }
 
 /// How often another free port is tried: what the kernel gives for UDP may be taken for TCP.
@@ -135,7 +140,14 @@ pub fn listen(
             sockets = self::sockets(listener, &mut found, is_shared);
             tries -= 1;
         }
-        sockets
+        match sockets {
+            Err(error) if error.is_without_ipv6() && has_ipv4_beside(listeners, error.address) => {
+                let ListenError { address, error, .. } = error;
+                tracing::warn!(%address, %error, "queries are answered over IPv4 only");
+                Ok(Sockets { udp: Vec::new(), tcp: None })
+            }
+            sockets => sockets,
+        }
     };
     let sockets = listeners.iter().map(of).collect();
     let addresses = found.udp.keys().chain(found.tcp.keys()).map(ToString::to_string);
@@ -143,6 +155,23 @@ pub fn listen(
         tracing::warn!(%place, "an inherited socket is not in the configuration; closed");
     }
     sockets
+}
+
+/// Whether another listener stands for all IPv4 addresses of the machine, as an address does for
+/// all of IPv6.
+fn has_ipv4_beside(listeners: &[Listener], address: SocketAddr) -> bool {
+    let ipv4 = SocketAddr::from(([0, 0, 0, 0], address.port()));
+    listeners.iter().any(|listener| listener.address == ipv4)
+}
+
+/// Whether the address that stands for all of the machine could not be bound, as the kernel has no
+/// IPv6.
+pub fn is_without_ipv6(error: &io::Error, address: SocketAddr) -> bool {
+    /// Linux's code for a family of addresses that the kernel does not have.
+    const EAFNOSUPPORT: i32 = 97;
+    let is_missing = error.raw_os_error() == Some(EAFNOSUPPORT)
+        || error.kind() == io::ErrorKind::AddrNotAvailable;
+    is_missing && address.is_ipv6() && address.ip().is_unspecified()
 }
 
 /// Gets the sockets of one listener.

@@ -168,6 +168,7 @@ impl Table<'_> {
             }
             Some(Source::Local(local)) => Source::Local(Arc::clone(local)),
             Some(Source::Forward(forward)) => Source::Forward(Arc::clone(forward)),
+            Some(Source::Cluster(cluster)) => Source::Cluster(Arc::clone(cluster)),
             Some(Source::Unavailable) => Source::Unavailable,
             Some(Source::Excepted) | None => Source::Excepted,
         };

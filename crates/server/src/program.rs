@@ -22,6 +22,9 @@ use crate::feed::stores::Stores;
 use crate::log_budget::LogBudget;
 use crate::texts::Texts;
 
+/// Tells whether files that the configuration is made of have changed since they were read last.
+pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// The user's code that a server is started with, and zones of it; by default none.
 #[derive(Default)]
 pub struct Program {
@@ -42,6 +45,9 @@ pub struct Program {
     pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
+    /// Has the configuration read anew when it tells that files have changed of which it is made;
+    /// it is asked at each look at watched files.
+    pub config_watch: Option<ConfigWatch>,
     /// Called by the server's thread, as its last act, when the server has stopped: because the
     /// program or an administrator asked for that, or because it had to. Not called where the
     /// server could not start.

@@ -10,8 +10,8 @@ use zonda_netio::process;
 use zonda_netio::supervisor;
 
 /// Becomes the user of the configuration; warns of rights that stay.
-pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), PrivilegeError> {
-    match user {
+pub(crate) fn give_up(config: &Config, signals: Signals) -> Result<(), PrivilegeError> {
+    match config.user.as_deref() {
         Some(user) => {
             let kept = privileges::drop_privileges(user, None)?;
             if !kept.groups.is_empty() {
@@ -23,6 +23,8 @@ pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), Privil
                 );
             }
         }
+        // Interfaces need a right that goes with the user.
+        None if config.node_local.is_some() => {}
         // A program that holds a server may need its rights itself.
         None if process::effective_user() == 0 && signals == Signals::Handled => tracing::warn!(
             "the server keeps the rights of root: write `user`, or start it as another user"

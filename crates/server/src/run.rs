@@ -5,6 +5,7 @@ use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
 use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
+use crate::engines::{Engines, HANDLER_ENGINES, engine_maker};
 use crate::failed_zones::failed_zones;
 use crate::feed::stores::{StoreFeeds, Stores};
 use crate::forwards::KnownForward;
@@ -12,14 +13,14 @@ use crate::handover;
 use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
-use crate::log_budget::LogBudget;
-use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
+use crate::node_local::{ClaimedInterface, KeptInterface};
+use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
 use crate::serve_error::ServeError;
 use crate::settle::{self, StartPhase};
-use crate::signals::{SignalStreams, Signals, caught};
+use crate::signals::{SignalStreams, Signals, caught, passed};
 use crate::steering::checks::{self, ChecksHandle};
 use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
@@ -32,8 +33,8 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::Signal;
@@ -41,10 +42,9 @@ use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals};
-use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Engine, Event, QueueId, Snapshot};
-use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Groups, Inbox, stop_forwarders};
+use zonda_engine::{Engine, QueueId, Snapshot};
+use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, process};
 use zonda_runtime::{
@@ -104,11 +104,13 @@ pub(crate) fn run(
     } else {
         None
     };
+    let interface =
+        ClaimedInterface::claim(config.node_local.as_ref()).map_err(ServeError::NodeLocal)?;
     let admin = admin::bind(&config.admin, &mut found).map_err(ServeError::Admin)?;
     let is_shared = program.shares_addresses;
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
-    rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
+    rights::give_up(&config, signals).map_err(ServeError::Privileges)?;
     log::start_writer().map_err(ServeError::Start)?; // a thread has the rights of its parent
     let cpus = process::available_cpus();
     let executors = cpus.min(IO_THREADS_MAX);
@@ -121,13 +123,16 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
-    let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
+    let Program {
+        code, runtimes, start, loggers, required_zones, texts, stores, config_watch, ..
+    } = program;
     let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
-    let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
+    let (sockets, config) = ((interface, sockets), (read_config, config_watch));
+    let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
     let (running, handles) = Running::start(&runtime, parts, settling)?;
@@ -239,47 +244,15 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("io").enable_all().build()
 }
 
-/// How many engines there are of each kind, in the order in which they are numbered.
-#[derive(Clone, Copy)]
-struct Engines {
-    /// Number of engines of UDP workers, one each.
-    workers: usize,
-    /// Number of engines shared by all TCP connections.
-    executors: usize,
-    /// Number of engines of forwarder threads, one each.
-    forwarders: usize,
-    /// [`HANDLER_ENGINES`], and one for each runtime of the user's code.
-    handlers: usize,
-    /// Most ports to other servers of all forwarder threads together.
-    ports_max: usize,
-}
-
-/// Engines for what code has no room for, for queries of the process itself, and for what code does
-/// not answer in time.
-const HANDLER_ENGINES: usize = 3;
-
-impl Engines {
-    /// Returns the number of all engines.
-    fn count(self) -> usize {
-        self.workers + self.executors + self.forwarders + self.handlers
-    }
-
-    /// What belongs to the engines of each kind.
-    fn split<T>(self, all: &[T]) -> [&[T]; 4] {
-        let (workers, others) = all.split_at(self.workers);
-        let (executors, others) = others.split_at(self.executors);
-        let (forwarders, handlers) = others.split_at(self.forwarders);
-        [workers, executors, forwarders, handlers]
-    }
-}
-
 /// The parts of a server that are started.
 struct Parts {
-    sockets: Vec<Sockets>,
+    /// The sockets, and the interface that they are on, if it is the server's.
+    sockets: (Option<ClaimedInterface>, Vec<Sockets>),
     first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
-    read_config: ReadConfig,
+    /// What reads the configuration anew, and tells when to.
+    config: (ReadConfig, Option<ConfigWatch>),
     runtimes: Vec<RuntimeConfig>,
     loggers: Vec<Arc<dyn Logger>>,
     /// Zones of the program.
@@ -289,6 +262,7 @@ struct Parts {
 /// All that was started.
 struct Running {
     control: Arc<Control>,
+    interface: Option<KeptInterface>,
     workers: Vec<UdpWorker>,
     forwarders: Vec<ForwarderThread>,
     deadlines: Option<Deadlines>,
@@ -305,8 +279,7 @@ impl Running {
         parts: Parts,
         settling: Option<StartPhase>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
-        let Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones } =
-            parts;
+        let Parts { sockets, first, counters, engines, config, runtimes, loggers, zones } = parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
         let snapshot = Arc::clone(first.snapshot());
         let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
@@ -319,10 +292,7 @@ impl Running {
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
         let make_engine =
             engine_maker(&snapshot, query_log.clone(), loggers, Arc::clone(&long_calls));
-        let groups = state.zone_set.forwards().groups();
-        let ports_max = engines.ports_max / engines.forwarders.max(1);
-        let of_forwarder =
-            forwarder_config(runtime.handle(), (&snapshot, groups), clock, ports_max);
+        let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes: Arc<[_]> =
@@ -331,7 +301,7 @@ impl Running {
         let queues = threads::queues(&forwarder_queue, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
-        let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
+        let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
         let executors = executors.to_vec();
@@ -339,11 +309,13 @@ impl Running {
         let (limits, deferrals) = (tcp_config(&state.config), handles.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
+        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
+        let interface = sockets.0.map(|it| it.keep(&watchdog)).transpose()?;
         let control = Control::new(ControlParts {
             publisher,
-            read_config,
+            read_config: config.0,
+            config_watch: config.1,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
@@ -353,7 +325,8 @@ impl Running {
             deferrals: handles.deferrals,
             own_queries: handlers.own_queries,
             long_calls,
-            sockets,
+            sockets: sockets.1,
+            interface: interface.as_ref().map(|it| Arc::clone(&it.own)),
             query_log,
             clock,
             cache_file,
@@ -366,6 +339,7 @@ impl Running {
         });
         let running = Self {
             control,
+            interface,
             workers,
             forwarders,
             deadlines: handlers.deadlines,
@@ -377,35 +351,50 @@ impl Running {
         Ok((running, handlers.handles))
     }
 
-    /// Waits for a reason to stop; keeps the zones up to date meanwhile.
+    /// Waits for a reason to stop, and then until load balancers have left the server; keeps the
+    /// zones up to date meanwhile.
     async fn wait(&self, signals: SignalStreams) -> Result<Stop, ServeError> {
         let mut failures = self.failures.lock().await;
         let mut stop_requests = self.stop_requests.lock().await;
-        let SignalStreams { hangup, mut terminate, mut interrupt } = signals;
-        let (stop, reason) = tokio::select! {
-            biased; // a successor that has the sockets outranks a signal
-            Some(stop) = stop_requests.recv() => match stop {
-                Stop::Requested => (stop, "asked to"),
-                Stop::TakenOver => (stop, "a successor has taken over"),
-            },
-            Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-            () = caught(&mut terminate) => (Stop::Requested, "SIGTERM"),
-            () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
-            never = self.keep_up_to_date(hangup) => match never {},
-        };
-        tracing::info!(reason, "stopping");
-        Ok(stop)
+        let SignalStreams { mut hangup, mut terminate, mut interrupt } = signals;
+        let mut is_left = std::pin::pin!(None);
+        loop {
+            let is_stopping = is_left.is_some();
+            let (stop, reason) = tokio::select! {
+                biased; // a successor that has the sockets outranks a signal
+                Some(stop) = stop_requests.recv() => match stop {
+                    Stop::Requested => (stop, "asked to"),
+                    Stop::TakenOver => (stop, "a successor has taken over"),
+                },
+                Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
+                // A supervisor may send it again; Ctrl-C is an operator's, and ends it.
+                () = caught(&mut terminate), if !is_stopping => (Stop::Requested, "SIGTERM"),
+                () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
+                () = passed(is_left.as_mut().as_pin_mut()), if is_stopping => {
+                    (Stop::Requested, "lameduck is over")
+                }
+                never = self.keep_up_to_date(&mut hangup) => match never {},
+            };
+            let lameduck = self.control.state().config.admin.lameduck;
+            if is_stopping || !reason.starts_with("SIG") || lameduck.is_zero() {
+                tracing::info!(reason, "stopping");
+                return Ok(stop);
+            }
+            self.control.is_stopping.store(true, Ordering::Relaxed);
+            tracing::info!(reason, seconds = lameduck.as_secs_f32(), "stopping soon");
+            is_left.set(Some(tokio::time::sleep(lameduck)));
+        }
     }
 
     /// Reloads when told to, and when watched files change.
-    async fn keep_up_to_date(&self, mut hangup: Option<Signal>) -> Infallible {
+    async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
         let mut next_look = self.control.watch_interval();
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
             let watches = self.control.watches();
             tokio::select! {
-                () = caught(&mut hangup) => self.control.hang_up().await,
+                () = caught(hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
                     next_look = self.control.watch_interval();
                 }
@@ -471,6 +460,9 @@ impl Running {
         if !is_handed_over {
             self.control.flush_all(); // what fails is logged, and stays in the journal
         }
+        if let Some(interface) = self.interface {
+            interface.end(is_handed_over); // last, as replies leave from its addresses
+        }
         // The next server may start as soon as this one has stopped.
         let _ = self.control.publisher().hand_over_journal(); // the watchdog has why it fails
         self.control.flush_query_log();
@@ -481,10 +473,12 @@ impl Running {
 /// What each forwarder thread is started with.
 fn forwarder_config(
     runtime: &Handle,
-    (snapshot, groups): (&Arc<ArcSwap<Snapshot>>, &Arc<ArcSwap<Groups>>),
+    (snapshot, state): (&Arc<ArcSwap<Snapshot>>, &ServerState),
     clock: Clock,
-    ports_max: usize,
+    engines: Engines,
 ) -> impl Fn(usize, Arc<Inbox>, Forwarders) -> ForwarderConfig {
+    let groups = state.zone_set.forwards().groups();
+    let ports_max = engines.ports_max / engines.forwarders.max(1);
     move |number, inbox, forwarders| ForwarderConfig {
         name: format!("forward-{number}"),
         inbox,
@@ -494,37 +488,6 @@ fn forwarder_config(
         clock,
         runtime: runtime.clone(),
         ports_max,
-    }
-}
-
-/// What makes the engines of all threads.
-fn engine_maker(
-    snapshot: &Arc<ArcSwap<Snapshot>>,
-    query_log: Option<QueryLog>,
-    loggers: Vec<Arc<dyn Logger>>,
-    long_calls: Arc<LongCallWatch>,
-) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
-    let snapshot = Arc::clone(snapshot);
-    move |counters: &Arc<Counters>| {
-        let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
-        if let Some(query_log) = &query_log {
-            engine.add_observer(query_log.observer());
-        }
-        for logger in &loggers {
-            let logger = Arc::clone(logger);
-            engine.add_observer(Box::new(move |event: &Event<'_>| tell_logger(&*logger, event)));
-        }
-        long_calls.add(&engine);
-        engine
-    }
-}
-
-/// Tells a logger of the user's of a query. Its panic costs no query, and no worker.
-fn tell_logger(logger: &dyn Logger, event: &Event<'_>) {
-    static PANICS: LogBudget = LogBudget::new();
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| logger.log(event))) {
-        let panic = panic_message(&*payload);
-        PANICS.spend(|left_out| tracing::error!(panic, left_out, "a logger panicked"));
     }
 }
 

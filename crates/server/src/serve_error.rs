@@ -4,6 +4,7 @@ use crate::edit::journal::InUse;
 use crate::failed_zones::{FailedZone, failed_text};
 use crate::handover::HandOverError;
 use crate::listen::ListenError;
+use crate::node_local::NodeLocalError;
 use crate::rights::TooFewDescriptors;
 use std::fmt;
 use std::io;
@@ -14,6 +15,8 @@ use zonda_netio::privileges::PrivilegeError;
 pub enum ServeError {
     /// A socket could not be had.
     Listen(ListenError),
+    /// The interface of a node's own DNS cache could not be had.
+    NodeLocal(NodeLocalError),
     /// The sockets of the former server could not be had.
     HandOver(HandOverError),
     /// The system allows fewer open descriptors than any server needs.
@@ -38,6 +41,7 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen(error) => error.fmt(f),
+            Self::NodeLocal(error) => error.fmt(f),
             Self::HandOver(error) => error.fmt(f),
             Self::Descriptors(error) => error.fmt(f),
             Self::Privileges(error) => error.fmt(f),

@@ -39,6 +39,8 @@ impl SettingsBuilder {
             reasons_to: config.edns.reasons_to.iter().filter_map(network).collect(),
             rate: self.rate(config),
             rotate: config.answers.rotate,
+            rewrites: config.rewrites.clone(),
+            templates: config.templates.clone(),
             cross_zone: config.answers.cross_zone,
             // In units of 100 ms, rfc7828#3.1.
             keepalive: keepalive
@@ -94,6 +96,8 @@ pub fn are_same(one: &Config, other: &Config) -> bool {
         && one.edns == other.edns
         && one.identity == other.identity
         && one.answers == other.answers
+        && one.rewrites == other.rewrites
+        && one.templates == other.templates
         && one.rate_limit == other.rate_limit
 }
 

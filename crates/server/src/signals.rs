@@ -1,7 +1,9 @@
 //! The signals of the process.
 
 use std::io;
+use std::pin::Pin;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Sleep;
 
 /// Whether the process's signals are for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,14 @@ impl SignalStreams {
             terminate: Some(signal(SignalKind::terminate())?),
             interrupt: Some(signal(SignalKind::interrupt())?),
         })
+    }
+}
+
+/// Waits until a time has passed; forever, if there is none.
+pub async fn passed(time: Option<Pin<&mut Sleep>>) {
+    match time {
+        Some(time) => time.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -191,7 +191,7 @@ impl ZoneSet {
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();
-        let entry = entry(&former.entry.apex, Some(zone), access, former.number);
+        let entry = entry(&former.entry.apex, Some(Source::Data(zone)), access, former.number);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
@@ -216,7 +216,8 @@ impl ZoneSet {
         let access = self.access_list(unit);
         for name in zones {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
-                let entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
+                let source = zone.data().cloned().map(Source::Data); // no unit has a cluster
+                let entry = entry(name, source, access.clone(), zone.number);
                 let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
                 outcome.changed = true;
@@ -290,6 +291,7 @@ impl ZoneSet {
                 }
                 version = Version {
                     data: Some(merged.data),
+                    cluster: None,
                     records: narrow(merged.records),
                     loaded: Some(SystemTime::now()),
                     error: merged.error.map(Box::new),
@@ -299,7 +301,7 @@ impl ZoneSet {
                 self.note_failure(name, version.data.is_some(), &failure, outcome);
                 version.error = Some(Box::new(failure));
             }
-            Update::Change(_) | Update::Expired(_) => {} // no file has such
+            Update::Change(_) | Update::Cluster(..) | Update::Expired(_) => {} // no file has such
         }
         self.serve(unit, name, former.as_deref(), version, outcome);
     }
@@ -329,16 +331,18 @@ impl ZoneSet {
         version: Version,
         outcome: &mut Outcome,
     ) {
-        let Version { data, records, loaded, error } = version;
+        let Version { data, cluster, records, loaded, error } = version;
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
         let access = self.access_list(unit);
-        let same = former.filter(|former| former.is_same(data.as_ref(), access.as_deref()));
+        let same = former
+            .filter(|former| cluster.is_none() && former.is_same(data.as_ref(), access.as_deref()));
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
-        let entry = same
-            .map_or_else(|| entry(name, data, access, number), |former| Arc::clone(&former.entry));
+        let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
+        let entry =
+            same.map_or_else(|| entry(name, source, access, number), |it| Arc::clone(&it.entry));
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
         let zone = KnownZone { entry, unit, number, records, loaded, error, writable };
         match is_same {
@@ -458,13 +462,16 @@ fn note_failures(
 /// A zone as a snapshot holds it.
 fn entry(
     apex: &Name,
-    data: Option<Arc<Zone>>,
+    source: Option<Source>,
     access: Option<Arc<AccessList>>,
     number: Number,
 ) -> Arc<ZoneEntry> {
     // The zone's own name, of which there is one in memory.
-    let apex = data.as_ref().map_or(apex, |zone| zone.apex_name()).clone();
-    let source = data.map_or(Source::Unavailable, Source::Data);
+    let apex = match &source {
+        Some(Source::Data(zone)) => zone.apex_name(),
+        _ => apex,
+    };
+    let (apex, source) = (apex.clone(), source.unwrap_or(Source::Unavailable));
     Arc::new(ZoneEntry::new(apex, source, access, number.place))
 }
 

@@ -45,6 +45,7 @@ impl KnownZone {
     pub fn data(&self) -> Option<&Arc<Zone>> {
         match &self.entry.source {
             Source::Data(zone) => Some(zone),
+            Source::Cluster(cluster) => Some(&cluster.data),
             _ => None,
         }
     }

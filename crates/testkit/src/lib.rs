@@ -13,6 +13,7 @@ pub mod gdnsd;
 pub mod generate;
 pub mod golden;
 pub mod message;
+pub mod network;
 pub mod paced;
 pub mod peer;
 pub mod process;

@@ -13,6 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
+    // What questions and replies become; knows neither sockets nor where answers come from.
+    ("zonda-rewrite", &["zonda-wire"]),
     // Which member of a pool answers; knows nothing of zones, clocks and checks.
     ("zonda-balance", &["zonda-geo", "zonda-wire"]),
     // What a change is, the owner of the journal says. One process at a time locks its file.
@@ -25,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-cache",
             "zonda-cluster",
             "zonda-geo",
+            "zonda-rewrite",
             "zonda-wire",
             "zonda-zone",
         ],
@@ -69,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-client",
             "zonda-geo",
             "zonda-health",
+            "zonda-rewrite",
             "zonda-upstream",
             "zonda-wire",
         ],
@@ -78,6 +82,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "zonda-balance",
             "zonda-cache",
+            // Objects of Kubernetes clusters, whose names zones have.
+            "zonda-cluster",
+            "zonda-kubernetes",
             "zonda-config",
             "zonda-engine",
             "zonda-netio",
@@ -97,7 +104,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Tests load what it writes.
-    ("zonda-import", &["zonda-config", "zonda-wire"]),
+    ("zonda-import", &["zonda-config", "zonda-rewrite", "zonda-wire"]),
     ("zonda-bench", &["zonda-netio", "zonda-wire"]),
     (
         "zonda-cli",
@@ -159,6 +166,7 @@ const CONFINED: &[(&str, &[&str])] = &[
             "zonda-deferral",
             "zonda-forward",
             "zonda-health",
+            "zonda-kubernetes",
             "zonda-transport",
             "zonda-server",
             "zonda-cli",
@@ -169,7 +177,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ),
     ("libc", &["zonda-netio"]),
     // Probes by ICMP need a socket that neither std nor tokio has.
-    ("socket2", &["zonda-health", "zonda-netio", "zonda-testkit"]),
+    // A connection to the API of a cluster is probed, so that a cut network is noticed.
+    ("socket2", &["zonda-health", "zonda-kubernetes", "zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
     ("redb", &["zonda-store"]),

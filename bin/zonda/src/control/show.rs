@@ -129,7 +129,24 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
         let in_step = text(store, "in_step");
         fields.push(("store", format!("{reachable}, in step at {in_step}")));
     }
+    let cluster = &answer["cluster"];
+    if cluster.is_object() {
+        fields.push(("objects", followed(cluster)));
+        if cluster["snapshot_written"].is_string() {
+            fields.push(("snapshot", text(cluster, "snapshot_written")));
+        }
+    }
     table::write_fields(&mut out, &fields)
+}
+
+/// Says which objects of a cluster are followed.
+fn followed(cluster: &Value) -> String {
+    let kinds = cluster["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+    let kinds = kinds.iter().map(|kind| {
+        let state = if kind["followed"] == true { "followed" } else { "not followed" };
+        format!("{} {state}", text(kind, "kind"))
+    });
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns in one word whether a zone is served.

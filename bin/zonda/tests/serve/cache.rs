@@ -117,7 +117,7 @@ impl Server {
     }
 
     /// Gives the server no time to end.
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.zonda.process.signal("KILL");
         self.wait_for_end();
     }
@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// Starts another with the same configuration.
-    fn start_again(&mut self, arguments: &[&str]) {
+    pub fn start_again(&mut self, arguments: &[&str]) {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let log = format!("{}.log", COUNT.fetch_add(1, SeqCst));
         let log = self.folder.path().join(log);

@@ -69,10 +69,10 @@ fn a_json_file_that_cannot_be_read_is_told_where_the_zones_are_counted() {
 }
 
 #[test]
-fn without_anything_to_serve_it_says_what_to_do_in_four_lines() {
+fn without_anything_to_serve_it_says_what_to_do_in_six_lines() {
     let output = run(&["serve"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr).lines().count(), 4);
+    assert_eq!(text(&output.stderr).lines().count(), 6);
     assert!(text(&output.stderr).contains("zonda serve --zone"));
 }
 

@@ -36,6 +36,10 @@ pub(super) fn read<'a>(
     let (Toggle(address), Toggle(bind_statistics)) = (keys.address, keys.bind_statistics);
     let admin = Admin {
         address,
+        health: keys.health,
+        ready: keys.ready,
+        metrics: keys.metrics,
+        lameduck: keys.lameduck,
         token,
         read_token,
         is_metrics_only: false,

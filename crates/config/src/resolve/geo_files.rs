@@ -14,7 +14,7 @@ use zonda_geo::{Prefix, SiteId};
 const LATENCY_MAX_MILLIS: f64 = 60_000.0;
 
 /// A number that is another one when a file was written or replaced.
-pub(super) fn stamp(paths: &[PathBuf]) -> u64 {
+pub(crate) fn stamp(paths: &[PathBuf]) -> u64 {
     let state = |path: &Path| {
         let metadata = std::fs::metadata(path).ok()?;
         let changed = (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime());

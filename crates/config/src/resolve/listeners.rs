@@ -1,5 +1,5 @@
-//! Listeners: those of the flags or the variable, else of the file, else one on loopback; none, if
-//! that is said.
+//! Listeners: those of the flags or the variable, else of the file, else one for each address of
+//! the server's own interface, else one on loopback; none, if that is said.
 
 use super::access::Lists;
 use crate::Listener;
@@ -9,17 +9,26 @@ use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
 use std::collections::HashSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 /// Where the server listens by default: only clients on this machine can send queries by accident.
 const ADDRESS: &str = "127.0.0.1:53";
+/// Where the server of a cluster listens in a pod: the addresses of a pod are those of its network.
+const ADDRESSES_IN_POD: [&str; 2] = ["0.0.0.0:53", "[::]:53"];
+/// The variable by which a process knows that it is in a pod.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 
-/// Reads all listeners, each with its place. `workers` stands in for their own.
+/// Port of DNS, where no listener says otherwise.
+const PORT: u16 = 53;
+
+/// Reads all listeners, each with its place. `workers` stands in for their own; `interface` are the
+/// addresses of the server's own interface.
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
     lists: &mut Lists,
-    workers: u16,
+    (workers, interface): (u16, &[IpAddr]),
 ) -> Vec<(Listener, Origin)> {
     let section = &ListenKeys::SECTION;
     let mut elements = Vec::new();
@@ -35,27 +44,41 @@ pub(super) fn read<'a>(
         let tables = layers.tables(section);
         elements.extend(tables.map(|(table, origin)| (Some(table), Vec::new(), origin)));
     }
+    let own = if elements.is_empty() { interface } else { &[] };
     if elements.is_empty() {
-        let given = RawValue { text: ADDRESS, origin: Origin::Default };
-        elements.push((None, vec![("address", given)], Origin::Default));
+        let is_in_pod = layers.environment.contains_key(POD_VARIABLE) && own.is_empty();
+        let addresses = match layers.kubernetes().filter(|_| is_in_pod) {
+            Some(_) => &ADDRESSES_IN_POD[..],
+            None => &[ADDRESS],
+        };
+        for place in 0..addresses.len().max(own.len()) {
+            let text = addresses.get(place).copied().unwrap_or(ADDRESS);
+            let given = RawValue { text, origin: Origin::Default };
+            elements.push((None, vec![("address", given)], Origin::Default));
+        }
     }
 
     let mut taken = HashSet::new();
-    let read = |(table, given, origin)| {
+    let read = |(number, (table, given, origin))| {
         let mut reader = Reader::new(session, section, table, given, origin);
-        listener(&mut reader, lists, &mut taken, workers)
+        let own = own.get(number).map(|address| SocketAddr::new(*address, PORT));
+        listener(&mut reader, lists, &mut taken, (workers, own))
     };
-    elements.into_iter().filter_map(read).collect()
+    elements.into_iter().enumerate().filter_map(read).collect()
 }
 
-/// Reads one listener.
+/// Reads one listener. `own` is its address in place of the default one.
 fn listener(
     reader: &mut Reader<'_, '_>,
     lists: &mut Lists,
     taken: &mut HashSet<SocketAddr>,
-    workers: u16,
+    (workers, own): (u16, Option<SocketAddr>),
 ) -> Option<(Listener, Origin)> {
-    let keys = ListenKeys::read(reader)?;
+    let mut keys = ListenKeys::read(reader)?;
+    if let Some(own) = own {
+        keys.address = own;
+        reader.derive("address", Some(Path::new(&own.to_string())));
+    }
     // port 0 is another free port each time
     if keys.address.port() != 0 && !taken.insert(keys.address) {
         reader.contradict(Some("address"), Contradiction::ListenerTwice(keys.address));

@@ -2,10 +2,10 @@
 
 use super::access::Lists;
 use super::pools::Pools;
-use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, store};
+use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem, SteerMistake};
-use crate::keys::{ForwardKeys, STEER, StoreKeys, ZoneKeys};
+use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
@@ -61,16 +61,23 @@ pub(super) fn read<'a>(
         };
         let by_user = |text| RawValue { text, origin: origin.clone() };
         let named = vec![("name", by_user(name))];
-        let url = GivenValue { section: &StoreKeys::SECTION, key: "url", value: by_user(url) };
+        let url = GivenKeys { section: &StoreKeys::SECTION, keys: vec![("url", by_user(url))] };
         let mut reader = Reader::new(session, section, None, named, origin);
         found.read(&mut reader, file_root.clone(), Some(url));
     }
-    if let Some(value) = layers.forward() {
-        let origin = value.origin.clone();
+    if let Some((origin, keys)) = layers.forward() {
         let given = vec![("name", RawValue { text: ".", origin: origin.clone() })];
-        let to = GivenValue { section: &ForwardKeys::SECTION, key: "to", value };
+        let to = GivenKeys { section: &ForwardKeys::SECTION, keys };
         let mut reader = Reader::new(session, section, None, given, origin);
         found.read(&mut reader, file_root.clone(), Some(to));
+    }
+    if let Some(name) = layers.kubernetes() {
+        let origin = name.origin.clone();
+        let given =
+            CLUSTER_BY_FLAG.map(|(key, text)| (key, RawValue { text, origin: origin.clone() }));
+        let given = GivenKeys { section: &KubernetesKeys::SECTION, keys: given.into() };
+        let mut reader = Reader::new(session, section, None, vec![("name", name)], origin);
+        found.read(&mut reader, file_root.clone(), Some(given));
     }
     for (table, origin) in layers.tables(section) {
         let mut reader = Reader::new(session, section, Some(table), Vec::new(), origin);
@@ -111,14 +118,21 @@ fn refuse_store(session: &mut Session<'_>, given: &RawValue<'_>) {
     session.fail(given.origin.clone(), problem);
 }
 
-/// A value of a section nested in a zone's that was given outside of the file.
-struct GivenValue<'a> {
+/// How a cluster is served that a flag names: as by CoreDNS's usual configuration, with the names
+/// of addresses in private networks, which upstreams are asked for if the cluster lacks them.
+const CLUSTER_BY_FLAG: [(&str, &str); 4] = [
+    ("pods", "insecure"),
+    ("reverse", "10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"),
+    ("fall-through", "true"),
+    ("fall-through-zones", "in-addr.arpa, ip6.arpa"),
+];
+
+/// Keys of a section nested in a zone's that were given outside of the file.
+struct GivenKeys<'a> {
     /// The nested section.
     section: &'static Section,
-    /// The key of the section.
-    key: &'static str,
-    /// The value of the key.
-    value: RawValue<'a>,
+    /// Keys of the section, with their values.
+    keys: Vec<(&'static str, RawValue<'a>)>,
 }
 
 /// The keys given in a section nested in a zone's.
@@ -136,10 +150,10 @@ impl<'a> NestedSection<'a> {
     fn find(
         section: &'static Section,
         reader: &Reader<'_, 'a>,
-        given: Option<&GivenValue<'a>>,
+        given: Option<&GivenKeys<'a>>,
     ) -> Option<Self> {
         let given = given.filter(|given| given.section.name == section.name);
-        let given: Vec<_> = given.map(|it| (it.key, it.value.clone())).into_iter().collect();
+        let given: Vec<_> = given.map(|it| it.keys.clone()).unwrap_or_default();
         match reader.nested(section) {
             Some((table, origin)) => Some(Self { table: Some(table), origin, given }),
             None if given.is_empty() => None,
@@ -175,27 +189,30 @@ impl Zones<'_> {
         &mut self,
         reader: &mut Reader<'_, 'a>,
         root: Arc<Path>,
-        given: Option<GivenValue<'a>>,
+        given: Option<GivenKeys<'a>>,
     ) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = |section| NestedSection::find(section, reader, given.as_ref());
         let forward = nested(&ForwardKeys::SECTION);
         let store = nested(&StoreKeys::SECTION);
+        let cluster = nested(&KubernetesKeys::SECTION);
         let is_forwarded = forward.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.
         let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
         let files = given.iter().copied().filter(|source| !is_overlay(source)).count();
-        let sources = files + usize::from(is_forwarded) + usize::from(store.is_some());
+        let nested = [is_forwarded, store.is_some(), cluster.is_some()];
+        let sources = files + nested.into_iter().filter(|is_given| *is_given).count();
         if sources > 1 {
             reader.contradict(None, Contradiction::SourceCount(sources));
         }
-        match (forward, store) {
-            (Some(forward), _) => return self.read_forward(reader, keys, root, forward),
-            (None, Some(store)) => return self.read_store(reader, keys, root, store),
-            (None, None) if sources > 1 => return,
-            (None, None) => {}
+        match (forward, store, cluster) {
+            (Some(forward), ..) => return self.read_forward(reader, keys, root, forward),
+            (None, Some(store), _) => return self.read_store(reader, keys, root, store),
+            (None, None, Some(cluster)) => return self.read_cluster(reader, keys, root, cluster),
+            (None, None, None) if sources > 1 => return,
+            (None, None, None) => {}
         }
         let &[source] = &given[..] else {
             return reader.contradict(None, Contradiction::SourceCount(sources));
@@ -284,6 +301,37 @@ impl Zones<'_> {
         };
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
+            let hosts = None;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+        }
+    }
+
+    /// Reads a zone whose names are those of a cluster.
+    fn read_cluster<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        keys: ZoneKeys,
+        root: Arc<Path>,
+        nested: NestedSection<'a>,
+    ) {
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::ClusterWithoutName);
+        }
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
+        }
+        let access = self.lists.resolve(reader, keys.access);
+        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let cluster = {
+            let nested = &mut nested.reader(&KubernetesKeys::SECTION, reader);
+            kubernetes::read(nested, keys.name.as_ref())
+        };
+        let steer = self.refuse_steering(reader, "kubernetes");
+        if let (Some(name), Some(cluster), true) = (keys.name, cluster, is_new) {
+            for reverse in cluster.reverse_zones() {
+                self.take(reader, reverse);
+            }
+            let (name, source) = (Some(name.to_lowercase()), Source::Kubernetes(Arc::new(cluster)));
             let hosts = None;
             self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }

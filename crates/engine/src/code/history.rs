@@ -4,6 +4,7 @@ use super::elsewhere::Elsewhere;
 use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
+use zonda_rewrite::Change;
 
 /// Facts about a query from before it had to wait, or from the code that has asked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,12 @@ pub struct History {
     /// The gates and sources that the query has passed, if it was deferred to the upstreams of the
     /// zone that holds its name.
     pub checkpoint: Option<Checkpoint>,
+    /// What rules have made of its question, if they have changed it: the octets of the query have
+    /// the new one.
+    pub change: Option<Box<Change>>,
+    /// The place, behind the name asked for, of the name of a search path for which the query was
+    /// deferred.
+    pub search_step: Option<u8>,
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.

@@ -9,3 +9,4 @@ pub mod data;
 pub mod forward;
 pub mod hot;
 pub mod local;
+pub mod template;

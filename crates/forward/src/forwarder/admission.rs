@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zonda_cache::{Hit, Kind, Onward};
 use zonda_deferral::{Deferred, Responder};
-use zonda_engine::{Deferral, Now, Reason, To, alias_of};
+use zonda_engine::{Deferral, Now, Reason, To, fetched_name};
 use zonda_upstream::Ticket;
 use zonda_wire::query::HEADER_BYTES;
 
@@ -71,8 +71,9 @@ impl<R: Responder> Forwarder<R> {
         if !is_alias {
             return Some(FetchKey::new(*group, asked, own_name));
         }
+        let step = deferral.history.search_step;
         let snapshot = self.config.snapshot.load();
-        let (from, name) = alias_of(&snapshot, own_name, asked.qtype)?;
+        let (from, name) = fetched_name(&snapshot, own_name, (asked.qtype, step))?;
         // Not after a reload, perhaps.
         let is_same = from == *group && name.hash(0) == *name_hash;
         is_same.then(|| FetchKey::new(*group, asked, name.as_wire()))

@@ -54,7 +54,12 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
     importer.zones(&base.join("zones"), files)?;
     importer.resources.tell_unused(&mut importer.report)?;
     let toml = importer.configuration.write(path);
-    Ok(Import { toml, files: importer.new_files, report: importer.report.finish() })
+    Ok(Import {
+        toml,
+        files: importer.new_files,
+        report: importer.report.finish(),
+        is_followed: false,
+    })
 }
 
 /// Keys at the top of the configuration.

@@ -227,7 +227,7 @@ impl<'s> Importer<'s> {
         self.left.sort_by_key(order);
         self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
         let toml = self.write(path);
-        Import { toml, files: Vec::new(), report: self.left }
+        Import { toml, files: Vec::new(), report: self.left, is_followed: false }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
     let order = |line: &ReportLine| (line.place.file.clone(), line.place.line, line.place.column);
     importer.report.sort_by_key(order);
     let toml = importer.configuration.write(path);
-    Ok(Import { toml, files: importer.files, report: importer.report })
+    Ok(Import { toml, files: importer.files, report: importer.report, is_followed: false })
 }
 
 /// A configuration being carried over.

@@ -44,7 +44,7 @@ pub fn import(
     importer.report.sort_by_key(order);
     let shown = paths.first().map_or(Path::new(""), PathBuf::as_path);
     let toml = importer.configuration.write(shown);
-    Ok(Import { toml, files: importer.new_files, report: importer.report })
+    Ok(Import { toml, files: importer.new_files, report: importer.report, is_followed: false })
 }
 
 /// Zones being carried over.

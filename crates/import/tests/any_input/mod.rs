@@ -1,9 +1,9 @@
-//! What holds for any octets read as a configuration of gdnsd or OpenGSLB or as a zone with LUA
-//! records: an error in a place, or a whole document.
+//! What holds for any octets read as a configuration of gdnsd or OpenGSLB, as a Corefile or as a
+//! zone with LUA records: an error in a place, or a whole document.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use zonda_import::{Files, Import, ImportError, gdnsd, opengslb, powerdns};
+use zonda_import::{Files, Import, ImportError, corefile, gdnsd, opengslb, powerdns};
 
 /// The file that the octets are.
 const OWN: &str = "/etc/own.yaml";
@@ -19,6 +19,8 @@ impl Files for Folder<'_> {
         match path.to_str() {
             Some(OWN) => Ok(self.0.to_vec()),
             Some("/etc/zones/example.com") => Ok(ZONE.as_bytes().to_vec()),
+            Some("/etc/resolv.conf") => Ok(b"nameserver 192.0.2.53\n".to_vec()),
+            Some("/etc/hostname") => Ok(b"node\n".to_vec()),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -40,9 +42,18 @@ fn lua_records(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError
     powerdns::import(&[path.to_owned()], None, files)
 }
 
+/// Reads a Corefile, in an environment with one variable.
+fn core_dns(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError> {
+    corefile::import(path, files, &|name| (name == "UP").then(|| "192.0.2.9".to_owned()))
+}
+
 /// The formats, each with the folder of its corpus.
-pub const FORMATS: &[(&str, Reader)] =
-    &[("gdnsd", gdnsd::import), ("lua_records", lua_records), ("opengslb", opengslb::import)];
+pub const FORMATS: &[(&str, Reader)] = &[
+    ("gdnsd", gdnsd::import),
+    ("lua_records", lua_records),
+    ("opengslb", opengslb::import),
+    ("corefile", core_dns),
+];
 
 /// Reads octets in a format; returns the document that came of them.
 pub fn check(read: Reader, text: &[u8]) -> Option<String> {
@@ -54,7 +65,8 @@ pub fn check(read: Reader, text: &[u8]) -> Option<String> {
                 assert!((1..=lines).contains(&(line.place.line as usize)), "{line}");
                 assert!(!line.to_string().contains('\n'), "{line:?}");
             }
-            let is_below = |path: &PathBuf| path.starts_with("zones") && path.iter().count() == 2;
+            let is_in = |path: &PathBuf| path.starts_with("zones") || path.starts_with("hosts");
+            let is_below = |path: &PathBuf| is_in(path) && path.iter().count() == 2;
             assert!(import.files.iter().all(|file| is_below(&file.path)), "{:?}", import.files);
             Some(import.toml)
         }

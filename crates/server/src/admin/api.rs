@@ -3,12 +3,14 @@
 use super::metrics;
 use super::reply::{Reply, json_reply, parameter, text};
 use crate::control::Control;
+use crate::feed::cluster_state::ClusterState;
 use crate::query_log::Rfc3339;
 use crate::zone_set::Outcome;
 use crate::zone_set_view::KnownZone;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
 
@@ -38,7 +40,7 @@ pub fn metrics_page(control: &Control) -> Reply {
 /// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
 /// line each. What is wrong with a file is told only if `tells_all`. A journal that cannot be
 /// written is no reason: all zones are answered, and another server would answer nothing more.
-pub fn ready(control: &Control, tells_all: bool) -> Reply {
+pub fn ready(control: &Control, tells_all: bool, word: &str) -> Reply {
     let state = control.state();
     let unserved = state.zone_set().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
@@ -55,10 +57,29 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
     });
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log\n"));
-    match threads.chain(zones).chain(failures).take(PAGE).collect::<String>() {
-        reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
+    let stops = control.is_stopping.load(Relaxed).then(|| "the server stops\n".to_owned());
+    let reasons = stops.into_iter().chain(threads).chain(zones).chain(failures);
+    match reasons.take(PAGE).collect::<String>() {
+        reasons if reasons.is_empty() => match stale(control) {
+            stale if stale.is_empty() => text(StatusCode::OK, word.into()),
+            stale => text(StatusCode::OK, format!("{}\n{stale}", word.trim_end())),
+        },
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }
+}
+
+/// Tells which zones have the names of a cluster at a former time, a line each.
+fn stale(control: &Control) -> String {
+    let states = control.stores.cluster_states();
+    let since = |state: &ClusterState| Some(state.stale_since.load(Relaxed)).filter(|it| *it > 0);
+    let lines = states.iter().filter_map(|(zone, state)| {
+        let since = time(UNIX_EPOCH + Duration::from_secs(since(state)?));
+        Some(format!(
+            "zone {zone} is stale: its names are those of {since}, from the snapshot file, until \
+             the API server has told all objects\n"
+        ))
+    });
+    lines.collect()
 }
 
 /// Returns the server's version, state and figures.
@@ -140,6 +161,8 @@ pub fn zone(name: &str, control: &Control) -> Reply {
 fn describe(zone: &KnownZone, control: &Control) -> Value {
     let at = |secs| time(UNIX_EPOCH + Duration::from_secs(secs));
     let store = control.stores.state(&zone.entry.apex.to_lowercase());
+    let clusters = control.stores.cluster_states();
+    let cluster = clusters.get(&zone.entry.apex.to_lowercase());
     let file = Some(zone.path()).filter(|path| !path.as_os_str().is_empty());
     json!({
         "name": zone.entry.apex.to_string(),
@@ -152,6 +175,7 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
         "store": store.map(|store| store.to_json(at)),
+        "cluster": cluster.map(|cluster| cluster.to_json(at)),
     })
 }
 

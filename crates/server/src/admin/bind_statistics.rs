@@ -4,8 +4,9 @@
 //! absent, and so are counters that are 0 where named leaves those out. Which they are is told in
 //! `docs/coming-from-bind.md`, and held against a real named in `bin/zonda/tests/bind`.
 
-use super::metrics::{sum, usage};
+use super::metrics::usage;
 use super::reply::{Reply, json_reply, text};
+use super::sums::sum;
 use super::upstreams::{KnownUpstream, survey};
 use crate::control::Control;
 use crate::query_log::Rfc3339;

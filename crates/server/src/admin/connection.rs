@@ -7,6 +7,7 @@
 
 use super::access::{self, Rights};
 use super::counters::Counters;
+use super::pages::Pages;
 use super::reply::Reply;
 use super::{bind_statistics, dispatch};
 use crate::control::Control;
@@ -56,6 +57,8 @@ pub enum Listener {
 pub enum Interface {
     /// The admin interface, as far as the rights of the socket's clients allow.
     Admin(Rights),
+    /// Single pages, to all clients.
+    Pages(Pages),
     /// BIND's statistics, to this machine and to some networks.
     BindStatistics {
         /// The networks whose clients may read the page.
@@ -80,6 +83,7 @@ impl Interface {
     async fn answer(self, request: Request<Incoming>, control: Arc<Control>) -> Reply {
         match self {
             Self::Admin(rights) => dispatch::answer(request, rights, control).await,
+            Self::Pages(pages) => pages.answer(request, control).await,
             // Exporters elsewhere may know the server by a name; on this machine, only a page of
             // the web needs one.
             Self::BindStatistics { is_loopback: true, .. } if !access::is_host_own(&request) => {

@@ -3,10 +3,14 @@
 //! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod clusters;
+mod coredns;
 mod edits;
+mod node;
 mod page;
 mod pools;
 
+use super::sums::sum;
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
 use crate::feed::store_state::StoreState;
@@ -20,15 +24,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
 use zonda_deferral::SharedCounter;
-use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
+use zonda_engine::counters::{LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
 use zonda_forward::ForwarderCounters;
 use zonda_wire::{Name, Rcode};
-
-/// The sum of a counter over all engines.
-pub fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
-    engines.iter().map(|counters| one(counters).get()).sum()
-}
 
 /// The page that Prometheus reads.
 pub fn page(control: &Control) -> String {
@@ -40,12 +39,17 @@ pub fn page(control: &Control) -> String {
     admin(&mut page, control);
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
+    node::write(&mut page, control);
     stores(&mut page, control);
+    clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);
     cache(&mut page, control);
     process(&mut page, control);
+    if control.state().config().metrics.coredns_names {
+        coredns::write(&mut page, control);
+    }
     page.0
 }
 

@@ -15,11 +15,13 @@ mod geo;
 mod json_body;
 mod loads;
 mod metrics;
+mod pages;
 mod pools;
 mod problem;
 mod reply;
 mod routes;
 mod rrsets;
+mod sums;
 mod unix;
 mod upstreams;
 
@@ -30,6 +32,7 @@ use crate::handover;
 use crate::listen::InheritedSockets;
 use access::{Rights, Tokens};
 use connection::{Interface, Listener, accept_all};
+use pages::PageSocket;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::AsFd;
@@ -50,6 +53,8 @@ pub struct AdminSockets {
     tcp: Option<(TcpListener, Rights)>,
     /// Where BIND's statistics are read, and the networks whose clients may.
     bind_statistics: Option<(TcpListener, Arc<[Network]>)>,
+    /// Where single pages are answered to all clients.
+    pages: Vec<PageSocket>,
     unix: Option<(UnixListener, PathBuf)>,
     /// Socket on which a successor asks for the sockets of this process.
     hand_over: Option<(UnixListener, PathBuf)>,
@@ -75,10 +80,14 @@ pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<AdminSockets
         }
         None => None,
     };
+    let pages = pages::bind(config, found)?;
     let (mut unix, mut hand_over, mut made) = (None, None, MadeSockets::default());
     if let Some(path) = &config.socket {
-        let listener = found.take_unix(path).map_or_else(|| made.bind_admin(path), Ok)?;
-        unix = Some((listener, path.clone()));
+        let found_socket = found.take_unix(path);
+        let listener = found_socket.map_or_else(|| made.bind_admin(path), |it| Ok(Some(it)))?;
+        unix = listener.map(|listener| (listener, path.clone()));
+    }
+    if let Some((_, path)) = &unix {
         let beside = handover::beside(path);
         match found.take_unix(&beside).map_or_else(|| made.bind(&beside), Ok) {
             Ok(listener) => hand_over = Some((listener, beside)),
@@ -89,7 +98,7 @@ pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<AdminSockets
     let tokens = Tokens { write: token(&config.token), read: token(&config.read_token) };
     let rights = Rights::Tcp { tokens, is_metrics_only: config.is_metrics_only };
     let tcp = tcp.map(|listener| (listener, rights));
-    Ok(AdminSockets { tcp, bind_statistics, unix, hand_over, made })
+    Ok(AdminSockets { tcp, bind_statistics, pages, unix, hand_over, made })
 }
 
 /// Binds the address of BIND's statistics.
@@ -152,9 +161,11 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
         let tcp = bound.tcp.iter().map(|(tcp, _)| tcp.as_fd());
         let statistics = bound.bind_statistics.iter().map(|(tcp, _)| tcp.as_fd());
         let unix = bound.unix.iter().map(|(unix, _)| unix.as_fd());
-        control.offer_sockets(listener, &tcp.chain(statistics).chain(unix).collect::<Vec<_>>())?;
+        let pages = bound.pages.iter().map(|(tcp, _)| tcp.as_fd());
+        let all: Vec<_> = tcp.chain(statistics).chain(pages).chain(unix).collect();
+        control.offer_sockets(listener, &all)?;
     }
-    let mut accept = |name, listener, interface| {
+    let mut accept = |name: &str, listener, interface| {
         serving.tasks.push(keep_accepting(name, listener, interface, control));
     };
     if let Some((unix, _)) = bound.unix {
@@ -166,6 +177,11 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
         let is_loopback = tcp.local_addr()?.ip().is_loopback();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
         accept("bind-statistics", listener, Interface::BindStatistics { clients, is_loopback });
+    }
+    for (tcp, pages) in bound.pages {
+        let name = format!("admin-pages-{}", tcp.local_addr()?);
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
+        accept(&name, listener, Interface::Pages(pages));
     }
     if let Some((tcp, rights)) = bound.tcp {
         let address = tcp.local_addr().ok();

@@ -47,7 +47,7 @@ const ROUTES: &[Route] = &[
         doc: "200 when every zone is served and no [thread](operating.md#threads) is down, else \
               503 and a line for each problem; over the socket or with a token also its reason",
         command: "`zonda ready`",
-        answer: |call| api::ready(call.control, call.tells_all),
+        answer: |call| api::ready(call.control, call.tells_all, "ready\n"),
     },
     Route {
         method: Method::GET,

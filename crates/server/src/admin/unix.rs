@@ -38,8 +38,9 @@ impl MadeSockets {
         self.0 = SocketFiles::default();
     }
 
-    /// Binds the admin socket, unless another server answers on it.
-    pub fn bind_admin(&mut self, path: &Path) -> Result<UnixListener, String> {
+    /// Binds the admin socket, unless another server answers on it. Where nothing can be written,
+    /// as in many containers, there is none.
+    pub fn bind_admin(&mut self, path: &Path) -> Result<Option<UnixListener>, String> {
         if UnixStream::connect(path).is_ok() {
             return Err(format!(
                 "another server answers on {}: stop it, start with --take-over to replace it, or \
@@ -47,9 +48,18 @@ impl MadeSockets {
                 path.display()
             ));
         }
-        self.bind(path).map_err(|error| {
-            format!("cannot bind the admin socket {}: {error}; set admin.socket", path.display())
-        })
+        match self.bind(path) {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                let path = path.display();
+                tracing::warn!(%path, %error, "commands cannot reach the server: set admin.socket");
+                Ok(None)
+            }
+            Err(error) => {
+                let path = path.display();
+                Err(format!("cannot bind the admin socket {path}: {error}; set admin.socket"))
+            }
+        }
     }
 
     /// Binds a socket that only its owner may use, in place of one on which no process answers.

@@ -126,7 +126,11 @@ fn tell_deferral(
     config: &Config,
     (asked, deferral): (&ExplainedQuery, &Deferral),
 ) {
-    let what = if deferral.is_alias { "the target of the alias" } else { "the name" };
+    let what = match (deferral.is_alias, deferral.history.search_step) {
+        (true, Some(_)) => "the next name of the search path",
+        (true, None) => "the target of the alias",
+        (false, _) => "the name",
+    };
     match deferral.to {
         To::Forward(_) => {
             let forward = place::forward_of(config, &asked.name);

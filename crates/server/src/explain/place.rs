@@ -92,6 +92,7 @@ impl Place {
                 "data of the zone, which is signed: no pool chooses among them".to_owned()
             }
             ServedSource::Data(_) => "data of the zone".to_owned(),
+            ServedSource::Cluster(_) => "the objects of a Kubernetes cluster".to_owned(),
             ServedSource::Forward(_) => match reason {
                 Some(Reason::Cached | Reason::Stale) => "the answer cache".to_owned(),
                 _ => "other servers, to which the zone is forwarded".to_owned(),

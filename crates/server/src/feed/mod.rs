@@ -3,19 +3,27 @@
 //! ```text
 //! files, JSON, directories, hosts ── start, reload, watch ──┐
 //! databases and stores of the program ── stores.rs ─────────┼─► Update ─► publisher ─► zone set
+//! objects of Kubernetes clusters ── clusters.rs ────────────┤
 //! texts of the program ── Server::set_zone_text ────────────┘
 //! ```
 //!
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+mod cluster_feed;
+pub mod cluster_file;
+pub mod cluster_state;
+pub mod cluster_subjects;
+pub mod clusters;
 pub mod open;
+mod search_domains;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;
 
 use crate::load_error::LoadError;
 use std::sync::Arc;
+use zonda_engine::zones::ClusterZone;
 use zonda_zone::{ChangeSet, Digest, Zone};
 
 /// What a feed has for a zone.
@@ -24,6 +32,8 @@ pub enum Update {
     Replace(LoadedZone),
     /// These changes of the version that is served.
     Change(ChangeSet),
+    /// The zone has the names of a cluster as it is now, of so many services.
+    Cluster(Arc<ClusterZone>, usize),
     /// The source has no records that can be served, for this reason; the zone keeps those that it
     /// has.
     Unavailable(LoadError),

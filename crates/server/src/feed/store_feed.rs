@@ -26,7 +26,7 @@ use zonda_wire::{Name, name};
 use zonda_zone::{ChangeError, ChangeSet, Serial, SerialPolicy, Zone};
 
 /// The number of the next feed; 0 is that of texts of the program.
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+pub static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// How long changes are gathered at least: a client that asks for what it has just written waits
 /// for it, and a thousand changes at a time make one version of a zone.
@@ -130,8 +130,13 @@ impl StopRequest {
         self.changed.notify_all();
     }
 
+    /// Whether the feed is to end.
+    pub fn is_requested(&self) -> bool {
+        *lock(&self.is_stopped)
+    }
+
     /// Waits; returns whether the feed is to end.
-    fn pause(&self, duration: Duration) -> bool {
+    pub fn pause(&self, duration: Duration) -> bool {
         let is_stopped = lock(&self.is_stopped);
         let waited = self.changed.wait_timeout_while(is_stopped, duration, |stopped| !*stopped);
         *waited.unwrap_or_else(PoisonError::into_inner).0

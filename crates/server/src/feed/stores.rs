@@ -1,6 +1,8 @@
 //! The feeds of all stores: one for each store, so that one that does not answer delays no other.
+//! Those of Kubernetes clusters start and end with them.
 
 use super::Update;
+use super::clusters::{ClusterFeeds, ClusterStates};
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
 use crate::load_error::LoadError;
@@ -38,6 +40,8 @@ pub struct StoreFeeds {
     may_expire: AtomicBool,
     /// How zones follow their stores, for readers, which wait for no feed.
     states: ArcSwap<States>,
+    /// The feeds of Kubernetes clusters.
+    clusters: ClusterFeeds,
 }
 
 /// How zones follow their stores, by their names in lower case.
@@ -57,7 +61,9 @@ impl StoreFeeds {
         let (running, states) = (Mutex::default(), ArcSwap::default());
         let of_program = Mutex::new(of_program);
         let (is_stopped, may_expire) = (AtomicBool::default(), AtomicBool::default());
-        let feeds = Self { publisher, of_program, running, is_stopped, may_expire, states };
+        let clusters = ClusterFeeds::default();
+        let feeds =
+            Self { publisher, of_program, running, is_stopped, may_expire, states, clusters };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
@@ -81,6 +87,7 @@ impl StoreFeeds {
         *running = kept;
         end(gone); // a file of redb has one user at a time
         let (first, loaded) = sync_channel(wanted.len());
+        self.clusters.follow(&self.publisher, config, &first)?;
         for subject in wanted {
             if !running.iter().any(|feed| feed.subject == subject) {
                 let (publisher, first) = (self.publisher.clone(), first.clone());
@@ -97,6 +104,11 @@ impl StoreFeeds {
     /// How zones follow their stores, by their names in lower case.
     pub fn states(&self) -> Arc<States> {
         self.states.load_full()
+    }
+
+    /// How zones follow their clusters, by their names in lower case.
+    pub fn cluster_states(&self) -> Arc<ClusterStates> {
+        self.clusters.states()
     }
 
     /// How a zone, whose name is in lower case, follows its store, if it follows one.
@@ -135,6 +147,7 @@ impl StoreFeeds {
     pub fn stop(&self) {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
+        self.clusters.stop();
         end(std::mem::take(&mut *running));
     }
 

@@ -29,13 +29,24 @@ impl ZoneSet {
             let access = zone.access.clone();
             self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
         }
+        for (zone, keys) in config.clusters() {
+            let names = zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones());
+            for name in names {
+                let (source, access) = ("Kubernetes cluster".into(), zone.access.clone());
+                self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+            }
+        }
     }
 
-    /// Takes zones of the configuration out of service that follow no database any more.
+    /// Takes zones of the configuration out of service that follow neither a database nor a
+    /// cluster any more.
     pub fn drop_stores(&mut self, config: &Config, outcome: &mut Outcome) {
         let names =
             config.stores().filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));
-        let names: HashSet<Name> = names.collect();
+        let of_clusters = config.clusters().flat_map(|(zone, keys)| {
+            zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones())
+        });
+        let names: HashSet<Name> = names.chain(of_clusters).collect();
         let gone = |(name, fed): (&Name, &FedZone)| {
             (fed.is_configured && !names.contains(name)).then(|| name.clone())
         };

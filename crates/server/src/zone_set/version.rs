@@ -5,6 +5,7 @@ use crate::load_error::LoadError;
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
 use std::time::SystemTime;
+use zonda_engine::zones::{ClusterZone, Source};
 use zonda_zone::{ChangeError, Zone};
 
 /// A version of a zone, and how it came to be.
@@ -12,7 +13,9 @@ use zonda_zone::{ChangeError, Zone};
 pub struct Version {
     /// The records; none where the zone is answered SERVFAIL.
     pub data: Option<Arc<Zone>>,
-    /// The number of records.
+    /// The names of the cluster that the zone has besides, if it has such.
+    pub cluster: Option<Arc<ClusterZone>>,
+    /// The number of records, or of services.
     pub records: u32,
     /// When the version was loaded.
     pub loaded: Option<SystemTime>,
@@ -25,7 +28,11 @@ impl Version {
     pub fn of(zone: &KnownZone) -> Self {
         let KnownZone { records, loaded, error, .. } = zone;
         let (records, loaded, error) = (*records, *loaded, error.clone());
-        Self { data: zone.data().cloned(), records, loaded, error }
+        let cluster = match &zone.entry.source {
+            Source::Cluster(cluster) => Some(Arc::clone(cluster)),
+            _ => None,
+        };
+        Self { data: zone.data().cloned(), cluster, records, loaded, error }
     }
 
     /// Takes what a feed has.
@@ -36,7 +43,8 @@ impl Version {
         match update {
             Update::Replace(new) => {
                 let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
-                *self = Self { data, records: narrow(new.records), loaded, error: None };
+                let records = narrow(new.records);
+                *self = Self { data, cluster: None, records, loaded, error: None };
             }
             Update::Change(changes) => {
                 let Some(data) = &self.data else { return Ok(()) };
@@ -47,6 +55,11 @@ impl Version {
                     (self.data, self.records) = (Some(Arc::new(zone)), narrow(records));
                     self.loaded = Some(SystemTime::now());
                 }
+            }
+            Update::Cluster(zone, services) => {
+                let (data, loaded) = (Some(Arc::clone(&zone.data)), Some(SystemTime::now()));
+                let (cluster, records) = (Some(zone), narrow(services));
+                *self = Self { data, cluster, records, loaded, error: None };
             }
             Update::Unavailable(error) => self.error = Some(Box::new(error)),
             Update::Expired(error) => {

@@ -251,7 +251,13 @@ impl ApiClient {
     /// # Panics
     /// When the server is away or refuses to list them.
     pub fn list(&self, path: &str) -> Vec<Value> {
-        let reply = self.get(path);
+        let limit = Instant::now() + DEFINITION_LIMIT;
+        let mut reply = self.get(path);
+        // After a start, the server has to read what it has of a defined kind.
+        while reply.status == 429 && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(100));
+            reply = self.get(path);
+        }
         if reply.status == 404 {
             return Vec::new();
         }

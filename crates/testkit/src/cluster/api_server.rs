@@ -101,6 +101,12 @@ impl ApiServer {
         &self.kubeconfig
     }
 
+    /// Returns a configuration of clients that reach the server on another port, such as a
+    /// [`Link`](crate::cluster::Link)'s.
+    pub fn kubeconfig_of_port(&self, port: u16) -> PathBuf {
+        kubeconfig(&self.server.folder, port, &self.certificates.authority)
+    }
+
     /// Returns a client with the rights of the administrator.
     pub fn client(&self) -> &ApiClient {
         &self.client
@@ -244,5 +250,5 @@ fn kubeconfig(folder: &Folder, port: u16, authority: &Path) -> PathBuf {
         url(port),
         authority.display()
     );
-    folder.write("kubeconfig", text)
+    folder.write(&format!("kubeconfig-{port}"), text)
 }

@@ -12,6 +12,7 @@ mod comparison;
 mod core_dns;
 mod etcd;
 mod http;
+mod link;
 mod objects;
 mod population;
 mod questions;
@@ -25,6 +26,7 @@ pub use clients::ClusterClients;
 pub use comparison::{ClusterComparison, without_serials};
 pub use core_dns::CoreDns;
 pub use etcd::EtcdBuild;
+pub use link::Link;
 pub use objects::{
     Endpoint, Port, cluster_service, endpoint_slice, external_service, headless_service,
     imported_slice, namespace, pod, pod_status, service_import, service_import_definition,

@@ -7,6 +7,7 @@ use crate::mistake::Mistake;
 use crate::reader::Reader;
 use crate::resolve::bounds;
 use crate::section::Keys;
+use crate::server_file::{append_servers, present_stamp};
 use crate::value::ServerAddress;
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -22,7 +23,17 @@ pub fn read(
     zone: Option<&Name>,
     listens_on: &[SocketAddr],
 ) -> Option<Forward> {
-    let keys = ForwardKeys::read(reader)?;
+    let mut keys = ForwardKeys::read(reader)?;
+    let (own_servers, files_stamp) = (keys.to.len(), present_stamp(&keys));
+    if let Err(error) = append_servers(&mut keys, listens_on) {
+        let key = if reader.is_set("resolv-conf") { "resolv-conf" } else { "to" };
+        reader.contradict(Some(key), Contradiction::Servers(Mistake::File(error)));
+        return None;
+    }
+    if keys.resolv_conf_tcp && keys.resolv_conf.is_empty() {
+        let needs = Contradiction::Needs("resolv-conf-tcp", "resolv-conf");
+        reader.contradict(Some("resolv-conf-tcp"), needs);
+    }
     if let Some(zone) = zone {
         refuse_outside(reader, zone, &keys.except);
     }
@@ -37,7 +48,7 @@ pub fn read(
     }
     check_bootstrap(listens_on, reader, &keys);
     let trust = trust(reader, &keys)?;
-    Some(Forward { keys, trust })
+    Some(Forward { keys, trust, own_servers, files_stamp })
 }
 
 /// Returns which certificates are trusted; none after a mistake, which is then reported.
@@ -164,7 +175,7 @@ fn refuse_self(listens_on: &[SocketAddr], reader: &mut Reader<'_, '_>, upstreams
 
 /// Whether an address is this very server's. Which addresses a wildcard stands for is known for
 /// loopback only; the rest is found when questions come back.
-fn is_own_listener(listens_on: &[SocketAddr], server: SocketAddr) -> bool {
+pub(crate) fn is_own_listener(listens_on: &[SocketAddr], server: SocketAddr) -> bool {
     let is_local = server.ip().is_loopback() || server.ip().is_unspecified();
     listens_on.iter().any(|own| {
         own.port() == server.port()

@@ -5,6 +5,7 @@ pub mod file;
 pub mod forward;
 pub mod hosts;
 pub mod json;
+pub mod kubernetes;
 pub mod store;
 
 use crate::Source;

@@ -5,27 +5,15 @@
 
 use super::write::Writer;
 use crate::code::claim::has_exact_route;
-use crate::deferral::UpstreamAnswer;
+use crate::deferral::{UpstreamAnswer, write_message};
 use crate::reuse::NotReused;
 use crate::snapshot::Snapshot;
-use crate::worker::CHAIN_MAX;
+use crate::worker::{CHAIN_MAX, Worker};
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Full, Owner, Type, name};
 use zonda_zone::{LookupName, LookupResult, Zone};
-
-/// Returns where to ask for what a local name, in wire form, is an alias of: the number of a
-/// [`Forward`](crate::zones::Forward), and the name to ask for.
-#[must_use]
-pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, LookupName)> {
-    let name = LookupName::new(name, snapshot.zones.seed());
-    let (found, name) = forwarded_target(snapshot, &name, qtype)?;
-    match &snapshot.zones.get(found.index).source {
-        Source::Forward(forward) => Some((forward.number, name)),
-        _ => None,
-    }
-}
 
 /// Returns the forwarded zone into which the aliases from a name lead, and the name that they lead
 /// to; none if there are no aliases, or they end elsewhere, also at code, which the client then
@@ -76,24 +64,23 @@ pub(super) fn data_of(source: &Source) -> Option<&Zone> {
     }
 }
 
-/// Writes what upstreams answered for the name that a chain leads to. Only the thread that fetched
-/// it does this, so that it may allocate.
+/// Writes what upstreams answered for the name that a chain leads to.
 pub(super) fn append(
     writer: &mut Writer<'_, '_, '_>,
     fetched: &UpstreamAnswer<'_>,
 ) -> Result<(), Full> {
     writer.answer.flags |= flag::RA;
     writer.reuse.forbid(NotReused::Forwarded);
-    let message = fetched.message(writer.ask.query.qtype);
-    let records = Response::parse(&message).ok();
+    let Worker { message, owner, rdata, .. } = &mut *writer.worker;
+    write_message((fetched.name, writer.ask.query.qtype), fetched.counts, fetched.body, message);
+    let records = Response::parse(message).ok();
     let records = records.iter().flat_map(Response::records);
-    let (mut owner, mut rdata) = (Vec::new(), Vec::new());
     for record in records {
         owner.clear();
         rdata.clear();
-        if record.owner_into(&mut owner).and(record.rdata_into(&mut rdata)).is_ok() {
+        if record.owner_into(owner).and(record.rdata_into(rdata)).is_ok() {
             let fixed = (record.rtype, record.class, record.ttl);
-            writer.answer.reply.record(record.section, Owner::Name(&owner), fixed, &rdata)?;
+            writer.answer.reply.record(record.section, Owner::Name(owner), fixed, rdata)?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::verdict::Flow;
 use crate::worker::Turn;
 use crate::zones::{ClusterNames, ClusterZone};
 use std::net::IpAddr;
-use zonda_cluster::{Cluster, Found, FoundAddress, Selection};
+use zonda_cluster::{AddressMatch, Cluster, ClusterMatch, Selection};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Full, Owner, Rcode, Reply, Section, Type};
@@ -21,18 +21,19 @@ use zonda_zone::{LookupName, LookupResult};
 /// pointer.
 const RECORD_BYTES_MIN: usize = 2 + 10 + 4;
 
-/// Whether a cluster has a name, or its zone's own data have it.
+/// Whether a cluster has a name or may have it, or its zone's own data have it.
 pub fn is_of_cluster(zone: &ClusterZone, name: &LookupName) -> bool {
     let is_in_data = || matches!(zone.data.find(name, false), LookupResult::Exact(_));
     match zone.names {
         ClusterNames::Addresses => match zone.cluster.find_address(name) {
-            FoundAddress::Address(_) => true,
-            FoundAddress::Empty | FoundAddress::Missing => is_in_data(),
+            AddressMatch::Address(_) => true,
+            AddressMatch::Missing if zone.is_stale => true,
+            AddressMatch::Empty | AddressMatch::InData | AddressMatch::Missing => is_in_data(),
         },
         ClusterNames::Services => match zone.cluster.find(name) {
-            Found::Missing => false,
-            Found::InData => is_in_data(),
-            Found::Empty | Found::Service(_) | Found::Address(_) => true,
+            ClusterMatch::Missing => zone.is_stale,
+            ClusterMatch::InData => is_in_data(),
+            ClusterMatch::Empty | ClusterMatch::Service(_) | ClusterMatch::Address(_) => true,
         },
     }
 }
@@ -54,9 +55,10 @@ impl<'s> Walk<'_, 's, '_> {
             let is_apex = name.label_count() == self.zone().apex_labels();
             return match zone.cluster.find_address(name) {
                 _ if is_apex => Ok(None),
-                FoundAddress::Address(address) => self.answer_pointers(&zone.cluster, address),
-                FoundAddress::Empty => self.end_without_data(),
-                FoundAddress::Missing => self.end_without_name(),
+                AddressMatch::InData => Ok(None),
+                AddressMatch::Address(address) => self.answer_pointers(&zone.cluster, address),
+                AddressMatch::Empty => self.end_without_data(),
+                AddressMatch::Missing => self.end_without_name(zone),
             };
         }
         let ttl = zone.cluster.options().ttl;
@@ -65,19 +67,24 @@ impl<'s> Walk<'_, 's, '_> {
         let turn = self.writer.ask.snapshot.settings.rotate.then_some(&mut self.writer.worker.turn);
         let owner = owner(OwnerAt { hop, len: name.as_wire().len() }, name);
         let has_answered = match zone.cluster.find(name) {
-            Found::InData => return Ok(None),
-            Found::Empty => false,
-            Found::Missing => return self.end_without_name(),
-            Found::Address(address) => {
+            ClusterMatch::InData => return Ok(None),
+            ClusterMatch::Empty => false,
+            ClusterMatch::Missing => {
+                return match self.follow_search_path(zone)? {
+                    Some(flow) => Ok(Some(flow)),
+                    None => self.end_without_name(zone),
+                };
+            }
+            ClusterMatch::Address(address) => {
                 let address = std::iter::once(address);
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
                     address.clone().filter(move |it| it.is_ipv6() == is_v6)
                 })?
             }
-            Found::Service(found) if qtype == Type::SRV => {
+            ClusterMatch::Service(found) if qtype == Type::SRV => {
                 services(reply, owner, (&zone.cluster, found))?
             }
-            Found::Service(found) => {
+            ClusterMatch::Service(found) => {
                 addresses(reply, (owner, qtype, ttl), turn, |is_v6| found.addresses(is_v6))?
             }
         };
@@ -118,9 +125,13 @@ impl<'s> Walk<'_, 's, '_> {
         self.done(Rcode::NOERROR, Reason::NoData).map(Some)
     }
 
-    /// Ends with a name that does not exist.
-    fn end_without_name(&mut self) -> Result<Option<Flow>, Full> {
-        self.deny_name(0).map(Some)
+    /// Ends with a name that does not exist, as far as is known.
+    fn end_without_name(&mut self, zone: &ClusterZone) -> Result<Option<Flow>, Full> {
+        match zone.is_stale {
+            true => self.done(Rcode::SERVFAIL, Reason::ZoneUnavailable),
+            false => self.deny_name(0),
+        }
+        .map(Some)
     }
 }
 
@@ -221,14 +232,13 @@ impl Default for TargetName {
 }
 
 impl TargetName {
-    /// Makes it the name of the label of an endpoint, if there is one, of the labels of a service,
-    /// and of a cluster. A name that would be too long is that of the service.
-    fn set(&mut self, label: Option<&[u8]>, service: &[u8], cluster: &Cluster) {
+    /// Makes it the name of the labels of an endpoint, if it has any, of those of a service, and of
+    /// a cluster. A name that would be too long is that of the service.
+    fn set(&mut self, endpoint: &[u8], service: &[u8], cluster: &Cluster) {
         self.len = 0;
         let rest = service.len() + 4 + cluster.apex().as_wire().len();
-        if let Some(label) = label.filter(|label| 1 + label.len() + rest <= NAME_BYTES_MAX) {
-            self.push(&[label.len() as u8]); // at most 63
-            self.push(label);
+        if endpoint.len() + rest <= NAME_BYTES_MAX {
+            self.push(endpoint);
         }
         [service, b"\x03svc", cluster.apex().as_wire()].into_iter().for_each(|it| self.push(it));
     }

@@ -70,6 +70,6 @@ pub fn end_of_chain(
 }
 
 /// Whether the client may ask for what a zone holds.
-fn is_allowed(ask: &Ask<'_>, entry: &ZoneEntry) -> bool {
+pub(super) fn is_allowed(ask: &Ask<'_>, entry: &ZoneEntry) -> bool {
     entry.allows(ask.peer.address.ip())
 }

@@ -9,12 +9,13 @@ mod alias;
 mod cluster;
 mod follow;
 mod proof;
+mod search_path;
 mod steered;
 mod walk;
 mod write;
 
-pub use alias::alias_of;
 pub use cluster::is_of_cluster;
+pub use search_path::fetched_name;
 
 use crate::answer::Answer;
 use crate::ask::Ask;

@@ -1,0 +1,223 @@
+//! A Corefile in place of a configuration file.
+//!
+//! It is imported whenever the configuration is read. A line that would be lost is an error, as
+//! the server would not be what the Corefile says.
+
+use crate::cli::{LoadError, environment};
+use crate::import::Disk;
+use std::collections::HashSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use zonda_config::{Config, ConfigError, Flags, LoadedConfig, Origin};
+use zonda_import::{Effect, Files, Import, NewFile, ReportLine, corefile};
+use zonda_server::MemoryFile;
+
+/// A Corefile that is served, and what is known of it from one reading to the next.
+#[derive(Debug, Default)]
+pub struct CorefileSource(Mutex<Facts>);
+
+/// Facts about the files that a configuration was made of.
+#[derive(Debug, Default)]
+struct Facts {
+    /// Files and directories that were read, each with a hash of what was found.
+    read: Vec<(Input, u64)>,
+    /// Contents of files that the import makes, each in memory.
+    made: Vec<(String, MemoryFile)>,
+    /// Lines of reports that were told already.
+    told: HashSet<String>,
+    /// Whether the Corefile says that changes of it are followed.
+    is_followed: bool,
+}
+
+/// Something that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Input {
+    /// The content of a file.
+    File(PathBuf),
+    /// The names in a directory.
+    Directory(PathBuf),
+}
+
+impl CorefileSource {
+    /// Reads the Corefile at a path, and all that it imports.
+    ///
+    /// # Errors
+    /// The first error of the Corefile, all lines that would be lost, or all that is wrong with the
+    /// result; each with file and line.
+    pub fn load(&self, path: &Path, flags: &Flags) -> Result<LoadOutcome, LoadError> {
+        let error = |text: String| LoadError { text, is_of_the_command_line: false };
+        let path = std::path::absolute(path).map_err(|why| error(why.to_string()))?;
+        let mut files = Recorder::default();
+        let variable = |name: &str| std::env::var(name).ok();
+        let import = corefile::import(&path, &mut files, &variable);
+        let mut known = self.known();
+        known.note(files.read);
+        let import = import.map_err(|why| error(why.to_string()))?;
+        known.is_followed = import.is_followed;
+        if import.losses().next().is_some() {
+            let mut lines: Vec<String> = import.losses().map(ToString::to_string).collect();
+            lines.push("a server without these lines is not what the Corefile says".to_owned());
+            return Err(error(lines.join("\n")));
+        }
+        let toml = known.place_files(&import).map_err(|why| error(why.to_string()))?;
+        let text = (path.as_path(), toml.clone());
+        let loaded = Config::load_text(text, environment(), flags);
+        let mut loaded = loaded.map_err(|errors| LoadError {
+            is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),
+            text: told_by_line(errors, &toml),
+        })?;
+        for warning in &mut loaded.warnings {
+            place(&mut warning.origin, &toml);
+        }
+        let is_new = |line: &ReportLine| known.told.insert(line.to_string());
+        let report = import.report.into_iter().filter(|it| it.effect != Effect::Taken);
+        Ok(LoadOutcome { loaded, report: report.filter(is_new).collect() })
+    }
+
+    /// Whether a file has changed since the Corefile was read last, if that is to be followed.
+    pub fn has_changed(&self) -> bool {
+        let known = self.known();
+        known.is_followed && known.read.iter().any(|(found, hash)| found.present_hash() != *hash)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Facts> {
+        // A panic while it was read left at worst what was known before.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A Corefile as it was read.
+pub struct LoadOutcome {
+    /// The configuration that it amounts to.
+    pub loaded: LoadedConfig,
+    /// What became of lines, as far as it was not told before.
+    pub report: Vec<ReportLine>,
+}
+
+impl Facts {
+    /// Notes what was read; of a reading that failed half-way, files that were not reached are
+    /// known from before.
+    fn note(&mut self, read: Vec<(Input, u64)>) {
+        self.read.retain(|(found, _)| !read.iter().any(|(now, _)| now == found));
+        let mut all = read;
+        all.append(&mut self.read);
+        // Files that no import names any more change nothing but the time of the next reading.
+        all.truncate(FILES_MAX);
+        self.read = all;
+    }
+
+    /// Puts the files that an import makes into memory, and returns the configuration with their
+    /// paths. A file with the same content stays as it is.
+    fn place_files(&mut self, import: &Import) -> io::Result<String> {
+        let mut made: Vec<(String, MemoryFile)> = Vec::new();
+        for NewFile { text, .. } in &import.files {
+            let file = match self.made.iter().position(|(known, _)| known == text) {
+                Some(at) => self.made.swap_remove(at).1,
+                None => MemoryFile::new(text.as_bytes())?,
+            };
+            made.push((text.clone(), file));
+        }
+        let paths: Vec<PathBuf> = made.iter().map(|(_, file)| file.path()).collect();
+        // A zone that is still loaded from a former file finds its content until the next reading.
+        made.append(&mut self.made);
+        made.truncate(import.files.len() * 2);
+        self.made = made;
+        let mut paths = paths.into_iter();
+        Ok(import.toml_with_files(|_| paths.next().unwrap_or_default()))
+    }
+}
+
+/// Files of one Corefile that are watched, at most.
+const FILES_MAX: usize = 10_000;
+
+impl Input {
+    /// Returns a hash of what is found now.
+    fn present_hash(&self) -> u64 {
+        match self {
+            Self::File(path) => hash_of(&fs::read(path)),
+            Self::Directory(path) => hash_of(&Disk.list(path).map(sorted)),
+        }
+    }
+}
+
+/// Returns names in an order that does not depend on the directory.
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
+}
+
+/// Returns a hash of a content, or of the reason why there is none.
+fn hash_of<T: Hash>(content: &io::Result<T>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match content {
+        Ok(content) => content.hash(&mut hasher),
+        Err(error) => error.kind().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// The files of this machine, noting what is read of them.
+#[derive(Default)]
+struct Recorder {
+    read: Vec<(Input, u64)>,
+}
+
+impl Files for Recorder {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let content = Disk.read(path);
+        self.read.push((Input::File(path.to_owned()), hash_of(&content)));
+        content
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
+        let names = Disk.list(folder).map(sorted);
+        self.read.push((Input::Directory(folder.to_owned()), hash_of(&names)));
+        names
+    }
+}
+
+/// Returns errors of the configuration that was made of a Corefile, each with the Corefile's line.
+fn told_by_line(errors: Vec<ConfigError>, toml: &str) -> String {
+    let told = errors.into_iter().map(|mut error| {
+        place(&mut error.origin, toml);
+        error.to_string()
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces a place in the configuration by that of the Corefile which stands behind its key, or
+/// behind the nearest key before it, or after it.
+fn place(origin: &mut Origin, toml: &str) {
+    let Origin::File { line, .. } = origin else { return };
+    let lines: Vec<&str> = toml.lines().collect();
+    let (before, after) = lines.split_at((*line).min(lines.len()));
+    let mut nearest = before.iter().rev().chain(after);
+    let Some((file, line)) = nearest.find_map(|text| place_behind(text)) else { return };
+    *origin = Origin::File { path: Path::new(file).into(), line, column: 1 };
+}
+
+/// Returns the file and line that the comment at the end of a line names.
+fn place_behind(text: &str) -> Option<(&str, usize)> {
+    let (file, line) = text.rsplit_once("  # ")?.1.rsplit_once(':')?;
+    Some((file, line.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_placed_at_the_line_that_its_key_comes_from() {
+        let toml = "# Made\nversion = 1\n\n[[zone]]\nname = \"a\"  # /etc/Corefile:7\n\
+                    access = [\"x\"]\n";
+        for (line, expected) in [(4, 7), (5, 7), (6, 7), (1, 7)] {
+            let path = Path::new("/etc/Corefile").into();
+            let mut origin = Origin::File { path, line, column: 3 };
+            place(&mut origin, toml);
+            assert_eq!(origin.to_string(), format!("/etc/Corefile:{expected}:1"));
+        }
+    }
+}

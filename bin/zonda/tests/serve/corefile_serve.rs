@@ -1,0 +1,447 @@
+//! A Corefile that is served as it is, and upstreams that a resolv.conf names.
+
+use crate::server::{http, http_to, wait_until};
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+use zonda_testkit::cluster::{
+    ApiServer, Endpoint, Port, endpoint_slice, headless_service, namespace,
+};
+use zonda_testkit::process::{Folder, Process, free_port};
+use zonda_testkit::upstream::{Reply, always, say};
+use zonda_testkit::{Question, Upstream, ask};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_zonda");
+/// The Corefile that kubeadm gives a cluster.
+const KUBEADM: &str = include_str!("../../../../crates/import/tests/corefile/kubeadm.corefile");
+
+/// An upstream that has this last octet of an address for every name.
+fn upstream(octet: u8) -> Upstream {
+    Upstream::start([always().then([say(Reply::address(octet))])])
+}
+
+/// A server under test, with pages at ports of their own.
+struct Corefile {
+    process: Process,
+    dns: SocketAddr,
+    health: SocketAddr,
+    ready: SocketAddr,
+    metrics: SocketAddr,
+}
+
+impl Corefile {
+    /// Starts a server by a command, in which `DNS` stands for its address, with the pages of the
+    /// Corefile at ports of loopback.
+    fn start(folder: &Folder, shell: &Command) -> Self {
+        let address = |()| SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let [dns, health, ready, metrics] = [(); 4].map(address);
+        let mut command = Command::new(shell.get_program());
+        let place = |it: &std::ffi::OsStr| it.to_str().unwrap().replace("DNS", &dns.to_string());
+        command
+            .args(shell.get_args().map(place))
+            .envs(shell.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command.env("ZONDA_ADMIN_HEALTH", health.to_string());
+        command.env("ZONDA_ADMIN_READY", ready.to_string());
+        command.env("ZONDA_ADMIN_METRICS", metrics.to_string());
+        command.env("ZONDA_ADMIN_SOCKET", folder.path().join("admin.sock"));
+        command.env("ZONDA_WATCH_INTERVAL", "100 ms");
+        let process = Process::start(&command, &folder.path().join("log")).unwrap();
+        Self { process, dns, health, ready, metrics }
+    }
+
+    /// Starts a server of the Corefile in a folder.
+    fn serve(folder: &Folder) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["serve", "--listen", "DNS", "--corefile"]);
+        command.arg(folder.path().join("Corefile"));
+        let server = Self::start(folder, &command);
+        server.await_health();
+        server
+    }
+
+    /// Waits until the process answers.
+    fn await_health(&self) {
+        wait_until(&format!("the server is up: {}", self.process.log("")), || {
+            TcpStream::connect(self.health).is_ok() && self.page(self.health, "/health").0 == 200
+        });
+    }
+
+    /// Asks for a page as the kubelet does: by the address, without any token.
+    fn page(&self, address: SocketAddr, path: &str) -> (u16, String) {
+        http_to(&address.to_string(), address, &format!("GET {path} HTTP/1.1\r\n"))
+    }
+
+    /// The data of the answer to a question for an address, or the response code.
+    fn answer(&self, name: &str) -> String {
+        let reply = ask(self.dns, &Question::new(name, "A").recursive()).unwrap();
+        reply.answer.first().map_or_else(|| reply.rcode_text(), |it| it.data.text.clone())
+    }
+
+    /// Waits until a name has this answer.
+    fn await_answer(&self, name: &str, expected: &str) {
+        let what = format!("{name} is {expected}; {}", self.process.log(""));
+        wait_until(&what, || self.answer(name) == expected);
+    }
+}
+
+/// The address that an upstream gives.
+fn address(octet: u8) -> String {
+    format!("192.0.2.{octet}")
+}
+
+/// Replaces a file as the kubelet replaces that of a ConfigMap: by another one.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+/// Runs `zonda` to its end.
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.arg("20").arg(BINARY).args(arguments).output().unwrap()
+}
+
+/// What a command says on standard error.
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn servers_of_a_resolv_conf_are_followed_and_a_broken_file_leaves_the_last_good_ones() {
+    let folder = Folder::new("resolv");
+    let (first, second) = (upstream(1), upstream(2));
+    let file = folder.write("resolv.conf", format!("nameserver {}\n", first.address));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--listen", "DNS", "--forward"]).arg(&file);
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    assert_eq!(server.answer("a.example"), address(1));
+    let broken = "search example.org\nnameserver 192.0.2\n";
+    for (number, (text, told)) in [
+        (broken, "resolv.conf:2: \\\"192.0.2\\\" is no address"),
+        ("search example.org\n", "resolv.conf: there is no `nameserver ADDRESS`"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        replace(&file, text);
+        let log = server.process.log_soon(&told.replace("\\\"", "\""));
+        let log = if log.is_empty() { server.process.log_soon(told) } else { log };
+        assert!(log.contains("stay in force"), "{log}\n{}", server.process.log(""));
+        assert_eq!(server.answer(&format!("b{number}.example")), address(1));
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(!server.process.log_soon("No such file").is_empty());
+    assert_eq!(server.answer("c.example"), address(1));
+    replace(&file, &format!("nameserver {}\n", second.address));
+    let mut number = 0;
+    wait_until("the second server is asked", || {
+        number += 1;
+        server.answer(&format!("d{number}.example")) == address(2)
+    });
+    assert!(!server.process.log_soon("other upstreams are in force").is_empty());
+}
+
+#[test]
+fn a_resolv_conf_without_a_server_is_refused_at_the_start_with_its_line() {
+    let folder = Folder::new("resolv");
+    let file = folder.write("resolv.conf", "options ndots:5\nnameserver none\n");
+    let output = run(&["serve", "--forward", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(said.starts_with("--forward: ") && said.contains("resolv.conf:2: "), "{said}");
+}
+
+#[test]
+fn a_corefile_is_followed_with_its_imports_and_a_broken_one_leaves_the_last_good_one() {
+    let folder = Folder::new("corefile");
+    let (first, second) = (upstream(1), upstream(2));
+    folder.write("common.conf", "health\nready\nreload\nerrors\n");
+    let of = |to: &Upstream, more: &str| {
+        format!(".:53 {{\n import common.conf\n forward . {}\n{more}}}\n", to.address)
+    };
+    let file = folder.write("Corefile", of(&first, ""));
+    let server = Corefile::serve(&folder);
+    assert_eq!(server.answer("a.example"), address(1));
+    for (number, (text, told)) in [
+        (of(&first, " erratic\n"), "Corefile:4: lost: erratic"),
+        (of(&first, "} }\n"), "Corefile:4:"),
+        (of(&first, " forward .\n"), "Corefile:4:2: expected the address of a server"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        replace(&file, &text);
+        let log = server.process.log_soon(told);
+        assert!(!log.is_empty(), "{told}: {}", server.process.log(""));
+        assert_eq!(server.answer(&format!("b{number}.example")), address(1));
+    }
+    replace(&file, &of(&second, ""));
+    let mut number = 0;
+    wait_until("the second server is asked", || {
+        number += 1;
+        server.answer(&format!("c{number}.example")) == address(2)
+    });
+    // What is imported is followed as well.
+    let denied =
+        "health\nready\nreload\nerrors\ntemplate ANY ANY no.example {\n rcode NXDOMAIN\n}\n";
+    replace(&folder.path().join("common.conf"), denied);
+    server.await_answer("x.no.example", "NXDOMAIN");
+}
+
+#[test]
+fn a_corefile_without_reload_is_read_anew_by_sighup_only() {
+    let folder = Folder::new("corefile");
+    let (first, second) = (upstream(1), upstream(2));
+    let of = |to: &Upstream| format!(".:53 {{\n health\n forward . {}\n}}\n", to.address);
+    let file = folder.write("Corefile", of(&first));
+    let server = Corefile::serve(&folder);
+    replace(&file, &of(&second));
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(server.answer("a.example"), address(1));
+    server.process.signal("HUP");
+    let mut number = 0;
+    wait_until("the second server is asked", || {
+        number += 1;
+        server.answer(&format!("b{number}.example")) == address(2)
+    });
+}
+
+#[test]
+fn addresses_that_stand_in_a_corefile_are_served_where_nothing_can_be_written() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let of = |octet: u8| {
+        let to = upstream.address;
+        format!(
+            ".:53 {{\n health\n reload\n hosts {{\n  203.0.113.{octet} nas.lan\n  fallthrough\n \
+             }}\n forward . {to}\n}}\n"
+        )
+    };
+    let file = folder.write("Corefile", of(5));
+    let server = Corefile::serve(&folder);
+    assert_eq!(server.answer("nas.lan"), "203.0.113.5");
+    assert_eq!(server.answer("a.example"), address(1));
+    assert!(!folder.path().join("hosts").exists());
+    replace(&file, &of(6));
+    server.await_answer("nas.lan", "203.0.113.6");
+}
+
+#[test]
+fn a_corefile_with_lines_that_would_be_lost_is_refused_with_all_of_them() {
+    let folder = Folder::new("corefile");
+    let text = ".:53 {\n erratic\n forward . 192.0.2.1\n whoami\n}\n";
+    let file = folder.write("Corefile", text);
+    let path = file.to_str().unwrap();
+    let served = run(&["serve", "--corefile", path]);
+    assert_eq!(served.status.code(), Some(2));
+    let imported = said(&run(&["import", path]));
+    let lost: Vec<&str> = imported.lines().filter(|line| line.contains(": lost: ")).collect();
+    assert_eq!(lost.len(), 2, "{imported}");
+    let (told, served) = (lost.join("\n"), said(&served));
+    assert!(served.starts_with(&told), "{served}");
+    assert!(
+        told.contains("Corefile:2: lost: erratic") && told.contains("Corefile:4: lost: whoami")
+    );
+}
+
+#[test]
+fn an_error_of_the_configuration_is_told_by_the_line_of_the_corefile() {
+    let folder = Folder::new("corefile");
+    let text = ".:53 {\n errors\n forward . tls://192.0.2.1 {\n  tls none.pem\n }\n}\n";
+    let file = folder.write("Corefile", text);
+    let output = run(&["serve", "--corefile", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(said.contains("Corefile:4:1: ") && said.contains("none.pem"), "{said}");
+    assert!(!said.contains(".toml"), "{said}");
+    let checked = run(&["check", "--corefile", file.to_str().unwrap()]);
+    assert_eq!(checked.status.code(), Some(1));
+}
+
+#[test]
+fn a_server_that_is_to_stop_answers_for_the_time_of_lameduck_and_is_not_ready() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let to = upstream.address;
+    let text = format!(".:53 {{\n health {{\n  lameduck 3s\n }}\n ready\n forward . {to}\n}}\n");
+    folder.write("Corefile", text);
+    let mut server = Corefile::serve(&folder);
+    assert_eq!(server.page(server.ready, "/ready"), (200, "OK".to_owned()));
+    let start = Instant::now();
+    server.process.signal("TERM");
+    wait_until("the server says that it stops", || server.page(server.ready, "/ready").0 == 503);
+    assert_eq!(server.page(server.health, "/health"), (200, "OK".to_owned()));
+    assert_eq!(server.answer("a.example"), address(1));
+    wait_until("the server has ended", || server.process.ended());
+    assert!(start.elapsed() >= Duration::from_secs(3), "{:?}", start.elapsed());
+}
+
+#[test]
+fn pages_are_answered_where_they_are_configured_and_nothing_else() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    folder
+        .write("Corefile", format!(".:53 {{\n prometheus\n forward . {}\n}}\n", upstream.address));
+    let server = Corefile::serve(&folder);
+    let pages =
+        [(server.health, "/health"), (server.ready, "/ready"), (server.metrics, "/metrics")];
+    for (address, own) in pages {
+        for path in ["/health", "/ready", "/metrics", "/v1/status", "/v1"] {
+            let expected = if path == own { 200 } else { 404 };
+            assert_eq!(server.page(address, path).0, expected, "{path} at the address of {own}");
+        }
+        assert_eq!(http(address, &format!("POST {own} HTTP/1.1\r\n")).0, 405);
+        assert_eq!(http_to("evil.example", address, &format!("GET {own} HTTP/1.1\r\n")).0, 421);
+    }
+}
+
+#[test]
+fn metrics_have_the_names_of_coredns_and_add_up() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    folder
+        .write("Corefile", format!(".:53 {{\n prometheus\n forward . {}\n}}\n", upstream.address));
+    let server = Corefile::serve(&folder);
+    for name in ["a.example", "a.example", "b.example"] {
+        server.answer(name);
+    }
+    let own = format!("server=\"dns://{}\",zone=\"\",view=\"\"", server.dns);
+    let to = upstream.address;
+    let expected = [
+        format!("coredns_dns_requests_total{{{own},proto=\"udp\",family=\"\",type=\"A\"}} 3"),
+        format!("coredns_dns_responses_total{{{own},rcode=\"NOERROR\",plugin=\"\"}} 3"),
+        format!(
+            "coredns_cache_hits_total{{server=\"dns://{}\",type=\"\",zones=\"\",view=\"\"}} 1",
+            server.dns
+        ),
+        format!(
+            "coredns_cache_misses_total{{server=\"dns://{}\",zones=\"\",view=\"\"}} 2",
+            server.dns
+        ),
+        format!("coredns_forward_requests_total{{to=\"{to}\"}} 2"),
+        "coredns_panics_total 0".to_owned(),
+    ];
+    let mut page = String::new();
+    wait_until("three replies are counted", || {
+        page = server.page(server.metrics, "/metrics").1;
+        page.contains(&expected[0])
+    });
+    for line in &expected {
+        assert!(page.lines().any(|it| it == line), "{line} is not in\n{page}");
+    }
+    let mut names: Vec<&str> = page
+        .lines()
+        .filter(|it| !it.starts_with('#'))
+        .filter_map(|it| it.rsplit_once(' '))
+        .map(|it| it.0)
+        .collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "a series stands twice");
+}
+
+#[test]
+fn real_cluster_kubeadms_corefile_is_served_unchanged_in_what_looks_like_a_pod() {
+    let api = ApiServer::start();
+    api.client().create(&namespace("shop"));
+    let ports = [Port::tcp("http", 80)];
+    api.client().create(&headless_service("shop", "db", &ports));
+    let endpoints = [Endpoint::new("10.244.0.1").hostname("db-0")];
+    api.client().create(&endpoint_slice("shop", "db-4", "db", &ports, &endpoints));
+    let (first, second) = (upstream(1), upstream(2));
+    let folder = Folder::new("pod");
+    folder.write("Corefile", KUBEADM);
+    folder.write("token", api.token());
+    folder.write("resolv.conf", format!("nameserver {}\n", first.address));
+    let ca = api.ca_file().display();
+    let (here, account) = (folder.path().display(), "/run/secrets/kubernetes.io/serviceaccount");
+    // Mounts of this process alone: the account of the pod, and its resolv.conf.
+    let script = format!(
+        "mount -t tmpfs pod /run && mkdir -p {account} && cp {here}/token {account}/token && \
+         cp {ca} {account}/ca.crt && echo default > {account}/namespace && \
+         mount --bind {here}/resolv.conf /etc/resolv.conf && \
+         exec {BINARY} serve --listen DNS --corefile {here}/Corefile"
+    );
+    let mut command = Command::new("unshare");
+    if !is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["--mount", "sh", "-c", &script]);
+    let api_address = api.address();
+    command.env("KUBERNETES_SERVICE_HOST", api_address.ip().to_string());
+    command.env("KUBERNETES_SERVICE_PORT", api_address.port().to_string());
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    // The probes of CoreDNS's Deployment.
+    assert_eq!(server.page(server.health, "/health"), (200, "OK".to_owned()));
+    wait_until(&format!("the server is ready: {}", server.process.log("")), || {
+        server.page(server.ready, "/ready") == (200, "OK".to_owned())
+    });
+    server.await_answer("db-0.db.shop.svc.cluster.local", "10.244.0.1");
+    assert_eq!(server.answer("none.shop.svc.cluster.local"), "NXDOMAIN");
+    assert_eq!(server.answer("1-2-3-4.shop.pod.cluster.local"), "1.2.3.4");
+    assert_eq!(server.answer("a.example"), address(1));
+    let page = server.page(server.metrics, "/metrics").1;
+    assert!(page.contains("\ncoredns_dns_requests_total{"), "{page}");
+    // A change of resolv.conf in its place, as the kubelet binds it, then one of the Corefile.
+    fs::write(folder.path().join("resolv.conf"), format!("nameserver {}\n", second.address))
+        .unwrap();
+    let mut number = 0;
+    wait_until("the other server is asked", || {
+        number += 1;
+        server.answer(&format!("b{number}.example")) == address(2)
+    });
+    let denying = KUBEADM.replace(
+        "    loop\n",
+        "    loop\n    template ANY ANY no.example {\n        rcode NXDOMAIN\n    }\n",
+    );
+    replace(&folder.path().join("Corefile"), &denying);
+    server.await_answer("x.no.example", "NXDOMAIN");
+    assert_eq!(server.answer("db-0.db.shop.svc.cluster.local"), "10.244.0.1");
+}
+
+#[test]
+fn probes_at_the_default_ports_are_answered_where_nothing_can_be_written() {
+    let folder = Folder::new("ports");
+    folder.write("Corefile", KUBEADM);
+    folder.write("resolv.conf", "nameserver 192.0.2.53\n");
+    let here = folder.path().display();
+    // A network of its own, in which all ports are free; an API server is not in it.
+    let script = format!(
+        "set -e; ip link set lo up; mount --rbind / /; \
+         mount --bind {here}/resolv.conf /etc/resolv.conf; mount -o remount,ro,bind /; \
+         mount -t tmpfs pod /run; mount -o remount,ro /run\n\
+         KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=1 \
+         {BINARY} serve --corefile {here}/Corefile >&2 & server=$!\n\
+         for try in $(seq 200); do curl -sf 127.0.0.1:8080/health >&2 && break; sleep 0.1; done\n\
+         for page in 127.0.0.1:8080/health '[::1]:8080/health' 127.0.0.1:8181/ready; do\n\
+         curl -sg -w ' %{{http_code}}\\n' http://$page; done\n\
+         curl -s 127.0.0.1:9153/metrics | grep -c '^coredns_build_info'\n\
+         dig @127.0.0.1 web.default.svc.cluster.local | grep -o 'status: [A-Z]*'\n\
+         kill -KILL $server"
+    );
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "60", "unshare", "--mount", "--net"]);
+    if !is_root() {
+        command.arg("--map-root-user");
+    }
+    let output = command.args(["sh", "-c", &script]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
+    let log = said(&output);
+    assert_eq!(lines.first_chunk(), Some(&["OK 200", "OK 200"]), "{printed}{log}");
+    assert!(printed.contains("zone cluster.local. is not served"), "{printed}{log}");
+    assert!(printed.contains("\n 503\n1\nstatus: SERVFAIL\n"), "{printed}{log}");
+}
+
+/// Whether the test runs as root.
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().unwrap();
+    output.stdout.trim_ascii() == b"0"
+}

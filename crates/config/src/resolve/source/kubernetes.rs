@@ -1,0 +1,49 @@
+//! Zones whose names are those of a Kubernetes cluster.
+
+use crate::error::Contradiction;
+use crate::keys::KubernetesKeys;
+use crate::reader::Reader;
+use crate::section::Keys;
+use zonda_wire::Name;
+
+/// Most search domains: as many as Kubernetes lets a pod have.
+const SEARCH_DOMAINS_MAX: usize = 32;
+
+/// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other,
+/// or means nothing without it, are reported.
+pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<KubernetesKeys> {
+    let keys = KubernetesKeys::read(reader)?;
+    for (key, other) in
+        [("kubeconfig", "endpoint"), ("namespaces", "namespace-labels"), ("multicluster", "pods")]
+    {
+        if reader.is_set(key) && reader.is_set(other) {
+            reader.contradict(Some(other), Contradiction::Excludes(key, other));
+        }
+    }
+    for (key, needed) in [
+        ("fall-through-zones", "fall-through"),
+        ("context", "kubeconfig"),
+        ("ca-file", "endpoint"),
+        ("certificate-file", "endpoint"),
+        ("certificate-file", "key-file"),
+        ("key-file", "certificate-file"),
+        ("search-domains", "autopath"),
+    ] {
+        if reader.is_set(key) && !reader.is_set(needed) {
+            reader.contradict(Some(key), Contradiction::Needs(key, needed));
+        }
+    }
+    if keys.autopath && zone.is_some_and(|zone| keys.falls_through(zone)) {
+        // What a search path is tried for could not be told from what falls through.
+        reader
+            .contradict(Some("fall-through"), Contradiction::Excludes("autopath", "fall-through"));
+    }
+    if keys.search_domains.len() > SEARCH_DOMAINS_MAX {
+        let (key, max) = ("search-domains", SEARCH_DOMAINS_MAX);
+        reader.contradict(Some(key), Contradiction::MoreThan(key, max));
+    }
+    if keys.multicluster && reader.is_set("pods") {
+        reader.contradict(Some("pods"), Contradiction::Excludes("pods", "multicluster"));
+    }
+    Some(keys)
+}

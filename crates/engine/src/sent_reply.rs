@@ -1,0 +1,66 @@
+//! Replies that leave, and the counters of what became of messages.
+
+use crate::ask::Ask;
+use crate::counters::{Counters, OPCODES};
+use crate::message::Peer;
+use crate::reason::Reason;
+use crate::reuse::Reuse;
+use zonda_wire::query::flag;
+use zonda_wire::{Opcode, Rcode};
+
+/// A reply as it leaves.
+#[derive(Clone, Copy)]
+pub struct SentReply {
+    /// The octets of the reply.
+    pub bytes: usize,
+    /// The place of the OPT record, which follows the last record of the answer.
+    pub body_end: usize,
+    /// The records in the three sections, without OPT.
+    pub counts: [u16; 3],
+    /// The response code of twelve bits.
+    pub rcode: Rcode,
+    /// The flags of the header besides those that every reply has.
+    pub flags: u16,
+    /// Whether the reply says that a forwarded name has no record of the type.
+    pub is_forwarded_nodata: bool,
+    /// Whether the worker may reuse the reply.
+    pub reuse: Reuse,
+}
+
+/// Counts what became of a message.
+#[inline]
+pub fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<SentReply>, reason: Reason) {
+    let Ask { query, peer, .. } = ask;
+    counters.reasons[reason as usize].add(1);
+    if peer.address.is_ipv6() || query.opcode() != Opcode::QUERY {
+        count_other(counters, peer, query.opcode(), reason);
+    }
+    if let Some(sent) = sent {
+        counters.reply(peer.transport, query.qtype, sent.rcode);
+        if sent.flags & flag::TC != 0 {
+            counters.truncated.add(1);
+        }
+        if sent.is_forwarded_nodata {
+            counters.forwarded_nodata.add(1);
+        }
+    }
+    if let Some(zone) = ask.zone
+        && let Some(counter) = counters.zone(zone.number)
+    {
+        counter.add(1);
+    }
+}
+
+/// Counts what is not a query over IPv4.
+#[inline(never)] // it would only make the path of those longer
+fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason) {
+    if matches!(reason, Reason::NotAQuery | Reason::AccessDropped) {
+        return;
+    }
+    if peer.address.is_ipv6() {
+        counters.from_v6.add(1);
+    }
+    if opcode != Opcode::QUERY {
+        counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
+    }
+}

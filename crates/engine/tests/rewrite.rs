@@ -1,0 +1,261 @@
+//! Rules that change questions, and templates: queries and replies in octets, without sockets.
+#![allow(clippy::unwrap_used)]
+
+use arc_swap::ArcSwap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use zonda_cache::Cache;
+use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
+use zonda_engine::{
+    Deferral, DeferredQuery, Engine, Now, Outcome, Peer, Reason, Resumption, Settings, Snapshot,
+    Transport, UpstreamAnswer,
+};
+use zonda_rewrite::{
+    FallThrough, MatchKind, NameMatch, Replacement, RewriteRule, RewriteRules, Scope, Template,
+    Templates,
+};
+use zonda_wire::message::Message;
+use zonda_wire::query::flag;
+use zonda_wire::rdata::Presentation;
+use zonda_wire::{Name, Query, Rcode, Type};
+use zonda_zone::{HashSeed, build, file};
+
+const SEED: HashSeed = HashSeed(1);
+const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+
+/// A rule for names.
+fn rule(kind: MatchKind, text: &str, to: &str) -> RewriteRule {
+    let name = Some(NameMatch { kind, text: text.to_owned() });
+    RewriteRule { name, to: Some(to.to_owned()), maps_back: true, ..RewriteRule::new() }
+}
+
+/// Makes an engine with data of `new`, which forwards `net`.
+fn engine(rules: Vec<RewriteRule>, templates: Vec<Template>) -> Engine {
+    let rewrites = RewriteRules::new(rules).unwrap();
+    let settings = Settings {
+        rewrites: Some(Arc::new(rewrites)),
+        templates: Some(Arc::new(Templates::new(templates).unwrap())),
+        ..Settings::default()
+    };
+    let mut text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nalias CNAME a\n\
+        mx MX 5 a\nv4 A 192.0.2.4\n"
+        .to_owned();
+    for number in 0..60 {
+        writeln!(text, "many A 192.0.2.{number}").unwrap();
+    }
+    let apex: Name = "new".parse().unwrap();
+    let options = file::Options::default();
+    let (records, _) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
+    let data = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
+    let cache = Arc::new(Cache::new(1 << 20));
+    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let net: Name = "net".parse().unwrap();
+    let entries = [(apex, data), (net, Source::Forward(Arc::new(forward)))];
+    let entry = |(number, (apex, source))| Arc::new(ZoneEntry::new(apex, source, None, number));
+    let snapshot = Snapshot {
+        zones: ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED),
+        handlers: None,
+        steering: None,
+        settings: Arc::new(settings),
+        generation: 1,
+    };
+    Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
+}
+
+/// A client over a transport.
+fn peer(transport: Transport) -> Peer {
+    Peer { address: ([127, 0, 0, 1], 5300).into(), transport, listener: 0 }
+}
+
+/// The octets of a query, with an OPT record for 512 octets.
+fn query(name: &str, qtype: Type) -> Vec<u8> {
+    let name: Name = name.parse().unwrap();
+    let header = [7_u16, flag::RD, 1, 0, 0, 1].map(u16::to_be_bytes).concat();
+    let opt = [0, 0, 41, 2, 0, 0, 0, 0, 0, 0, 0];
+    [&header, name.as_wire(), &qtype.0.to_be_bytes(), &[0, 1], &opt].concat()
+}
+
+/// A reply in words: question, response code, flags and records.
+fn told(reply: &[u8]) -> String {
+    let reply = Message::parse(reply).unwrap();
+    let question = &reply.questions[0];
+    let mut text = format!("{} {} {}", question.name, question.qtype, reply.rcode());
+    for (bit, word) in [(flag::AA, " aa"), (flag::TC, " tc"), (flag::RA, " ra")] {
+        text += if reply.has(bit) { word } else { "" };
+    }
+    for record in &reply.records {
+        let data = Presentation { rtype: record.rtype, rdata: &record.rdata };
+        write!(text, "; {} {} {} {data}", record.owner, record.ttl, record.rtype).unwrap();
+    }
+    assert!(reply.opt.is_some(), "the client has one");
+    assert!(reply.has(flag::RD) && reply.id == 7);
+    text
+}
+
+/// What becomes of a query over a transport.
+fn ask_over(transport: Transport, engine: &mut Engine, name: &str, qtype: Type) -> String {
+    let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
+    buffer[..query.len()].copy_from_slice(&query);
+    match engine.answer(NOW, &peer(transport), &mut buffer, query.len()) {
+        Outcome::Reply(len) => told(&buffer[..len]),
+        outcome => format!("{outcome:?}"),
+    }
+}
+
+/// What becomes of a query over UDP.
+fn ask(engine: &mut Engine, name: &str, qtype: Type) -> String {
+    ask_over(Transport::Udp, engine, name, qtype)
+}
+
+#[test]
+fn the_reply_has_the_clients_question_and_its_names_also_from_the_hot_table() {
+    let mut engine = engine(vec![rule(MatchKind::Suffix, ".old.example", ".new")], Vec::new());
+    for _ in 0..4 {
+        assert_eq!(
+            ask(&mut engine, "A.Old.example", Type::A),
+            "A.Old.example. A NOERROR aa; A.Old.example. 60 A 192.0.2.1"
+        );
+        assert_eq!(
+            ask(&mut engine, "alias.old.example", Type::A),
+            "alias.old.example. A NOERROR aa; alias.old.example. 60 CNAME a.old.example.; \
+             a.old.example. 60 A 192.0.2.1"
+        );
+        assert_eq!(
+            ask(&mut engine, "mx.old.example", Type::MX),
+            "mx.old.example. MX NOERROR aa; mx.old.example. 60 MX 5 a.old.example.; \
+             a.old.example. 60 A 192.0.2.1"
+        );
+        assert_eq!(
+            ask(&mut engine, "none.old.example", Type::A),
+            "none.old.example. A NXDOMAIN aa; new. 5 SOA a.old.example. a.new. 1 2 3 4 5"
+        );
+        assert_eq!(
+            ask(&mut engine, "a.new", Type::A),
+            "a.new. A NOERROR aa; a.new. 60 A 192.0.2.1"
+        );
+    }
+}
+
+#[test]
+fn rules_go_on_where_they_do_not_stop_and_are_undone_in_reverse() {
+    let mut first = rule(MatchKind::Exact, "one.test", "two.test");
+    first.goes_on = true;
+    let mut ttl = RewriteRule { ttl: Some((300, 400)), goes_on: true, ..RewriteRule::new() };
+    ttl.name = Some(NameMatch { kind: MatchKind::Prefix, text: "two.".to_owned() });
+    let second = rule(MatchKind::Regex, r"^two\.(test)\.$", "a.new.");
+    let never = rule(MatchKind::Exact, "a.new", "v4.new");
+    let mut engine = engine(vec![first, ttl, second, never], Vec::new());
+    assert_eq!(
+        ask(&mut engine, "one.test", Type::A),
+        "one.test. A NOERROR aa; one.test. 300 A 192.0.2.1"
+    );
+    assert_eq!(
+        ask(&mut engine, "two.test", Type::A),
+        "two.test. A NOERROR aa; two.test. 300 A 192.0.2.1"
+    );
+    assert_eq!(ask(&mut engine, "a.new", Type::A), "a.new. A NOERROR aa; a.new. 60 A 192.0.2.4");
+}
+
+#[test]
+fn types_codes_flags_and_names_of_replies_change_as_a_rule_says() {
+    let mut typed = RewriteRule { qtype: Some(Type::AAAA), ..RewriteRule::new() };
+    (typed.to_type, typed.clear_flags, typed.set_flags) = (Some(Type::A), flag::AA, flag::RA);
+    let mut failing = RewriteRule { qtype: Some(Type::TXT), ..RewriteRule::new() };
+    failing.rcode = Some((Rcode::NXDOMAIN, Rcode::NOERROR));
+    let mut mapped = rule(MatchKind::Exact, "m.test", "mx.new");
+    let replacement =
+        |pattern: &str, to: &str| Replacement { pattern: pattern.to_owned(), to: to.to_owned() };
+    mapped.maps_back = false;
+    mapped.owners = vec![replacement(r"^mx\.(.*)\.$", "m.{1}.changed")];
+    mapped.targets = vec![replacement(r"^a\.new\.$", "b.new")];
+    let mut engine = engine(vec![typed, failing, mapped], Vec::new());
+    assert_eq!(
+        ask(&mut engine, "v4.new", Type::AAAA),
+        "v4.new. AAAA NOERROR ra; v4.new. 60 A 192.0.2.4"
+    );
+    assert_eq!(
+        ask(&mut engine, "none.new", Type::TXT),
+        "none.new. TXT NOERROR aa; new. 5 SOA a.new. a.new. 1 2 3 4 5"
+    );
+    assert_eq!(
+        ask(&mut engine, "m.test", Type::MX),
+        "m.test. MX NOERROR aa; m.new.changed. 60 MX 5 b.new.; a.new. 60 A 192.0.2.1"
+    );
+}
+
+#[test]
+fn a_name_that_becomes_none_is_servfail_and_a_reply_that_grows_too_long_is_truncated() {
+    let long = format!("{}.", "a".repeat(60)).repeat(4);
+    let rules = vec![
+        rule(MatchKind::Prefix, "long.", &long),
+        rule(MatchKind::Suffix, ".a-name-that-is-longer-than-the-other-one.test", ".new"),
+    ];
+    let mut engine = engine(rules, Vec::new());
+    let name = "long.a-name-that-is-longer.test";
+    assert_eq!(ask(&mut engine, name, Type::A), format!("{name}. A SERVFAIL"));
+    let name = "many.a-name-that-is-longer-than-the-other-one.test";
+    assert_eq!(ask(&mut engine, name, Type::A), format!("{name}. A NOERROR aa tc"));
+    let whole = ask_over(Transport::Tcp, &mut engine, name, Type::A);
+    assert_eq!(whole.matches(&format!("; {name}. 60 A 192.0.2.")).count(), 60, "{whole}");
+}
+
+#[test]
+fn a_query_that_waits_for_upstreams_waits_with_its_new_question() {
+    let mut engine = engine(vec![rule(MatchKind::Suffix, ".old.example", ".net")], Vec::new());
+    let asked = query("WWW.old.example", Type::A);
+    let mut buffer = vec![0; 1232];
+    buffer[..asked.len()].copy_from_slice(&asked);
+    let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
+    let Outcome::Deferred(Deferral { query: read, octets: Some(octets), history, .. }) = outcome
+    else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(octets[..], query("www.net", Type::A));
+    assert_eq!(Query::parse(&octets).unwrap(), read);
+    let (is_authentic, goes_on, text, name) = (true, false, &b""[..], &b"\x03www\x03net\0"[..]);
+    let (rcode, counts, reason) = (Rcode::NOERROR, [1, 0, 0], Reason::Forwarded);
+    let body = &b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07"[..];
+    let answer = UpstreamAnswer { name, rcode, is_authentic, counts, body, goes_on, reason, text };
+    buffer[..octets.len()].copy_from_slice(&octets);
+    let (peer, len) = (&peer(Transport::Udp), octets.len());
+    let waiting =
+        DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
+    let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
+    assert_eq!(
+        told(&buffer[..len]),
+        "WWW.old.example. A NOERROR ra; WWW.old.example. 60 A 192.0.2.7"
+    );
+    assert!(
+        !Message::parse(&buffer[..len]).unwrap().has(flag::AD),
+        "it was asked for another name"
+    );
+}
+
+#[test]
+fn templates_answer_before_zones_and_see_the_new_name() {
+    let scope = Scope { zone: "new".parse().unwrap(), except: Vec::new() };
+    let template = Template {
+        scopes: vec![scope],
+        qtype: Some(Type::A),
+        patterns: vec![r"^ip-([0-9]+)\.new\.$".to_owned()],
+        answer: vec!["{{ .Name }} 5 IN A 192.0.2.{{ index .Match 1 }}".to_owned()],
+        authority: Vec::new(),
+        additional: Vec::new(),
+        rcode: Rcode::NOERROR,
+        error: None,
+        fall_through: FallThrough::Zones(vec!["a.new".parse().unwrap()]),
+    };
+    let rules = vec![rule(MatchKind::Suffix, ".old", ".new")];
+    let mut engine = engine(rules, vec![template]);
+    for (name, qtype, expected) in [
+        ("ip-9.old", Type::A, "NOERROR aa; ip-9.old. 5 A 192.0.2.9"),
+        ("ip-9.new", Type::A, "NOERROR aa; ip-9.new. 5 A 192.0.2.9"),
+        ("ip-999.new", Type::A, "SERVFAIL"),
+        ("a.new", Type::A, "NOERROR aa; a.new. 60 A 192.0.2.1"),
+        ("v4.new", Type::A, "SERVFAIL"),
+        ("v4.new", Type::MX, "NOERROR aa; new. 5 SOA a.new. a.new. 1 2 3 4 5"),
+    ] {
+        assert_eq!(ask(&mut engine, name, qtype), format!("{name}. {qtype} {expected}"));
+    }
+}

@@ -1,0 +1,98 @@
+//! `acl [ZONES…] { ACTION [type TYPE…] [net SOURCE…] }`.
+
+use super::Importer;
+use super::key;
+use super::parser::Line;
+use super::source::AccessRule;
+use crate::document::Effect::{Differs, Lost};
+use crate::error::ImportError;
+use std::net::IpAddr;
+
+impl Importer<'_> {
+    /// Reads `acl`.
+    pub(super) fn acl(&mut self, line: &Line) -> Result<(), ImportError> {
+        let zones = match line.arguments() {
+            [] => self.current().zones(),
+            zones => key::all_zones(zones)?,
+        };
+        for option in &line.block {
+            let Some((action, effect)) = action(option.name()) else {
+                return Err(option.words[0].expected("`allow`, `block`, `filter` or `drop`"));
+            };
+            if let Some(why) = effect {
+                self.leave(option, Lost, why);
+                continue;
+            }
+            let Some(clients) = self.clients(option)? else { continue };
+            let (rule, place) = (format!("{action} {clients}"), option.place().clone());
+            self.current().access.push(AccessRule { zones: zones.clone(), rule, place });
+        }
+        Ok(())
+    }
+
+    /// Returns the clients of a rule as `access` has them; none if the rule is for some types.
+    fn clients(&mut self, option: &Line) -> Result<Option<String>, ImportError> {
+        let mut clients = Vec::new();
+        let mut section = "";
+        let mut is_of_types = false;
+        for argument in option.arguments() {
+            match (section, argument.text.as_str()) {
+                (_, "type") => section = "type",
+                (_, "net") => section = "net",
+                ("type", "*" | "ANY") => {}
+                ("type", _) => is_of_types = true,
+                ("net", "*") => clients.push("any".to_owned()),
+                ("net", network) => {
+                    let network = self.network(option, network);
+                    clients.push(network.ok_or_else(|| argument.expected("a network"))?);
+                }
+                _ => return Err(argument.expected("`type` or `net`")),
+            }
+        }
+        if is_of_types {
+            self.leave(option, Lost, "a rule of `access` is for queries of all types");
+            return Ok(None);
+        }
+        if clients.is_empty() || clients.iter().any(|it| it == "any") {
+            return Ok(Some("any".to_owned()));
+        }
+        Ok(Some(clients.join(" ")))
+    }
+
+    /// Returns a network with the bits behind its prefix zero.
+    fn network(&mut self, option: &Line, text: &str) -> Option<String> {
+        let Some((address, length)) = text.split_once('/') else {
+            return text.parse().ok().map(|address: IpAddr| address.to_string());
+        };
+        let (address, length): (IpAddr, u32) = (address.parse().ok()?, length.parse().ok()?);
+        let masked: IpAddr = match address {
+            IpAddr::V4(it) => {
+                let spare = 32_u32.checked_sub(length)?;
+                let mask = u32::MAX.checked_shl(spare).unwrap_or(0);
+                IpAddr::V4((u32::from(it) & mask).into())
+            }
+            IpAddr::V6(it) => {
+                let spare = 128_u32.checked_sub(length)?;
+                let mask = u128::MAX.checked_shl(spare).unwrap_or(0);
+                IpAddr::V6((u128::from(it) & mask).into())
+            }
+        };
+        if masked != address {
+            self.leave(option, Differs, format!("the network is {masked}/{length}"));
+        }
+        Some(format!("{masked}/{length}"))
+    }
+}
+
+/// Returns the word of `access` for an action, or why there is none.
+fn action(name: &str) -> Option<(&'static str, Option<&'static str>)> {
+    Some(match name {
+        "allow" => ("allow", None),
+        "block" => ("refuse", None),
+        "drop" => ("drop", None),
+        "filter" => {
+            ("", Some("clients cannot get empty answers: `block` refuses, `drop` ignores them"))
+        }
+        _ => return None,
+    })
+}

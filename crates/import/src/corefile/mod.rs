@@ -1,0 +1,208 @@
+//! CoreDNS's Corefile.
+//!
+//! ```text
+//! Corefile ─► lexer ─► parser ─► plugins of each server block ─► table of zones ─► zonda.toml
+//! ```
+//!
+//! | module | what it reads |
+//! |---|---|
+//! | [`parser`], [`key`] | the grammar, with imports, snippets and variables; names and networks |
+//! | [`server`], [`cache`], [`acl`] | plugins that become keys of the whole server |
+//! | [`rewrite`], [`template`], [`change`] | plugins that change questions and replies |
+//! | [`forward`], [`kubernetes`], [`hosts`], [`data`] | plugins that have answers |
+//! | [`table`] | which of them answers for which names, once all blocks are one table |
+//!
+//! A line that Zonda cannot do is in the report as [`Effect::Lost`]: without it, the result is not
+//! what the Corefile says. `/etc/resolv.conf` and `/etc/hostname` are read when the file is.
+//!
+//! Deliberately absent: plugins that are not in CoreDNS's own list.
+
+mod acl;
+mod autopath;
+mod cache;
+mod change;
+mod data;
+mod forward;
+mod hosts;
+mod key;
+mod kubernetes;
+mod lexer;
+mod listeners;
+mod parser;
+mod plugins;
+mod rewrite;
+mod server;
+mod setting;
+mod source;
+mod table;
+mod template;
+mod write;
+
+use crate::document::{Effect, ReportLine};
+use crate::error::{ImportError, Place};
+use crate::{Files, Import, NewFile};
+use change::BlockChange;
+use key::Key;
+use parser::{Line, ServerBlock, Sources};
+use setting::Setting;
+use source::{AccessRule, Source};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use table::ZoneEntry;
+use zonda_wire::Name;
+
+/// Tells the value of a variable of the environment; none if it is not set.
+pub type Environment<'e> = dyn Fn(&str) -> Option<String> + 'e;
+
+/// Makes a `zonda.toml` of a Corefile, which relative paths in it start from.
+///
+/// # Errors
+/// The first thing that CoreDNS would not take either, and files that cannot be read.
+pub fn import(
+    path: &Path,
+    files: &mut dyn Files,
+    environment: &Environment<'_>,
+) -> Result<Import, ImportError> {
+    let (blocks, left) = parser::read(path, &mut Sources { files, environment })?;
+    let mut importer = Importer {
+        files,
+        base: path.parent().unwrap_or(Path::new("")).to_owned(),
+        left,
+        settings: Vec::new(),
+        blocks: Vec::new(),
+        owners: HashMap::new(),
+        listeners: Vec::new(),
+        directories: Vec::new(),
+        uncached: Vec::new(),
+        zones: Vec::new(),
+        new_files: Vec::new(),
+        is_followed: false,
+    };
+    for block in &blocks {
+        importer.block(block)?;
+    }
+    importer.listeners()?;
+    importer.zones()?;
+    importer.whole_server_settings();
+    Ok(importer.finish(path))
+}
+
+/// A Corefile being carried over.
+struct Importer<'f> {
+    files: &'f mut dyn Files,
+    /// Directory at which relative paths start.
+    base: PathBuf,
+    left: Vec<ReportLine>,
+    settings: Vec<Setting>,
+    blocks: Vec<Block>,
+    /// Blocks by the zones of their keys.
+    owners: HashMap<Name, usize>,
+    listeners: Vec<(SocketAddr, Place)>,
+    /// Directories of zone files, each with its line.
+    directories: Vec<(PathBuf, Place)>,
+    /// Zones whose answers must not be cached, each with its block, line and words.
+    uncached: Vec<(Vec<Name>, usize, Place, String)>,
+    zones: Vec<ZoneEntry>,
+    new_files: Vec<NewFile>,
+    /// Whether a block says that the Corefile is read anew when it changes.
+    is_followed: bool,
+}
+
+/// A server block being carried over.
+struct Block {
+    keys: Vec<Key>,
+    /// Addresses at which its queries are answered; none: all of the machine.
+    addresses: Vec<IpAddr>,
+    /// Sources of answers, in the order in which they are asked.
+    sources: Vec<Source>,
+    /// Rules that change questions and replies, and templates, in the order of the lines.
+    changes: Vec<BlockChange>,
+    /// Rules about clients, of which the first that matches decides.
+    access: Vec<AccessRule>,
+    /// Plugins by name, each with the line of the first.
+    plugins: BTreeMap<String, Place>,
+    /// Directory at which relative paths of zone files start.
+    root: PathBuf,
+    /// Time after which expired answers are given.
+    stale_after: Option<(Duration, Place)>,
+    /// Octets of the largest answer that upstreams are asked for.
+    buffer_size: Option<(u64, Place)>,
+}
+
+impl Block {
+    /// Returns the zones of all keys.
+    fn zones(&self) -> Vec<Name> {
+        self.keys.iter().flat_map(|key| key.zones.iter().cloned()).collect()
+    }
+}
+
+impl Importer<'_> {
+    /// Reads a server block.
+    fn block(&mut self, block: &ServerBlock) -> Result<(), ImportError> {
+        let keys: Result<Vec<Key>, ImportError> = block.keys.iter().map(key::key).collect();
+        self.blocks.push(Block {
+            keys: keys?,
+            addresses: Vec::new(),
+            sources: Vec::new(),
+            access: Vec::new(),
+            changes: Vec::new(),
+            plugins: BTreeMap::new(),
+            root: self.base.clone(),
+            stale_after: None,
+            buffer_size: None,
+        });
+        let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
+        let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);
+        let is_last = |line: &&Line| line.name() == "autopath"; // it speaks of other lines
+        let (last, rest): (Vec<&Line>, Vec<&Line>) = rest.into_iter().partition(is_last);
+        for line in first.into_iter().chain(rest).chain(last) {
+            let place = line.place().clone();
+            self.current().plugins.entry(line.name().to_owned()).or_insert(place);
+            self.plugin(line)?;
+        }
+        self.current().sources.sort_by_key(|source| source.kind);
+        Ok(())
+    }
+
+    /// Returns the block that is being read.
+    fn current(&mut self) -> &mut Block {
+        self.blocks.last_mut().expect("a block is added before its lines are read")
+    }
+
+    /// Notes what became of a line.
+    fn leave(&mut self, line: &Line, effect: Effect, why: impl Into<String>) {
+        self.leave_at(line.place(), effect, line.summary(), why);
+    }
+
+    /// Notes what became of something at a place.
+    fn leave_at(
+        &mut self,
+        place: &Place,
+        effect: Effect,
+        what: impl Into<String>,
+        why: impl Into<String>,
+    ) {
+        let (place, what, why) = (place.clone(), what.into(), why.into());
+        self.left.push(ReportLine { place, effect, what, why });
+    }
+
+    /// Notes that an option is not known.
+    fn lose_option(&mut self, line: &Line) {
+        self.leave(line, Effect::Lost, "this import does not know the option");
+    }
+
+    /// Ends with what is to be written.
+    fn finish(mut self, path: &Path) -> Import {
+        let order = |it: &ReportLine| (it.place.file.clone(), it.place.line, it.place.column);
+        self.left.sort_by_key(order);
+        self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
+        let toml = self.write(path);
+        let is_followed = self.is_followed;
+        Import { toml, files: self.new_files, report: self.left, is_followed }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,384 @@
+#![allow(clippy::unwrap_used)]
+use crate::corefile::import;
+use crate::memory::Memory;
+use crate::{Effect, Import, ImportError};
+use std::path::Path;
+
+/// Imports a Corefile beside other files.
+fn with_files(text: &str, files: &[(&str, &str)]) -> Result<Import, ImportError> {
+    let mut all = vec![("/etc/Corefile", text), ("/etc/hostname", "node")];
+    all.extend(files);
+    let environment = |name: &str| match name {
+        "SERVER" => Some("192.0.2.9".to_owned()),
+        "ZONE" => Some("env.example".to_owned()),
+        _ => None,
+    };
+    import(Path::new("/etc/Corefile"), &mut Memory(&all), &environment)
+}
+
+fn of(text: &str) -> Import {
+    with_files(text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Returns the words of an error.
+fn error(text: &str) -> String {
+    match with_files(text, &[("/etc/zones/a.db", "")]) {
+        Ok(import) => panic!("{text}\n{}", import.toml),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Returns the zones, each with its first source: `NAME source`.
+fn zones(import: &Import) -> Vec<String> {
+    let mut zones: Vec<String> = Vec::new();
+    for line in import.toml.lines() {
+        let line = line.split("  #").next().unwrap();
+        if let Some(name) = line.strip_prefix("name = ") {
+            zones.push(name.trim_matches('"').to_owned());
+        } else if let Some(zone) = zones.last_mut() {
+            for key in ["hosts = ", "file = ", "to = ", "except = ", "access = "] {
+                if line.starts_with(key) && line != "access = [\"allow any\"]" {
+                    zone.push(' ');
+                    zone.push_str(&line[key.len()..]);
+                }
+            }
+        }
+    }
+    zones
+}
+
+/// Returns the lines that are lost.
+fn lost(import: &Import) -> Vec<u32> {
+    import.losses().map(|line| line.place.line).collect()
+}
+
+/// Whether the report has a line with an effect.
+fn says(import: &Import, line: u32, effect: Effect) -> bool {
+    import.report.iter().any(|it| it.place.line == line && it.effect == effect)
+}
+
+#[test]
+fn the_longest_zone_of_a_block_decides_whatever_other_blocks_have_below_it() {
+    let import = of("a.b {\n forward . 192.0.2.1\n}\n. {\n file db x.a.b\n file db y.b\n \
+        forward c 192.0.2.3\n forward . 192.0.2.2\n}\n");
+    let expected =
+        [". [\"192.0.2.2\"]", "c [\"192.0.2.3\"]", "a.b [\"192.0.2.1\"]", "y.b \"/etc/db\""];
+    assert_eq!(zones(&import), expected);
+    assert!(says(&import, 5, Effect::Needless)); // in CoreDNS, too, a.b has its names
+    assert_eq!(lost(&import), [0; 0]);
+}
+
+#[test]
+fn of_several_forwards_the_first_that_has_the_name_is_asked() {
+    let import = of(". {\n forward a 192.0.2.1\n forward . 192.0.2.2\n forward b 192.0.2.3\n}\n");
+    assert_eq!(zones(&import), [". [\"192.0.2.2\"]", "a [\"192.0.2.1\"]"]);
+    assert!(says(&import, 4, Effect::Needless));
+}
+
+#[test]
+fn of_several_files_that_of_the_longest_zone_counts_and_the_last_of_one() {
+    let import = of("a {\n file x\n file y b.a\n file z a\n forward . 192.0.2.1\n}\n");
+    assert_eq!(zones(&import), ["a \"/etc/z\"", "b.a \"/etc/y\""]);
+    assert!(says(&import, 2, Effect::Needless) && says(&import, 5, Effect::Needless));
+}
+
+#[test]
+fn excepted_names_go_to_the_next_plugin_or_are_left_out() {
+    let import = of(". {\n forward . 192.0.2.1 {\n  except a b\n }\n forward a 192.0.2.2\n}\n");
+    assert_eq!(zones(&import), [". [\"192.0.2.1\"] [\"b\"]", "a [\"192.0.2.2\"]"]);
+}
+
+#[test]
+fn a_block_without_a_source_is_left_out_of_the_zone_around_it() {
+    let import = of(". {\n forward . 192.0.2.1\n}\na.b {\n errors\n}\n");
+    assert_eq!(zones(&import), [". [\"192.0.2.1\"] [\"a.b\"]"]);
+    let import = of("b {\n file db\n}\na.b {\n errors\n}\n");
+    assert_eq!(lost(&import), [4]); // a zone of a file has no exceptions
+}
+
+#[test]
+fn hosts_come_before_upstreams_where_their_names_fall_through() {
+    let import = of(". {\n hosts h a {\n  fallthrough\n }\n forward . 192.0.2.1\n}\n");
+    assert_eq!(zones(&import), [". [\"192.0.2.1\"]", "a \"/etc/h\" [\"192.0.2.1\"]"]);
+    let import = of(". {\n hosts h {\n  fallthrough b\n }\n forward . 192.0.2.1\n}\n");
+    assert_eq!(zones(&import), [". \"/etc/h\"", "b \"/etc/h\" [\"192.0.2.1\"]"]);
+    assert!(says(&import, 2, Effect::Differs)); // NXDOMAIN outside of b
+}
+
+#[test]
+fn inline_hosts_make_a_file_with_those_of_the_file_that_they_do_not_replace() {
+    let text = ". {\n hosts h {\n  10.0.0.1 A.x b.x\n  fallthrough\n }\n forward . 192.0.2.1\n}\n";
+    let import = with_files(text, &[("/etc/h", "# no\n10.0.0.2 a.x c.x # no\n10.0.0.3 b.x\n")]);
+    let import = import.unwrap();
+    let expected = "# /etc/Corefile:2: hosts\n10.0.0.1 A.x b.x\n10.0.0.2 c.x\n";
+    assert_eq!(import.files[0].text, expected);
+    assert!(import.toml.contains("hosts = \"hosts/1.hosts\""), "{}", import.toml);
+}
+
+#[test]
+fn networks_as_keys_are_reverse_zones() {
+    let import = of("10.1.2.0/23 2001:db8::/33 {\n forward . 192.0.2.1\n}\n");
+    let zones = zones(&import);
+    assert_eq!(zones.len(), 2 + 8);
+    assert!(zones.iter().any(|zone| zone.starts_with("3.1.10.in-addr.arpa ")), "{zones:?}");
+    assert!(zones.iter().any(|zone| zone.starts_with("7.8.b.d.0.1.0.0.2.ip6.arpa ")), "{zones:?}");
+}
+
+#[test]
+fn zones_that_differ_by_address_are_lost_with_their_line() {
+    assert_eq!(lost(&of("a {\n file a\n}\nb:54 {\n file b\n}\n")), [1, 4]);
+    assert_eq!(lost(&of("a:53 a:54 {\n file a\n}\n")), [0; 0]);
+    let import = of("a {\n file a\n}\na:54 {\n file other\n}\n");
+    assert_eq!(zones(&import), ["a \"/etc/a\""]);
+    assert_eq!(lost(&import), [4, 4]); // both families of addresses
+    assert_eq!(lost(&of("a {\n bind 127.0.0.1\n file a\n}\nb {\n file b\n}\n")), [1, 5]);
+}
+
+#[test]
+fn a_zone_that_is_served_twice_at_an_address_is_an_error() {
+    let twice = error("a {\n file x\n}\na b {\n file y\n}\n");
+    assert!(twice.starts_with("/etc/Corefile:4:1: `a` at 0.0.0.0:53 is given already"), "{twice}");
+}
+
+#[test]
+fn access_rules_are_for_the_zones_that_they_name() {
+    let import =
+        of(". {\n acl a {\n  block net 10.0.0.0/8\n }\n acl {\n  drop net 192.0.2.7\n }\n \
+        forward . 192.0.2.1\n}\n");
+    let expected = [
+        ". [\"drop 192.0.2.7\", \"allow any\"] [\"192.0.2.1\"]",
+        "a [\"refuse 10.0.0.0/8\", \"drop 192.0.2.7\", \"allow any\"] [\"192.0.2.1\"]",
+    ];
+    assert_eq!(zones(&import), expected);
+}
+
+#[test]
+fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
+    let import =
+        of(". {\n kubernetes c.l 10.0.0.0/8 2001:db8::/32 {\n  fallthrough in-addr.arpa\n }\n \
+        forward . 192.0.2.1\n}\n");
+    assert_eq!(lost(&import), [0; 0]);
+    assert!(
+        import.toml.contains("reverse = [\"10.0.0.0/8\", \"2001:db8::/32\"]"),
+        "{}",
+        import.toml
+    );
+    assert!(import.toml.contains("fall-through-zones = [\"in-addr.arpa\"]"), "{}", import.toml);
+    // Another zone for the same names cannot stand behind a cluster.
+    let import = of("c.l {\n kubernetes {\n  fallthrough\n }\n forward . 192.0.2.1\n}\n");
+    assert_eq!(lost(&import), [2]);
+}
+
+#[test]
+fn zones_of_imported_services_follow_these_alone() {
+    let import = of(". {\n kubernetes c.l cs.l 10.0.0.0/8 {\n  pods verified\n  \
+        multicluster cs.l\n }\n}\n");
+    assert_eq!(lost(&import), [0; 0]);
+    let (own, imported) = import.toml.split_once("name = \"cs.l\"").unwrap();
+    assert!(own.contains("pods = \"verified\"") && own.contains("reverse ="), "{own}");
+    assert!(imported.contains("multicluster = true"), "{imported}");
+    assert!(!imported.contains("pods =") && !imported.contains("reverse ="), "{imported}");
+}
+
+#[test]
+fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n");
+    assert!(!import.toml.contains("autopath"), "{}", import.toml);
+    assert_eq!(lost(&import), [2]);
+    let import = of("c.l {\n autopath @kubernetes\n kubernetes\n}\n");
+    assert!(import.toml.contains("autopath = true"), "{}", import.toml);
+    assert!(!import.toml.contains("search-domains"), "{}", import.toml);
+    let files = [("/etc/resolv", "search x\n")];
+    let import = with_files("c.l {\n kubernetes\n autopath /etc/resolv\n}\n", &files).unwrap();
+    assert!(import.toml.contains("search-domains = [\"x\"]"), "{}", import.toml);
+    assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
+    let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
+        tls a b c\n }\n}\n");
+    assert!(import.toml.contains("context = \"ctx\""), "{}", import.toml);
+    assert!(!import.toml.contains("endpoint"), "{}", import.toml);
+    assert_eq!(lost(&of("c.l {\n kubernetes {\n  tls a b c\n }\n}\n")), [3]);
+}
+
+#[test]
+fn upstreams_of_all_kinds_are_written_as_zonda_has_them() {
+    let to = |text: &str| zones(&of(&format!(". {{\n forward . {text}\n}}\n"))).remove(0);
+    for (text, expected) in [
+        ("192.0.2.1:53 dns://[::1]:54 2001:db8::1", r#"["192.0.2.1", "[::1]:54", "2001:db8::1"]"#),
+        ("tls://[::1]%a.b:8853", r#"["tls://[::1]:8853#a.b"]"#),
+        ("192.0.2.1 {\n force_tcp\n }", r#"["tcp://192.0.2.1"]"#),
+        ("https://192.0.2.1/q {\n tls_servername n.\n }", r#"["https://192.0.2.1/q#n"]"#),
+        ("ns.x {\n resolver 192.0.2.5\n }", r#"["ns.x"]"#),
+        ("{$SERVER}", r#"["192.0.2.9"]"#),
+        ("{%SERVER%}:{$NONE}54", r#"["192.0.2.9:54"]"#),
+    ] {
+        assert_eq!(to(text), format!(". {expected}"), "{text}");
+    }
+    assert_eq!(lost(&of(". {\n forward . grpc://192.0.2.1\n}\n")), [2, 2]);
+}
+
+#[test]
+fn files_that_name_servers_are_followed_beside_upstreams() {
+    let text = "a {\n forward . resolv 192.0.2.1 ./more {\n  force_tcp\n }\n}\n";
+    let import = with_files(text, &[("/etc/resolv", "nameserver 192.0.2.7\n")]).unwrap();
+    assert_eq!(zones(&import), ["a [\"tcp://192.0.2.1\"]"]);
+    for key in ["resolv-conf = [\"/etc/resolv\", \"/etc/./more\"]  #", "resolv-conf-tcp = true  #"]
+    {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert!(with_files(text, &[]).is_err(), "without the file, `resolv` is no address");
+}
+
+#[test]
+fn names_of_upstreams_are_looked_up_by_the_servers_of_the_machine() {
+    let files = [("/etc/resolv.conf", "search x\nnameserver 192.0.2.7 # a\n")];
+    let import = with_files("a {\n forward . tls://ns.x\n}\n", &files).unwrap();
+    assert!(import.toml.contains("bootstrap = [\"192.0.2.7\"]"), "{}", import.toml);
+    let told = import.report.iter().any(|line| line.why.contains("has now: 192.0.2.7"));
+    assert!(told, "{:?}", import.report);
+}
+
+#[test]
+fn pages_have_the_addresses_of_the_corefile_and_metrics_the_names_of_coredns() {
+    let text = "a {\n file x\n health\n ready 192.0.2.9:8181\n prometheus\n}\nb {\n file y\n \
+        health :8081 {\n  lameduck 5s\n }\n reload\n}\n";
+    let import = of(text);
+    for key in [
+        "health = [\"0.0.0.0:8080\", \"[::]:8080\", \"0.0.0.0:8081\", \"[::]:8081\"]  #",
+        "ready = [\"192.0.2.9:8181\"]  #",
+        "metrics = [\"127.0.0.1:9153\"]  #",
+        "address = \"off\"  #",
+        "coredns-names = true  #",
+        "lameduck = \"5s\"  #",
+    ] {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert_eq!(lost(&import), [0; 0]);
+    assert!(import.is_followed && !of("a {\n file x\n}\n").is_followed);
+    assert_eq!(lost(&of("a {\n file x\n health node.example:80\n}\n")), [3]);
+}
+
+#[test]
+fn snippets_take_arguments_and_patterns_without_a_file_are_told() {
+    let text = "(up) {\n forward . {args[1]} {args[0]}\n}\n{$ZONE} {\n import up 192.0.2.1 \
+        192.0.2.2\n import none/*.x\n}\nimport zones/*.c\n";
+    let import = with_files(text, &[("/etc/zones/a.c", "a {\n file x\n}\n"), ("/etc/none/y", "")]);
+    let import = import.unwrap();
+    assert_eq!(zones(&import), ["a \"/etc/x\"", "env.example [\"192.0.2.2\", \"192.0.2.1\"]"]);
+    assert!(says(&import, 6, Effect::Needless));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_line_and_column() {
+    for (text, expected) in [
+        ("a {\n file x", "/etc/Corefile:2:7: expected `}`, found the end of the file"),
+        ("a {\n file x\n}\n}\n", "/etc/Corefile:4:1: expected the name of a zone, found `}`"),
+        ("a, {\n}\n", "/etc/Corefile:1:4: expected the name of a zone behind the comma, found `{`"),
+        ("a {\n log \"x\n}\n", "/etc/Corefile:2:6: the string that begins here does not end"),
+        ("a {\n import none\n}\n", "/etc/Corefile:2:9: /etc/none: entity not found"),
+        (
+            "a {\n import\n}\n",
+            "/etc/Corefile:2:2: expected `import` with the path of a file or a \
+            snippet, found `import`",
+        ),
+        (
+            "(s) {\n import s\n}\n. {\n import s\n}\n",
+            "/etc/Corefile:2:2: imports: at most 1000 can be read",
+        ),
+        (
+            "(s) {\n}\n(s) {\n}\n",
+            "/etc/Corefile:3:1: the snippet `s` is given already, at \
+            /etc/Corefile:1",
+        ),
+        (
+            "(s) {\n cache {args[0]}\n}\n. {\n import s\n}\n",
+            "/etc/Corefile:2:8: expected one of the 0 arguments of the import, found `{args[0]}`",
+        ),
+        ("x://a {\n}\n", "/etc/Corefile:1:1: expected `dns://`, found `x://a`"),
+        (
+            "10.0.0.0/33 {\n}\n",
+            "/etc/Corefile:1:1: expected a network such as 10.0.0.0/8, found \
+            `10.0.0.0/33`",
+        ),
+        (
+            ". {\n kubernetes c {\n  ttl 4000\n }\n}\n",
+            "/etc/Corefile:3:7: expected 0 to 3600 \
+            seconds, found `4000`",
+        ),
+        (
+            ". {\n a {\n b {\n c {\n d {\n e {\n f {\n g {\n h {\n",
+            "/etc/Corefile:9:4: blocks within \
+            each other: at most 8 can be read",
+        ),
+    ] {
+        assert_eq!(error(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_comment_a_continued_line_and_a_string_are_read_as_they_are_meant() {
+    let import = of("# a {\n. { # b\n forward . \\\n  192.0.2.1 # c\n chaos \"v # 1\\\"\"\n}\n");
+    assert_eq!(zones(&import), [". [\"192.0.2.1\"]"]);
+    assert!(import.toml.contains("version = \"v # 1\\\"\"  # /etc/Corefile:5"), "{}", import.toml);
+}
+
+#[test]
+fn a_file_of_one_block_needs_no_braces() {
+    let import = of(".:5300\nforward . 192.0.2.1\ncache {\n success 9984 60\n}\n");
+    assert!(import.toml.contains("address = \"0.0.0.0:5300\""), "{}", import.toml);
+    assert!(import.toml.contains("ttl-max = \"60s\""), "{}", import.toml);
+}
+
+#[test]
+fn templates_and_rules_are_for_the_names_whose_queries_their_block_gets() {
+    let text = ". {\n template IN A a.b . {\n  answer \"{{ .Name }} 60 IN A 192.0.2.7\"\n }\n \
+        rewrite stop name suffix .x .y\n forward . 192.0.2.1\n}\n\
+        c.a.b {\n forward . 192.0.2.1\n}\n";
+    let import = of(text);
+    assert_eq!(lost(&import), [0_u32; 0]);
+    for part in [
+        "zones = [\"a.b\"]\nexcept = [\"c.a.b\"]\nqtype = \"A\"",
+        "zones = [\".\"]\nexcept = [\"c.a.b\"]\n",
+        "[[rewrite]]  # /etc/Corefile:5\nexcept = [\"c.a.b\"]\nsuffix = \".x.\"\nto = \".y.\"\n\
+         restore = false\n",
+    ] {
+        assert!(import.toml.contains(part), "{part} in {}", import.toml);
+    }
+    let inner = "a.b {\n template ANY ANY {\n  rcode NXDOMAIN\n }\n forward . 192.0.2.1\n}\n";
+    let import = of(&format!(". {{\n forward . 192.0.2.1\n}}\n{inner}"));
+    assert!(import.toml.contains("zones = [\"a.b\"]\nrcode = \"NXDOMAIN\"\n"), "{}", import.toml);
+}
+
+#[test]
+fn a_rule_that_leads_into_another_block_is_lost_and_one_that_may_do_so_is_told() {
+    let rule = |words: &str| {
+        of(&format!("a {{\n rewrite {words}\n forward . 192.0.2.1\n}}\nb {{\n file db\n}}\n"))
+    };
+    for (words, is_lost, is_told) in [
+        ("name exact x.a y.a", false, false),
+        ("name exact x.a y.b", true, false),
+        ("name exact x.a y.c", true, false),
+        ("name suffix .x.a .a answer auto", false, false),
+        ("name regex ^(.*)[.]a[.]$ {1}.b", true, false),
+        ("name regex ^(.*)[.]a[.]$ x{1}", false, true),
+        ("name substring x. y.", false, true),
+        ("edns0 local set 0xffee 0x61", true, false),
+        ("cname exact x. y.", true, false),
+        ("name regex (?=x) y", true, false),
+        ("rcode exact x.a NXDOMAIN BADVERS", true, false),
+        ("continue type ANY A", false, false),
+    ] {
+        let import = rule(words);
+        assert_eq!(lost(&import), vec![2; usize::from(is_lost)], "{words}");
+        let told = import.report.iter().any(|it| it.why.contains("another server block are"));
+        assert_eq!(told, is_told, "{words}");
+    }
+}
+
+#[test]
+fn files_of_a_directory_are_a_directory_or_named_one_by_one() {
+    let text = ". {\n auto {\n  directory z (.*)\\.zone {1}\n }\n}\n";
+    assert!(of(text).toml.contains("directory = \"/etc/z\""));
+    let text = ". {\n auto {\n  directory z\n }\n}\n";
+    let import = with_files(text, &[("/etc/z/db.a.b", ""), ("/etc/z/other", "")]).unwrap();
+    assert_eq!(zones(&import), ["a.b \"/etc/z/db.a.b\""]);
+}

@@ -1,0 +1,185 @@
+//! The `zonda.toml` of what was read.
+
+use super::setting::{Scalar, Setting, duration};
+use super::source::{Kind, Source};
+use super::table::ZoneEntry;
+use super::{Importer, key};
+use crate::document::{Document, Value};
+use crate::error::Place;
+use std::path::{Path, PathBuf};
+
+/// Sections that exist once, in the order of the reference.
+const SECTIONS: [&str; 9] =
+    ["tcp", "answers", "cache", "edns", "identity", "admin", "metrics", "log", "query-log"];
+
+/// Special names that `local` leaves to upstreams.
+const FORWARDED_BESIDE_LOCAL: [&str; 18] = [
+    "alt",
+    "home.arpa",
+    "invalid",
+    "local",
+    "onion",
+    "resolver.arpa",
+    "service.arpa",
+    "10.in-addr.arpa",
+    "100.in-addr.arpa",
+    "169.in-addr.arpa",
+    "172.in-addr.arpa",
+    "192.in-addr.arpa",
+    "198.in-addr.arpa",
+    "203.in-addr.arpa",
+    "d.f.ip6.arpa",
+    "e.f.ip6.arpa",
+    "8.b.d.0.1.0.0.2.ip6.arpa",
+    "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa",
+];
+
+impl Importer<'_> {
+    /// Writes the whole configuration.
+    pub(super) fn write(&mut self, path: &Path) -> String {
+        let comment = format!(
+            "Made by `zonda import {}`. Behind each key stands the line that it comes from.\n\
+             `zonda check --config FILE` tells whether all is well; what was left out, the command \
+             has told.",
+            path.display()
+        );
+        let mut document = Document::new(&comment);
+        if let Some(root) = self.directory_of_zones() {
+            document.key("root", &*root.to_string_lossy(), None);
+        }
+        let settings = std::mem::take(&mut self.settings);
+        write_section(&mut document, "", &settings);
+        for (address, place) in &self.listeners {
+            document.section("[[listen]]", None);
+            document.key("address", &*address.to_string(), Some(place));
+        }
+        for entry in &self.zones {
+            self.write_zone(&mut document, entry);
+        }
+        for (directory, place) in &self.directories {
+            document.section("[[zone]]", None);
+            document.key("directory", &*directory.to_string_lossy(), Some(place));
+        }
+        self.write_special_names(&mut document);
+        self.write_changes(&mut document, "rewrite");
+        self.write_changes(&mut document, "template");
+        for section in SECTIONS {
+            if settings.iter().any(|it| it.key.0 == section) {
+                document.section(&format!("[{section}]"), None);
+                write_section(&mut document, section, &settings);
+            }
+        }
+        document.into_text()
+    }
+
+    /// Returns the least directory that holds all zone files.
+    fn directory_of_zones(&self) -> Option<PathBuf> {
+        let files = self.zones.iter().flat_map(|it| &it.pieces);
+        let files = files.filter(|it| it.kind == Kind::File);
+        let folders = files.filter_map(|it| self.source(it).file.parent().map(Path::to_owned));
+        let mut folders = folders.chain(self.directories.iter().map(|(path, _)| path.clone()));
+        let mut common = folders.next()?;
+        for folder in folders {
+            while !folder.starts_with(&common) {
+                common.pop();
+            }
+        }
+        Some(common)
+    }
+
+    /// Writes a zone.
+    fn write_zone(&self, document: &mut Document, entry: &ZoneEntry) {
+        let sources: Vec<&Source> = entry.pieces.iter().map(|it| self.source(it)).collect();
+        let [first, ..] = sources[..] else { return };
+        document.section("[[zone]]", None);
+        document.key("name", &*key::written(&entry.name), Some(&first.place));
+        let mut forward = None;
+        for source in sources {
+            match source.kind {
+                Kind::File => {
+                    document.key("file", &*source.file.to_string_lossy(), Some(&source.place));
+                }
+                Kind::Hosts => write_keys(document, source),
+                Kind::Kubernetes | Kind::Forward => forward = Some(source),
+            }
+        }
+        let is_forwarded = forward.is_some_and(|source| source.kind == Kind::Forward);
+        self.write_access(document, entry, is_forwarded);
+        let Some(source) = forward else { return };
+        document.section(&format!("[zone.{}]", source.kind.plugin()), None);
+        write_keys(document, source);
+        if !entry.reverse.is_empty() {
+            let names: Vec<String> = entry.reverse.iter().filter_map(key::network).collect();
+            document.key("reverse", &names[..], Some(&source.place));
+        }
+        if !entry.except.is_empty() {
+            let names: Vec<String> = entry.except.iter().map(key::written).collect();
+            document.key("except", &names[..], None);
+        }
+        let block = entry.pieces.first().and_then(|piece| self.blocks.get(piece.block));
+        if let (true, Some(block)) = (is_forwarded, block) {
+            if let Some((time, place)) = &block.stale_after {
+                document.key("stale-after", &*duration(*time), Some(place));
+            }
+            if let Some((size, place)) = &block.buffer_size {
+                document.key("buffer-size", *size, Some(place));
+            }
+        }
+    }
+
+    /// Writes which clients are answered: all of them where no rule says otherwise.
+    fn write_access(&self, document: &mut Document, entry: &ZoneEntry, is_forwarded: bool) {
+        let block = entry.pieces.first().and_then(|piece| self.blocks.get(piece.block));
+        let rules = entry.access.iter().filter_map(|at| block?.access.get(*at));
+        let mut written: Vec<String> = Vec::new();
+        let mut place: Option<&Place> = None;
+        for rule in rules {
+            place = place.or(Some(&rule.place));
+            written.push(rule.rule.clone());
+            if rule.rule.ends_with(" any") {
+                break; // no rule behind it is reached
+            }
+        }
+        if written.is_empty() && !is_forwarded {
+            return;
+        }
+        if !written.last().is_some_and(|last| last.ends_with(" any")) {
+            written.push("allow any".to_owned());
+        }
+        document.key("access", &written[..], place);
+    }
+
+    /// Writes which special names are forwarded.
+    fn write_special_names(&self, document: &mut Document) {
+        let is_root = |it: &&ZoneEntry| it.name.label_count() == 0;
+        let root = self.zones.iter().find(is_root).and_then(|entry| entry.pieces.last());
+        let root = root.filter(|piece| piece.kind == Kind::Forward);
+        let block = root.and_then(|piece| self.blocks.get(piece.block));
+        if let Some(block) = block {
+            document.section("[special-names]", None);
+            match block.plugins.get("local") {
+                Some(place) => {
+                    let names = FORWARDED_BESIDE_LOCAL.map(str::to_owned);
+                    document.key("forward", &names[..], Some(place));
+                }
+                None => document.key("forward", &[".".to_owned()][..], None),
+            }
+        }
+    }
+}
+
+/// Writes the keys of a section.
+fn write_section(document: &mut Document, section: &str, settings: &[Setting]) {
+    let of_section = settings.iter().filter(|it| it.key.0 == section);
+    for Setting { key: (_, name), value, origin } in of_section {
+        let value: Value = Scalar::written(value);
+        document.key(name, value, Some(origin));
+    }
+}
+
+/// Writes the keys that a source has of its own.
+fn write_keys(document: &mut Document, source: &Source) {
+    for (name, value, place) in &source.keys {
+        document.key(name, value.clone(), Some(place));
+    }
+}

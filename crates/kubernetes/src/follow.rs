@@ -1,0 +1,400 @@
+//! All objects of a kind, and then their changes, for as long as the receiver listens.
+//!
+//! # Invariants
+//! - Between [`Event::Begin`] and [`Event::Synced`] all objects are sent, each at least once.
+//! - A watch that ends is resumed at the version it had; only a version that is too old has all
+//!   objects listed again.
+
+use crate::connection::{Body, get};
+use crate::decode::{self, Decoded, WatchEvent};
+use crate::error::ConnectError;
+use crate::limits::Limits;
+use crate::settings::{Place, Settings};
+use crate::split::{LineSplitter, ListSplitter, Piece};
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+use zonda_cluster::object::ObjectName;
+use zonda_cluster::{Change, Kind};
+
+/// Objects of a page of a list.
+const PAGE: usize = 250;
+/// How long a server is asked for pages that began to stream a list and never ended it.
+const PAGES_MIN: Duration = Duration::from_secs(3600);
+/// Refusals of a watch in a row after which all objects are listed again: the database behind the
+/// API may have been restored, so that a version is not known there any more.
+const REFUSALS_MAX: u32 = 3;
+/// A watch that ends sooner as it should is a failure, or one would follow the other without pause.
+const WATCH_MIN: Duration = Duration::from_secs(1);
+
+/// What is sent of the objects of a kind.
+#[derive(Debug)]
+pub enum Event {
+    /// All objects follow.
+    Begin,
+    /// A change of one object.
+    Change(Box<Change>),
+    /// An object that cannot be decoded, and why: the receiver keeps the version that it has.
+    Undecodable(ObjectName, String),
+    /// All objects have been sent; any that were not are gone.
+    Synced,
+    /// The objects cannot be followed at the moment, for this reason.
+    Failed(String),
+    /// The objects are followed, from this address.
+    Connected(Option<IpAddr>),
+}
+
+impl From<Decoded> for Event {
+    fn from(object: Decoded) -> Self {
+        match object {
+            Decoded::Change(change) => Self::Change(change),
+            Decoded::Undecodable(id, why) => Self::Undecodable(id, why),
+        }
+    }
+}
+
+/// The objects that are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The kind of the objects.
+    pub kind: Kind,
+    /// A selector of labels; an empty one selects all.
+    pub labels: String,
+    /// The namespace of the objects, or the only one that is followed; empty for all.
+    pub namespace: String,
+}
+
+impl Subject {
+    /// The path of the objects in the API.
+    fn path(&self) -> String {
+        let (group, plural) = match self.kind {
+            Kind::Service => ("/api/v1", "services"),
+            Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
+            Kind::Namespace => return "/api/v1/namespaces".to_owned(),
+            Kind::Pod => ("/api/v1", "pods"),
+            Kind::ServiceImport => ("/apis/multicluster.x-k8s.io/v1alpha1", "serviceimports"),
+        };
+        match &*self.namespace {
+            "" => format!("{group}/{plural}"),
+            namespace => format!("{group}/namespaces/{}/{plural}", Escaped(namespace)),
+        }
+    }
+
+    /// The path of a request with these parameters.
+    fn request(&self, parameters: &[(&str, &str)]) -> String {
+        let mut path = format!("{}?", self.path());
+        let labels = ("labelSelector", &*self.labels);
+        let field = match self.kind {
+            Kind::Namespace if !self.namespace.is_empty() => {
+                format!("metadata.name={}", self.namespace)
+            }
+            _ => String::new(),
+        };
+        let fields = ("fieldSelector", &*field);
+        for (name, value) in parameters.iter().chain([&labels, &fields]) {
+            if !value.is_empty() {
+                let _ = write!(path, "{name}={}&", Escaped(value));
+            }
+        }
+        path.pop();
+        path
+    }
+}
+
+/// A text as a value in a query of a URL.
+struct Escaped<'t>(&'t str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for octet in self.0.bytes() {
+            match octet {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+                    f.write_char(octet.into())?;
+                }
+                _ => write!(f, "%{octet:02X}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Follows objects until the receiver has ended.
+pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)>) {
+    follow_within(place, subject, sender, Limits::default()).await;
+}
+
+/// Follows objects within these limits until the receiver has ended.
+pub async fn follow_within(
+    place: Place,
+    subject: Subject,
+    sender: Sender<(Kind, Event)>,
+    limits: Limits,
+) {
+    let version = String::new();
+    let pages_until = None;
+    let mut follower = Follower { place, subject, sender, limits, version, pages_until };
+    let (mut pause, mut refusals) = (limits.pause_min, 0);
+    loop {
+        let began = Instant::now();
+        let result = follower.follow().await;
+        if began.elapsed() > limits.stable {
+            pause = limits.pause_min;
+        }
+        let error = match result {
+            Ok(()) if began.elapsed() > WATCH_MIN => continue, // a watch has ended as it should
+            Ok(()) => ConnectError::Connection("a watch ended at once".to_owned()),
+            Err(ConnectError::Ended) => return,
+            Err(error) => error,
+        };
+        refusals = if is_refusal_of_version(&error) { refusals + 1 } else { 0 };
+        if matches!(error, ConnectError::Expired) || refusals >= REFUSALS_MAX {
+            follower.version.clear();
+        }
+        if follower.send(Event::Failed(error.to_string())).await.is_err() {
+            return;
+        }
+        // Servers that lost the API at the same moment do not come back at the same moment.
+        let jitter = pause.mul_f64(f64::from(random_octet()) / 512.0);
+        tokio::select! {
+            () = tokio::time::sleep(pause + jitter) => {}
+            () = follower.sender.closed() => return,
+        }
+        let pause_max = match error {
+            // An attempt costs the API server nothing while it is away.
+            ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
+                limits.pause_away_max
+            }
+            _ => limits.pause_max,
+        };
+        pause = (pause * 2).min(pause_max);
+    }
+}
+
+/// Returns a random octet; 0 if the system has none.
+fn random_octet() -> u8 {
+    let mut octet = [0];
+    let _ = ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut octet);
+    octet[0]
+}
+
+/// Follows the objects of a kind.
+struct Follower {
+    place: Place,
+    subject: Subject,
+    sender: Sender<(Kind, Event)>,
+    limits: Limits,
+    /// The version that the receiver has; empty if all objects must be listed.
+    version: String,
+    /// When the API is asked to stream a list again that has not ended one.
+    pages_until: Option<Instant>,
+}
+
+impl Follower {
+    /// Sends an event to the receiver.
+    async fn send(&self, event: Event) -> Result<(), ConnectError> {
+        self.sender.send((self.subject.kind, event)).await.map_err(|_| ConnectError::Ended)
+    }
+
+    /// Lists all objects if need be, and follows their changes until the watch ends.
+    async fn follow(&mut self) -> Result<(), ConnectError> {
+        let settings = Settings::read(&self.place)?.with_credential().await?;
+        let result = self.follow_by(&settings).await;
+        if matches!(result, Err(ConnectError::Refused(401, _))) {
+            settings.forget_credential().await;
+        }
+        result
+    }
+
+    /// Lists all objects if need be, and follows their changes, with these settings.
+    async fn follow_by(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        if self.version.is_empty() {
+            if self.pages_until.is_none_or(|until| until < Instant::now()) {
+                match self.stream_list(settings).await {
+                    // The gate is off or etcd too old now; the next list is streamed perhaps.
+                    Err(ConnectError::Refused(code, _)) if is_no_streaming(code) => {}
+                    Err(error @ ConnectError::Timeout("end of a list")) => {
+                        // A server that ignores what it does not know.
+                        self.pages_until = Some(Instant::now() + PAGES_MIN);
+                        return Err(error);
+                    }
+                    other => return other,
+                }
+            }
+            self.list(settings).await?;
+        }
+        self.watch(settings).await
+    }
+
+    /// Returns how long the API is asked to serve a watch, so that watches do not all end at once.
+    fn watch_seconds(&self) -> u64 {
+        let least = self.limits.watch.as_secs().max(1);
+        least + least * u64::from(random_octet()) / 256
+    }
+
+    /// Has the API stream all objects and then their changes.
+    async fn stream_list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        let seconds = self.watch_seconds();
+        let path = self.subject.request(&[
+            ("watch", "1"),
+            ("sendInitialEvents", "true"),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds.to_string()),
+        ]);
+        let body = get(settings, &path, &self.limits).await?;
+        self.send(Event::Begin).await?;
+        self.take_events(body, seconds, true).await
+    }
+
+    /// Lists all objects, page by page.
+    async fn list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        self.send(Event::Begin).await?;
+        let (limit, mut continuation) = (PAGE.to_string(), String::new());
+        loop {
+            let parameters = [("limit", &*limit), ("continue", &*continuation)];
+            let path = self.subject.request(&parameters);
+            let mut body = get(settings, &path, &self.limits).await?;
+            let due = Instant::now() + self.limits.page;
+            let (mut splitter, mut metadata) = (ListSplitter::default(), None);
+            while let Some(octets) = body.next(within(self.limits.silence, due)).await? {
+                let mut changes = Vec::new();
+                splitter.take(&octets, |piece| -> Result<(), ConnectError> {
+                    match piece {
+                        Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
+                        Piece::Item(json) => {
+                            changes.push(decode::any_object(self.subject.kind, json)?)
+                        }
+                    }
+                    Ok(())
+                })?;
+                for change in changes {
+                    self.send(change.into()).await?;
+                }
+            }
+            let metadata = metadata.filter(|_| splitter.is_at_end());
+            let metadata = metadata.ok_or_else(|| {
+                ConnectError::Connection("a list was cut off before its end".to_owned())
+            })?;
+            continuation = metadata.continuation;
+            if continuation.is_empty() {
+                self.version = metadata.resource_version;
+                return self.send(Event::Synced).await;
+            }
+        }
+    }
+
+    /// Follows the changes since the version that the receiver has.
+    async fn watch(&mut self, settings: &Settings) -> Result<(), ConnectError> {
+        let seconds = self.watch_seconds();
+        let path = self.subject.request(&[
+            ("watch", "1"),
+            ("resourceVersion", &self.version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", &seconds.to_string()),
+        ]);
+        let body = get(settings, &path, &self.limits).await?;
+        self.take_events(body, seconds, false).await
+    }
+
+    /// Takes the events of a watch until it ends, those of a streamed list first.
+    async fn take_events(
+        &mut self,
+        mut body: Body,
+        seconds: u64,
+        mut is_list: bool,
+    ) -> Result<(), ConnectError> {
+        // The API ends a watch itself; one that goes on for longer is not served by it any more.
+        let due = Instant::now() + Duration::from_secs(seconds) + self.limits.watch_excess;
+        let mut splitter = LineSplitter::default();
+        if !is_list {
+            self.send(Event::Connected(body.own_address)).await?;
+        }
+        loop {
+            let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
+            let octets = tokio::select! {
+                octets = body.next(within(silence_max, due)) => match octets {
+                    Err(ConnectError::Timeout(_)) if is_list => {
+                        return Err(ConnectError::Timeout("end of a list"));
+                    }
+                    octets => octets?,
+                },
+                () = self.sender.closed() => return Err(ConnectError::Ended),
+            };
+            let Some(octets) = octets else { break };
+            let mut events = Vec::new();
+            splitter.take(&octets, |line| -> Result<(), ConnectError> {
+                events.push(decode::event(self.subject.kind, line)?);
+                Ok(())
+            })?;
+            for event in events {
+                let version = match event {
+                    WatchEvent::Error(410, _) => return Err(ConnectError::Expired),
+                    WatchEvent::Error(code, text) => return Err(ConnectError::Refused(code, text)),
+                    WatchEvent::Bookmark(version, is_end) => {
+                        if is_list && is_end {
+                            is_list = false;
+                            self.version.clone_from(&version);
+                            self.send(Event::Synced).await?;
+                            self.send(Event::Connected(body.own_address)).await?;
+                        }
+                        version
+                    }
+                    WatchEvent::Object(object, version) => {
+                        self.send(object.into()).await?;
+                        version
+                    }
+                };
+                if !is_list && !version.is_empty() {
+                    self.version = version;
+                }
+            }
+        }
+        match is_list {
+            true => Err(ConnectError::Connection("a streamed list was cut off".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a refusal says that lists are not streamed: the parameters are invalid, or the database
+/// behind the API cannot do it.
+fn is_no_streaming(code: u16) -> bool {
+    matches!(code, 400 | 422 | 500)
+}
+
+/// Whether a refusal may be one of the version at which a watch begins.
+fn is_refusal_of_version(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::Refused(400 | 500 | 504, _))
+}
+
+/// Returns how long something may take that is due at an instant.
+fn within(limit: Duration, due: Instant) -> Duration {
+    limit.min(due.saturating_duration_since(Instant::now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selector_is_escaped_in_the_path_of_a_request() {
+        let labels = "a=b,c in (d)".to_owned();
+        let namespace = String::new();
+        let subject = Subject { kind: Kind::Service, labels, namespace };
+        let path = subject.request(&[("watch", "1"), ("resourceVersion", "")]);
+        assert_eq!(path, "/api/v1/services?watch=1&labelSelector=a%3Db%2Cc%20in%20%28d%29");
+    }
+
+    #[test]
+    fn the_objects_of_one_namespace_have_a_path_of_their_own() {
+        let path = |kind| {
+            let namespace = "shop".to_owned();
+            Subject { kind, labels: String::new(), namespace }.request(&[("limit", "9")])
+        };
+        let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?limit=9";
+        assert_eq!(path(Kind::EndpointSlice), slices);
+        let own = "/api/v1/namespaces?limit=9&fieldSelector=metadata.name%3Dshop";
+        assert_eq!(path(Kind::Namespace), own);
+    }
+}

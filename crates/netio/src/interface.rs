@@ -1,0 +1,578 @@
+//! Interfaces that have addresses of this machine and lead nowhere: dummy interfaces (ip-link(8))
+//! or, where the kernel has none, bridges without ports, which are the same to clients.
+//!
+//! An interface is marked, in its alias, with the process that uses it: a process that ends leaves
+//! an interface alone that another one has claimed meanwhile, and a bridge without such a mark is
+//! never touched.
+//!
+//! Deliberately absent: routes, rules of packet filters, and interfaces of other kinds.
+
+use netlink_packet_core::{
+    DecodeError, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Octets that are received from the kernel at a time; what it sends is never longer.
+const RECEIVED_MAX: usize = 64 << 10;
+/// How often it is tried again when another process makes or removes the interface meanwhile.
+const TRIES: u32 = 3;
+
+/// Why an interface could not be made, changed or removed.
+#[derive(Debug)]
+pub enum InterfaceError {
+    /// The process lacks the capability to change interfaces.
+    NotPermitted,
+    /// An interface of this other kind has the name.
+    OtherKind(String),
+    /// The kernel has neither dummy interfaces nor bridges.
+    NoDummies,
+    /// IPv6 is off, so that this address cannot be used.
+    NoIpv6(IpAddr),
+    /// Another system call failed.
+    System(io::Error),
+}
+
+impl fmt::Display for InterfaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPermitted => f.write_str(
+                "the process may not change interfaces: give it CAP_NET_ADMIN (in Kubernetes \
+                 `securityContext.capabilities.add: [NET_ADMIN]`; elsewhere \
+                 `AmbientCapabilities=` of systemd, or start it as root)",
+            ),
+            Self::OtherKind(kind) => write!(
+                f,
+                "there is an interface of this name, which is no dummy interface ({kind}): choose \
+                 another name"
+            ),
+            Self::NoDummies => f.write_str(
+                "the kernel has neither dummy interfaces nor bridges: load a module, as by \
+                 `modprobe dummy`",
+            ),
+            Self::NoIpv6(address) => write!(
+                f,
+                "IPv6 is off on this machine, so {address} cannot be used: remove it, or switch \
+                 IPv6 on by `sysctl net.ipv6.conf.default.disable_ipv6=0`"
+            ),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InterfaceError {}
+
+impl From<io::Error> for InterfaceError {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EPERM) => Self::NotPermitted,
+            _ => Self::System(error),
+        }
+    }
+}
+
+/// An interface as a process wants it.
+#[derive(Debug)]
+pub struct LocalInterface {
+    /// The name of the interface.
+    name: String,
+    /// The addresses, each with the longest prefix.
+    addresses: Vec<IpAddr>,
+    /// The alias that marks the interface as used by this process.
+    mark: String,
+}
+
+/// The word with which the alias of each interface begins that a process here has made.
+const MARK: &str = "zonda";
+
+/// The interface as it was before a process claimed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormerInterface {
+    /// There was none of the name.
+    Absent,
+    /// There was one, perhaps with this alias.
+    Present(Option<String>),
+}
+
+/// What [`LocalInterface::repair`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Nothing was missing.
+    Whole,
+    /// The interface was gone, and was made again.
+    Made,
+    /// This many addresses were gone, or the interface was down: they were set again.
+    Completed(usize),
+}
+
+/// An interface of the system.
+struct SystemInterface {
+    index: u32,
+    kind: Option<String>,
+    alias: Option<String>,
+    is_up: bool,
+}
+
+impl SystemInterface {
+    /// Whether a process here has made the interface or taken it over.
+    fn is_marked(&self) -> bool {
+        self.alias.as_ref().is_some_and(|alias| alias.starts_with(MARK))
+    }
+}
+
+impl LocalInterface {
+    /// An interface of this name and with these addresses. What `process` says of the process that
+    /// uses it, it says of no other one.
+    #[must_use]
+    pub fn new(name: String, addresses: Vec<IpAddr>, process: &str) -> Self {
+        Self { name, addresses, mark: format!("{MARK} {process}") }
+    }
+
+    /// The name of the interface.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes the interface, or takes over the one that is there: it has these addresses and no
+    /// other ones, and the mark of this process. What was changed is undone where this fails.
+    ///
+    /// # Errors
+    /// When the system refuses, or an interface of another kind has the name.
+    pub fn claim(&self) -> Result<FormerInterface, InterfaceError> {
+        let netlink = Netlink::open()?;
+        let (found, is_new) = self.find_or_make(&netlink)?;
+        let former = match is_new {
+            true => FormerInterface::Absent,
+            false => FormerInterface::Present(found.alias.clone()),
+        };
+        let claimed = self.complete(&netlink, &found).and_then(|_| {
+            for other in netlink.addresses(found.index)? {
+                if !self.addresses.contains(&other) && !is_of_the_kernel(other) {
+                    netlink.remove_address(found.index, other)?;
+                }
+            }
+            Ok(netlink.set_alias(found.index, &self.mark)?)
+        });
+        if let Err(error) = claimed {
+            self.give_back(&former);
+            return Err(error);
+        }
+        Ok(former)
+    }
+
+    /// Puts back what [`Self::claim`] found: for a process that does not start after all.
+    pub fn give_back(&self, former: &FormerInterface) {
+        let undone =
+            Netlink::open().and_then(|netlink| match (netlink.find(&self.name)?, former) {
+                (Some(found), FormerInterface::Absent) => netlink.remove(found.index),
+                (Some(found), FormerInterface::Present(alias)) => {
+                    netlink.set_alias(found.index, alias.as_deref().unwrap_or_default())
+                }
+                (None, _) => Ok(()),
+            });
+        drop(undone); // what made the start fail is told, and counts for more
+    }
+
+    /// Makes anew what is missing of the interface.
+    ///
+    /// # Errors
+    /// When the system refuses, or an interface of another kind has the name now.
+    pub fn repair(&self) -> Result<Repair, InterfaceError> {
+        let netlink = Netlink::open()?;
+        let (found, is_new) = self.find_or_make(&netlink)?;
+        let completed = self.complete(&netlink, &found)?;
+        if is_new {
+            return Ok(Repair::Made);
+        }
+        Ok(if completed == 0 { Repair::Whole } else { Repair::Completed(completed) })
+    }
+
+    /// Removes the interface, unless it is gone or another process has claimed it; returns whether
+    /// it was removed.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn remove(&self) -> Result<bool, InterfaceError> {
+        let netlink = Netlink::open()?;
+        match netlink.find(&self.name)? {
+            Some(found) if found.alias.as_ref() == Some(&self.mark) => {
+                netlink.remove(found.index)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Finds the interface, or makes it; whether it was made.
+    fn find_or_make(&self, netlink: &Netlink) -> Result<(SystemInterface, bool), InterfaceError> {
+        let mut tries = TRIES;
+        loop {
+            if let Some(found) = netlink.find(&self.name)? {
+                return match found.kind.as_deref() {
+                    Some("dummy") => Ok((found, false)),
+                    Some("bridge") if found.is_marked() => Ok((found, false)),
+                    kind => Err(InterfaceError::OtherKind(
+                        kind.map_or("one of hardware".to_owned(), |kind| format!("kind {kind}")),
+                    )),
+                };
+            }
+            let made = match netlink.make(&self.name, InfoKind::Dummy, &self.mark) {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    netlink.make(&self.name, InfoKind::Bridge, &self.mark)
+                }
+                made => made,
+            };
+            match made {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    return Err(InterfaceError::NoDummies);
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) && tries > 0 => {}
+                made => made?,
+            }
+            match netlink.find(&self.name)? {
+                Some(found) => return Ok((found, true)),
+                None if tries > 0 => {}
+                None => return Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
+            }
+            tries -= 1;
+        }
+    }
+
+    /// Gives the interface what it lacks; returns how much that was.
+    fn complete(
+        &self,
+        netlink: &Netlink,
+        found: &SystemInterface,
+    ) -> Result<usize, InterfaceError> {
+        let mut completed = 0;
+        // An IPv4 address can be used on an interface that is down, and programs that look for the
+        // machine's addresses leave out such an interface. An IPv6 address cannot.
+        if !found.is_up && self.addresses.iter().any(IpAddr::is_ipv6) {
+            netlink.set_up(found.index)?;
+            completed += 1;
+        }
+        let present = netlink.addresses(found.index)?;
+        for address in self.addresses.iter().filter(|it| !present.contains(it)) {
+            match netlink.add_address(found.index, *address) {
+                Ok(()) => completed += 1,
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
+                Err(error) if address.is_ipv6() && is_of_absent_ipv6(&error) => {
+                    return Err(InterfaceError::NoIpv6(*address));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(completed)
+    }
+}
+
+/// Whether the kernel refuses an address because it has no IPv6, there or at all.
+fn is_of_absent_ipv6(error: &io::Error) -> bool {
+    let codes = [libc::EACCES, libc::EOPNOTSUPP, libc::EAFNOSUPPORT, libc::ENOBUFS];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// Whether the kernel has given an address to an interface by itself (rfc4291#2.5.6).
+fn is_of_the_kernel(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+/// A connection to the part of the kernel that knows interfaces.
+struct Netlink(Socket);
+
+impl Netlink {
+    /// Opens a connection.
+    fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        // A dump has one interface's addresses then; kernels before 4.20 send all of them.
+        let _ = socket.set_netlink_get_strict_chk(true);
+        Ok(Self(socket))
+    }
+
+    /// Asks or tells the kernel something; returns its answers.
+    fn call(
+        &self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<Vec<RouteNetlinkMessage>> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.finalize();
+        let mut octets = vec![0; request.buffer_len()];
+        request.serialize(&mut octets);
+        self.0.send(&octets, 0)?;
+        let (mut answers, mut received) = (Vec::new(), Vec::with_capacity(RECEIVED_MAX));
+        loop {
+            received.clear();
+            self.0.recv(&mut received, 0)?;
+            for octets in messages(&received) {
+                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(octets);
+                match message.map_err(unreadable)?.payload {
+                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+                    NetlinkPayload::Error(error) if error.code.is_some() => {
+                        return Err(error.to_io());
+                    }
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Tells the kernel something of interfaces or addresses.
+    fn tell(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.call(message, NLM_F_ACK | flags).map(drop)
+    }
+
+    /// Finds an interface by its name.
+    fn find(&self, name: &str) -> io::Result<Option<SystemInterface>> {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let answers = match self.call(RouteNetlinkMessage::GetLink(message), NLM_F_ACK) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
+            answers => answers?,
+        };
+        let found = answers.into_iter().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewLink(link) => Some(found(link)),
+            _ => None,
+        });
+        Ok(found)
+    }
+
+    /// Makes an interface, which is down and has this alias.
+    fn make(&self, name: &str, kind: InfoKind, alias: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        let kind = LinkInfo::Kind(kind);
+        message.attributes =
+            vec![LinkAttribute::IfName(name.to_owned()), LinkAttribute::LinkInfo(vec![kind])];
+        self.tell(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)?;
+        // The kernel takes no alias with a new interface.
+        match self.find(name)? {
+            Some(found) => self.set_alias(found.index, alias),
+            None => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+        }
+    }
+
+    /// Sets an interface's alias; an empty one removes it.
+    fn set_alias(&self, index: u32, alias: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::IfAlias(alias.to_owned()));
+        self.tell(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Sets an interface up.
+    fn set_up(&self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        (message.header.flags, message.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
+        self.tell(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Removes an interface.
+    fn remove(&self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.tell(RouteNetlinkMessage::DelLink(message), 0)
+    }
+
+    /// Returns the addresses of an interface.
+    fn addresses(&self, index: u32) -> io::Result<Vec<IpAddr>> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        let answers = self.call(RouteNetlinkMessage::GetAddress(message), NLM_F_DUMP)?;
+        let address = |answer| match answer {
+            RouteNetlinkMessage::NewAddress(it) if it.header.index == index => address_of(&it),
+            _ => None,
+        };
+        Ok(answers.into_iter().filter_map(address).collect())
+    }
+
+    /// Gives an interface an address.
+    fn add_address(&self, index: u32, address: IpAddr) -> io::Result<()> {
+        let message = RouteNetlinkMessage::NewAddress(address_message(index, address));
+        self.tell(message, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Takes an address from an interface.
+    fn remove_address(&self, index: u32, address: IpAddr) -> io::Result<()> {
+        let message = RouteNetlinkMessage::DelAddress(address_message(index, address));
+        match self.tell(message, 0) {
+            Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(()),
+            told => told,
+        }
+    }
+}
+
+/// The error of a message that cannot be read.
+fn unreadable(error: DecodeError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+/// Octets of a message's header: length, type, flags, sequence number, port.
+const HEADER_OCTETS: usize = 16;
+
+/// Cuts what was received into messages, each of which begins with its length.
+fn messages(mut octets: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(octets.first_chunk().copied()?) as usize;
+        let message = octets.get(..length).filter(|_| length >= HEADER_OCTETS)?;
+        octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+/// What the kernel says of an interface.
+fn found(link: LinkMessage) -> SystemInterface {
+    let is_up = link.header.flags.contains(LinkFlags::Up);
+    let mut found = SystemInterface { index: link.header.index, kind: None, alias: None, is_up };
+    for attribute in link.attributes {
+        match attribute {
+            LinkAttribute::IfAlias(alias) => found.alias = Some(alias),
+            LinkAttribute::LinkInfo(infos) => {
+                found.kind = infos.iter().find_map(|info| match info {
+                    LinkInfo::Kind(kind) => Some(kind.to_string()),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The address that the kernel tells of.
+fn address_of(message: &AddressMessage) -> Option<IpAddr> {
+    let local = message.attributes.iter().find_map(|it| match it {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    local.or_else(|| {
+        message.attributes.iter().find_map(|it| match it {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })
+}
+
+/// What the kernel is told of an address: that nothing else is reached by it.
+fn address_message(index: u32, address: IpAddr) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.index = index;
+    message.header.scope = AddressScope::Universe;
+    message.attributes.push(AddressAttribute::Address(address));
+    match address {
+        IpAddr::V4(_) => {
+            (message.header.family, message.header.prefix_len) = (AddressFamily::Inet, 32);
+            message.attributes.push(AddressAttribute::Local(address));
+        }
+        IpAddr::V6(_) => {
+            (message.header.family, message.header.prefix_len) = (AddressFamily::Inet6, 128);
+            // It can be bound at once, instead of after a second.
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+    }
+    message
+}
+
+/// Groups of notices (rtnetlink(7)): of interfaces, IPv4 and IPv6 addresses.
+const GROUPS: u32 = 0x1 | 0x10 | 0x100;
+
+/// Notices of the kernel that something of some interface has changed.
+pub struct InterfaceWatch(Socket);
+
+impl InterfaceWatch {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the system has no socket left.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, GROUPS))?;
+        socket.set_non_blocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Takes all notices that have come; returns whether an interface or an address was removed, or
+    /// may have been.
+    pub fn take(&self) -> bool {
+        let (mut received, mut is_removed) = (Vec::with_capacity(RECEIVED_MAX), false);
+        loop {
+            received.clear();
+            match self.0.recv(&mut received, 0) {
+                Ok(_) => is_removed |= messages(&received).any(tells_a_loss),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return is_removed,
+                // Notices were lost; which, the kernel does not tell.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => is_removed = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+impl AsFd for InterfaceWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whether a message tells that an interface or an address is gone, or that an interface changed.
+fn tells_a_loss(message: &[u8]) -> bool {
+    let kind = message.get(4..6).and_then(|octets| octets.first_chunk().copied());
+    let kind = kind.map(u16::from_ne_bytes);
+    kind.is_some_and(|kind| {
+        [libc::RTM_NEWLINK, libc::RTM_DELLINK, libc::RTM_DELADDR].contains(&kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_was_received_is_cut_into_messages_and_a_torn_end_is_left_out() {
+        let message = |length: u32| {
+            let mut octets = length.to_ne_bytes().to_vec();
+            octets.resize(length.max(4) as usize, 0);
+            octets
+        };
+        let whole = [message(17), vec![0; 3], message(16)].concat();
+        assert_eq!(messages(&whole).map(<[u8]>::len).collect::<Vec<_>>(), [17, 16]);
+        let torn = [message(16), message(20)].concat();
+        assert_eq!(messages(&torn[..34]).map(<[u8]>::len).collect::<Vec<_>>(), [16]);
+        for length in [0, 3, 15] {
+            assert_eq!(messages(&message(length)).count(), 0);
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_is_found_with_its_addresses_and_is_no_dummy() {
+        let netlink = Netlink::open().unwrap();
+        let found = netlink.find("lo").unwrap().unwrap();
+        assert_eq!(found.kind, None);
+        if found.is_up {
+            let addresses = netlink.addresses(found.index).unwrap();
+            assert!(addresses.contains(&IpAddr::from([127, 0, 0, 1])), "{addresses:?}");
+        }
+        let interface = LocalInterface::new("lo".to_owned(), Vec::new(), "test");
+        assert!(matches!(interface.claim(), Err(InterfaceError::OtherKind(_))));
+        assert!(!interface.remove().unwrap());
+        assert!(netlink.find("no-such-device").unwrap().is_none());
+    }
+}

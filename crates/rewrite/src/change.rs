@@ -1,0 +1,343 @@
+//! A question that was changed, and how the reply becomes one to the question of the client.
+
+use crate::name_match::NewText;
+use crate::rule::CompiledRule;
+use crate::rules::RewriteRules;
+use crate::text;
+use regex::bytes::Regex;
+use std::sync::Arc;
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::response::RecordView;
+use zonda_wire::{Class, Owner, Places, Query, Rcode, Reply, Response, Section, Type};
+use zonda_wire::{name, rdata};
+
+/// Octets of an OPT record without options (rfc6891#6.1.2).
+const OPT_BYTES: usize = 11;
+/// Bits of the flags word that are not the query's: AA, TC, RA and AD.
+const REPLY_FLAGS: u16 = flag::AA | flag::TC | flag::RA | flag::AD;
+
+/// What rules have made of a question, and what has to be done with its reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The rules, of which the steps name some.
+    pub(crate) rules: Arc<RewriteRules>,
+    /// The question as the client has sent it: name, type and class.
+    pub(crate) question: Box<[u8]>,
+    /// The steps that the rules have taken, in their order.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A step from the question of the client to the one that is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A name has another one in its place, and names below it.
+    Remap {
+        /// The name in the reply, in wire form.
+        from: Box<[u8]>,
+        /// Name that takes its place, in wire form.
+        to: Box<[u8]>,
+    },
+    /// The rule of this number was met.
+    Rule(u16),
+}
+
+/// Memory for replies that are changed, kept so that few of them allocate.
+#[derive(Default)]
+pub struct Revert {
+    /// The reply as it was made.
+    message: Vec<u8>,
+    /// The owner of a record, then its new one.
+    owner: Vec<u8>,
+    /// Data of a record.
+    rdata: Vec<u8>,
+    /// Text of a name.
+    text: Vec<u8>,
+    /// A name under way, in wire form.
+    wire: Vec<u8>,
+    /// The places of names in the new reply.
+    places: Places,
+}
+
+impl Change {
+    /// Returns the question as the client has sent it: name, type and class.
+    #[must_use]
+    pub fn question(&self) -> &[u8] {
+        &self.question
+    }
+
+    /// Returns the name that the client asks for, in wire form and the case that it came in.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.question[..self.question.len().saturating_sub(4)]
+    }
+
+    /// Returns the type that the client asks for.
+    #[must_use]
+    pub fn qtype(&self) -> Type {
+        let at = self.question.len().saturating_sub(4);
+        let word = self.question.get(at..).and_then(|rest| rest.first_chunk());
+        Type(word.map_or(0, |word| u16::from_be_bytes(*word)))
+    }
+
+    /// Puts the client's question into a message in place of the one that ends at `question_end`.
+    pub fn restore_question(&self, message: &mut Vec<u8>, question_end: usize) {
+        if (HEADER_BYTES..=message.len()).contains(&question_end) {
+            message.splice(HEADER_BYTES..question_end, self.question.iter().copied());
+        }
+    }
+
+    /// Turns the reply in the first `len` octets of a buffer, whose question ends at
+    /// `question_end`, into one to the client's question, of at most `limit` octets; returns its
+    /// length.
+    pub fn revert(
+        &self,
+        buffer: &mut [u8],
+        len: usize,
+        limit: usize,
+        memory: &mut Revert,
+    ) -> usize {
+        let mut message = std::mem::take(&mut memory.message);
+        message.clear();
+        message.extend_from_slice(&buffer[..len]);
+        let written = self.write(&message, buffer, limit, memory);
+        memory.message = message;
+        written
+    }
+
+    /// Writes the reply that another one becomes.
+    fn write(&self, message: &[u8], buffer: &mut [u8], limit: usize, memory: &mut Revert) -> usize {
+        let flags = message.get(2..4).map_or(0, |it| u16::from_be_bytes([it[0], it[1]]));
+        let question_end = HEADER_BYTES + self.question.len();
+        if question_end > limit.min(buffer.len()) {
+            return 0; // no message is so short, and no buffer
+        }
+        buffer[HEADER_BYTES..question_end].copy_from_slice(&self.question);
+        let query = Query {
+            flags: flags & !(REPLY_FLAGS | flag::QR),
+            name_end: (question_end - 4) as u16, // a name has at most 255 octets
+            qtype: self.qtype(),
+            ..Query::default()
+        };
+        let mut places = std::mem::take(&mut memory.places);
+        let mut reply = Reply::new(buffer, &query, limit, &mut places);
+        let mut kept = flags & (REPLY_FLAGS | flag::RD);
+        if self.changes_names() {
+            kept &= !flag::AD; // no signature covers the names that the client gets
+        }
+        let mut rcode = Rcode(flags & 0xf);
+        let mut is_extended = false; // then this is only the lower half of the code
+        match Response::parse(message) {
+            Ok(response) => {
+                let opt = response.records().find(|record| record.rtype == Type::OPT);
+                is_extended = opt.is_some_and(|opt| opt.ttl >> 24 != 0); // rfc6891#6.1.3
+                let opt = opt.map(opt_record);
+                let room = opt.as_ref().map_or(0, Vec::len);
+                reply.set_limit(limit.saturating_sub(room));
+                if self.records(&response, &mut reply, memory).is_none() {
+                    reply.clear();
+                    kept |= flag::TC;
+                }
+                reply.set_limit(limit);
+                if let Some(opt) = opt {
+                    let _ = reply.raw_record(Section::Additional, &opt); // there is room
+                }
+            }
+            Err(_) => rcode = Rcode::SERVFAIL, // the engine writes none such
+        }
+        for rule in self.met_rules() {
+            kept = (kept | rule.rule.set_flags) & !rule.rule.clear_flags;
+            rcode = match rule.rule.rcode {
+                Some((from, to)) if from == rcode && !is_extended => to,
+                _ => rcode,
+            };
+        }
+        let query = Query { flags: query.flags & !flag::RD, ..query };
+        let written = reply.finish(&query, kept, rcode);
+        memory.places = places;
+        written
+    }
+
+    /// Writes all records but OPT; nothing if those of the answer and the authority section do not
+    /// fit.
+    fn records(
+        &self,
+        response: &Response<'_>,
+        reply: &mut Reply<'_>,
+        memory: &mut Revert,
+    ) -> Option<()> {
+        for record in response.records().filter(|record| record.rtype != Type::OPT) {
+            memory.owner.clear();
+            memory.rdata.clear();
+            if record.owner_into(&mut memory.owner).is_err()
+                || record.rdata_into(&mut memory.rdata).is_err()
+            {
+                continue; // the engine writes none such
+            }
+            let ttl = self.change_record(&record, memory);
+            let fixed: (Type, Class, u32) = (record.rtype, record.class, ttl);
+            let owner = Owner::Name(&memory.owner);
+            let written = reply.record(record.section, owner, fixed, &memory.rdata);
+            match record.section {
+                Section::Additional => {}
+                Section::Answer | Section::Authority => written.ok()?,
+            }
+        }
+        Some(())
+    }
+
+    /// Changes the owner and the data of a record in `memory`, the last step first; returns its
+    /// TTL.
+    fn change_record(&self, record: &RecordView<'_>, memory: &mut Revert) -> u32 {
+        let mut ttl = record.ttl;
+        for step in self.steps.iter().rev() {
+            match step {
+                Step::Remap { from, to } => {
+                    if remap(&memory.owner, (from, to), &mut memory.wire) {
+                        std::mem::swap(&mut memory.owner, &mut memory.wire);
+                    }
+                    change_target(record.rtype, memory, |name, _, made| {
+                        remap(name, (from, to), made)
+                    });
+                }
+                Step::Rule(place) => {
+                    let Some(rule) = self.rules.get(*place) else { continue };
+                    change_by_rule(rule, record.rtype, memory);
+                    if let Some((least, most)) = rule.rule.ttl {
+                        ttl = ttl.clamp(least, most);
+                    }
+                }
+            }
+        }
+        ttl
+    }
+
+    /// Returns the rules that were met, the last one first.
+    fn met_rules(&self) -> impl Iterator<Item = &CompiledRule> {
+        self.steps.iter().rev().filter_map(|step| match step {
+            Step::Rule(place) => self.rules.get(*place),
+            Step::Remap { .. } => None,
+        })
+    }
+
+    /// Whether names of the question or of the reply are changed.
+    fn changes_names(&self) -> bool {
+        self.met_rules()
+            .any(|rule| rule.to.is_some() || !rule.owners.is_empty() || !rule.targets.is_empty())
+    }
+}
+
+/// Writes another question into a message of `len` octets in place of the one that ends at
+/// `question_end`; returns the new length, or nothing if there is no room.
+#[must_use]
+pub fn replace_question(
+    buffer: &mut [u8],
+    len: usize,
+    question_end: usize,
+    question: &[u8],
+) -> Option<usize> {
+    let behind = len.checked_sub(question_end)?;
+    let end = HEADER_BYTES + question.len();
+    if end + behind > buffer.len() || question_end < HEADER_BYTES {
+        return None;
+    }
+    buffer.copy_within(question_end..len, end);
+    buffer[HEADER_BYTES..end].copy_from_slice(question);
+    Some(end + behind)
+}
+
+/// Changes owner and target of a record as a rule says for replies.
+fn change_by_rule(rule: &CompiledRule, rtype: Type, memory: &mut Revert) {
+    for (regex, to) in rule.targets.iter().rev() {
+        change_target(rtype, memory, |name, text, made| replace(name, (regex, to), text, made));
+    }
+    for (regex, to) in rule.owners.iter().rev() {
+        let Revert { owner, text, wire, .. } = memory;
+        if replace(owner, (regex, to), text, wire) {
+            std::mem::swap(&mut memory.owner, &mut memory.wire);
+        }
+    }
+    if let Some((from, to)) = &rule.suffix {
+        change_target(rtype, memory, |name, text, made| replace_end(name, (from, to), text, made));
+        let Revert { owner, text, wire, .. } = memory;
+        if replace_end(owner, (from, to), text, wire) {
+            std::mem::swap(&mut memory.owner, &mut memory.wire);
+        }
+    }
+}
+
+/// Has `change` make another name of the one that a record's data lead to, if they do.
+fn change_target(
+    rtype: Type,
+    memory: &mut Revert,
+    change: impl FnOnce(&[u8], &mut Vec<u8>, &mut Vec<u8>) -> bool,
+) {
+    let leads = matches!(
+        rtype,
+        Type::SRV
+            | Type::MX
+            | Type::CNAME
+            | Type::NS
+            | Type::DNAME
+            | Type::NAPTR
+            | Type::SOA
+            | Type::PTR
+    );
+    if !leads {
+        return;
+    }
+    let Some(found) = rdata::names(rtype, &memory.rdata).next() else { return };
+    let place = found.offset..found.offset + found.len;
+    let Revert { rdata, text, wire, .. } = memory;
+    if change(&rdata[place.clone()], text, wire) {
+        rdata.splice(place, wire.iter().copied());
+    }
+}
+
+/// Writes over `made` what a name becomes whose end is `from`; returns whether it is.
+fn remap(name: &[u8], (from, to): (&[u8], &[u8]), made: &mut Vec<u8>) -> bool {
+    if !name::is_at_or_below(name, from) {
+        return false;
+    }
+    made.clear();
+    made.extend_from_slice(&name[..name.len() - from.len()]);
+    made.extend_from_slice(to);
+    name::wire_len(made) == Some(made.len())
+}
+
+/// Writes over `made` what a name becomes that a regular expression matches; returns whether it
+/// does, and a name comes of it.
+fn replace(
+    name: &[u8],
+    (regex, to): (&Regex, &NewText),
+    text: &mut Vec<u8>,
+    made: &mut Vec<u8>,
+) -> bool {
+    text::write(name, text);
+    regex.captures(text).is_some_and(|groups| text::read(&to.filled(&groups), made))
+}
+
+/// Writes over `made` what a name becomes whose text ends with another; returns whether it does,
+/// and a name comes of it.
+fn replace_end(
+    name: &[u8],
+    (from, to): (&[u8], &[u8]),
+    text: &mut Vec<u8>,
+    made: &mut Vec<u8>,
+) -> bool {
+    text::write(name, text);
+    let Some(rest) = text.strip_suffix(from) else { return false };
+    let new = [rest, to].concat();
+    text::read(&new, made)
+}
+
+/// Returns an OPT record in wire form.
+fn opt_record(record: RecordView<'_>) -> Vec<u8> {
+    let mut made = Vec::with_capacity(OPT_BYTES + record.raw.len());
+    made.push(0);
+    made.extend(Type::OPT.0.to_be_bytes());
+    made.extend(record.class.0.to_be_bytes());
+    made.extend(record.ttl.to_be_bytes());
+    made.extend((record.raw.len() as u16).to_be_bytes()); // as it was read
+    made.extend_from_slice(record.raw);
+    made
+}

@@ -1,0 +1,341 @@
+//! The feed of a Kubernetes cluster: keeps its zones as its objects are.
+
+use super::Update;
+use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
+use super::cluster_state::ClusterState;
+use super::cluster_subjects::{Subjects, followed, options, place};
+use super::store_feed::StopRequest;
+use crate::load;
+use crate::load_error::LoadError;
+use crate::publish::{PublisherFailed, PublisherHandle};
+use std::collections::HashSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use zonda_cluster::object::EndpointSlice;
+use zonda_cluster::{Builder, Change, Cluster, Kind};
+use zonda_engine::zones::{ClusterNames, ClusterZone};
+use zonda_kubernetes::{Event, follow};
+use zonda_wire::Name;
+use zonda_zone::Zone;
+
+/// How long changes are gathered: a client that asks for what it has just changed waits for it.
+const GATHERING: Duration = Duration::from_millis(10);
+/// The least time between two versions of the zones' own data, which have the serial.
+const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
+/// Events that may wait for the feed; the connections to the API wait then.
+const EVENTS_MAX: usize = 1024;
+/// How often it is looked whether the feed is to end.
+const LOOK: Duration = Duration::from_millis(250);
+/// Changes between two versions whose times are counted.
+const TRIGGERS_MAX: usize = 1024;
+
+/// What a feed needs, and needs again when it starts again.
+#[derive(Clone)]
+pub(super) struct FeedSetup {
+    /// What the feed follows.
+    pub subjects: Subjects,
+    /// What makes zones of updates.
+    pub publisher: PublisherHandle,
+    /// The number by which the publisher knows the feed.
+    pub number: u64,
+    /// Asks the feed to end.
+    pub stop: Arc<StopRequest>,
+    /// What is told of the feed.
+    pub state: Arc<ClusterState>,
+}
+
+/// Keeps the zones of a cluster as its objects are.
+pub(super) struct ClusterFeed {
+    builder: Builder,
+    subjects: Subjects,
+    publisher: PublisherHandle,
+    /// The number by which the publisher knows the feed.
+    number: u64,
+    stop: Arc<StopRequest>,
+    /// Is dropped when the zones have been published once.
+    first: Option<SyncSender<()>>,
+    /// The kinds of objects of which all have been read once.
+    synced: HashSet<Kind>,
+    /// The kinds of objects that cannot be followed at the moment.
+    failing: HashSet<Kind>,
+    /// The zones' own data, by their names.
+    data: Vec<(Name, Arc<Zone>)>,
+    /// The address of this machine that the API is reached from, once it is.
+    own_address: Option<IpAddr>,
+    /// When the data were made.
+    dated: Option<Instant>,
+    state: Arc<ClusterState>,
+    /// When the oldest change that has not been published was received.
+    changed: Option<Instant>,
+    /// What triggered changes that have not been published.
+    triggered: Vec<SystemTime>,
+    writer: SnapshotWriter,
+}
+
+impl ClusterFeed {
+    /// A feed that has no objects yet. `first` is dropped when the zones have been published once.
+    pub fn new(setup: FeedSetup, first: Option<SyncSender<()>>) -> Self {
+        let FeedSetup { subjects, publisher, number, stop, state } = setup;
+        let seed = publisher.state().seed;
+        Self {
+            builder: Builder::new(&subjects.apex, seed, options(&subjects.keys)),
+            subjects,
+            publisher,
+            number,
+            stop,
+            first,
+            synced: HashSet::new(),
+            failing: HashSet::new(),
+            data: Vec::new(),
+            own_address: None,
+            dated: None,
+            state,
+            changed: None,
+            triggered: Vec::new(),
+            writer: SnapshotWriter::default(),
+        }
+    }
+
+    /// Runs until the feed is to end or the publisher has ended, which is true; false if a task
+    /// that follows objects has ended by itself.
+    pub async fn run(mut self) -> bool {
+        let (sender, mut events) = mpsc::channel(EVENTS_MAX);
+        let followed = followed(&self.subjects.keys);
+        let kinds = followed.len();
+        let mut followers = JoinSet::new();
+        for subject in followed {
+            followers.spawn(follow(place(&self.subjects.keys), subject, sender.clone()));
+        }
+        drop(sender);
+        if self.restore().is_err() {
+            return true;
+        }
+        let (mut is_changed, mut published) = (true, Instant::now());
+        while !self.stop.is_requested() {
+            let is_ready = is_changed && self.synced.len() == kinds;
+            let due = tokio::time::Instant::from_std(published + GATHERING);
+            tokio::select! {
+                event = events.recv() => match event {
+                    Some((kind, event)) => is_changed |= self.take(kind, event),
+                    None => return false,
+                },
+                Some(_) = followers.join_next() => return false,
+                () = tokio::time::sleep_until(due), if is_ready => {
+                    if self.publish().is_err() {
+                        return true;
+                    }
+                    (is_changed, published) = (false, Instant::now());
+                    self.first = None;
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            if let Some(content) = self.writer.due().then(|| self.content()).flatten() {
+                self.writer.write_beside(content, &self.subjects.keys, &self.state);
+            }
+        }
+        self.write_at_end().await;
+        true
+    }
+
+    /// Takes an event; returns whether names may have changed.
+    fn take(&mut self, kind: Kind, event: Event) -> bool {
+        let (state, zone) = (Arc::clone(&self.state), self.subjects.apex.clone());
+        let Some(followed) = state.of(kind) else { return false };
+        match event {
+            Event::Begin => {
+                followed.lists.fetch_add(1, Relaxed);
+                self.builder.begin_list(kind);
+                false
+            }
+            Event::Change(change) => {
+                followed.changes.fetch_add(1, Relaxed);
+                if self.synced.contains(&kind) {
+                    self.note_change(&change);
+                }
+                self.builder.apply(*change);
+                true
+            }
+            Event::Undecodable(id, error) => {
+                followed.undecodable.fetch_add(1, Relaxed);
+                self.builder.keep(kind, &id);
+                let (namespace, name) = (id.namespace, id.name);
+                tracing::warn!(
+                    %zone, ?kind, namespace, name, error,
+                    "an object of a cluster cannot be decoded, its former version is kept"
+                );
+                false
+            }
+            Event::Synced => {
+                self.builder.end_list(kind);
+                self.synced.insert(kind);
+                true
+            }
+            Event::Failed(error) => {
+                followed.failures.fetch_add(1, Relaxed);
+                followed.is_followed.store(false, Relaxed);
+                if self.failing.insert(kind) {
+                    tracing::warn!(%zone, ?kind, error, "objects of a cluster are not followed");
+                } else {
+                    tracing::debug!(%zone, ?kind, error, "objects of a cluster are not followed");
+                }
+                false
+            }
+            Event::Connected(address) => {
+                followed.is_followed.store(true, Relaxed);
+                if self.failing.remove(&kind) {
+                    tracing::info!(%zone, ?kind, "objects of a cluster are followed again");
+                }
+                let is_new = address.is_some() && address != self.own_address;
+                if is_new {
+                    (self.own_address, self.dated) = (address, None);
+                }
+                is_new
+            }
+        }
+    }
+
+    /// Notes when a change came, and what triggered it.
+    fn note_change(&mut self, change: &Change) {
+        self.changed.get_or_insert_with(Instant::now);
+        if let Change::EndpointSlice(EndpointSlice { trigger_time: Some(time), .. }) = change
+            && self.triggered.len() < TRIGGERS_MAX
+        {
+            self.triggered.push(*time);
+        }
+    }
+
+    /// Serves what the snapshot file has, if there is one, until all objects are known. A zone that
+    /// a former feed has filled keeps what it has, which is newer.
+    fn restore(&mut self) -> Result<(), PublisherFailed> {
+        let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
+        let Some(path) = &keys.snapshot else { return Ok(()) };
+        let served = self.publisher.state().zone_set.zone(&apex).cloned();
+        if served.is_some_and(|zone| zone.data().is_some()) {
+            return Ok(());
+        }
+        let mut builder = Builder::new(&apex, self.publisher.state().seed, options(&keys));
+        let file = path.display();
+        let read = cluster_file::read(path, (&apex, &keys), |change| builder.apply(change));
+        let written = match read {
+            Ok(written) => written,
+            Err(FileError::Unreadable(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(()); // the first start
+            }
+            Err(error) => {
+                tracing::error!(zone = %apex, %file, %error, "cannot use a snapshot of a cluster");
+                return Ok(());
+            }
+        };
+        self.make_data(Some(&mut builder));
+        self.state.stale_since.store(written.max(1), Relaxed);
+        let cluster = builder.snapshot();
+        self.send(&cluster)?;
+        let age = Duration::from_secs(u64::from(load::unix_secs()).saturating_sub(written));
+        let first = format!(
+            "its names are those that {file} had {age:?} ago; the API server has not yet told all \
+             objects, and names that the file lacks are SERVFAIL"
+        );
+        let update = Update::Unavailable(LoadError { first, count: 1 });
+        let _ = self.publisher.update(&apex, self.number, update)?; // has no change to refuse
+        self.first = None;
+        Ok(())
+    }
+
+    /// Publishes the names as they are now.
+    fn publish(&mut self) -> Result<(), PublisherFailed> {
+        let has_changed = self.builder.has_new_aliases();
+        let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
+        if has_changed || is_old {
+            self.make_data(None);
+        }
+        let cluster = self.builder.snapshot();
+        self.state.stale_since.store(0, Relaxed);
+        self.send(&cluster)?;
+        self.note_published();
+        self.writer.note_change(self.subjects.keys.snapshot.is_some());
+        Ok(())
+    }
+
+    /// Sends the names of a version of the cluster to the publisher.
+    fn send(&self, cluster: &Cluster) -> Result<(), PublisherFailed> {
+        let counts = cluster.counts();
+        self.state
+            .counts
+            .iter()
+            .zip(counts)
+            .for_each(|(it, count)| it.store(count as u64, Relaxed));
+        for (name, data) in &self.data {
+            let names = match *name == self.subjects.apex {
+                true => ClusterNames::Services,
+                false => ClusterNames::Addresses,
+            };
+            let zone = ClusterZone {
+                data: Arc::clone(data),
+                cluster: cluster.clone(),
+                names,
+                falls_through: self.subjects.keys.falls_through(name),
+                is_stale: self.state.stale_since.load(Relaxed) > 0,
+            };
+            let update = Update::Cluster(Arc::new(zone), counts[0]);
+            let _ = self.publisher.update(name, self.number, update)?; // has no change to refuse
+        }
+        Ok(())
+    }
+
+    /// Counts how long the changes that have been published took.
+    fn note_published(&mut self) {
+        if let Some(changed) = self.changed.take() {
+            self.state.publishing.note(changed.elapsed());
+        }
+        for time in self.triggered.drain(..) {
+            // A clock that is behind that of the API's writer tells nothing.
+            let took = SystemTime::now().duration_since(time);
+            took.into_iter().for_each(|took| self.state.programming.note(took));
+        }
+    }
+
+    /// What the snapshot file is to have, if all objects are known.
+    fn content(&mut self) -> Option<FileContent> {
+        let is_known = self.synced.len() == self.state.kinds.len();
+        is_known.then(|| FileContent {
+            apex: self.subjects.apex.clone(),
+            keys: Arc::clone(&self.subjects.keys),
+            cluster: self.builder.snapshot(),
+            aliases: self.builder.aliases().clone(),
+            written: load::unix_secs().into(),
+        })
+    }
+
+    /// Writes what the snapshot file lacks when the feed ends.
+    async fn write_at_end(&mut self) {
+        self.writer.wait().await;
+        let content = self.writer.is_behind().then(|| self.content()).flatten();
+        if let Some((content, path)) = content.zip(self.subjects.keys.snapshot.as_ref()) {
+            cluster_file::write(&content, path, &self.state);
+        }
+    }
+
+    /// Makes the zones' own data anew: the apexes, the version of the specification, and services
+    /// that are aliases; of these objects, or of those that are followed.
+    fn make_data(&mut self, restored: Option<&mut Builder>) {
+        self.dated = Some(Instant::now());
+        let state = self.publisher.state();
+        let mut names = self.subjects.keys.reverse_zones();
+        names.push(self.subjects.apex.clone());
+        let builder = restored.unwrap_or(&mut self.builder);
+        for name in names {
+            let text = builder.data_text(&name, load::unix_secs(), self.own_address);
+            let base = (&state.zone_set, state.seed);
+            if let Update::Replace(loaded) = load::load_text(&name, &text, base) {
+                self.data.retain(|(own, _)| *own != name);
+                self.data.push((name, loaded.zone));
+            }
+        }
+    }
+}

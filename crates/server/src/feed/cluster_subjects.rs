@@ -1,0 +1,90 @@
+//! What the feed of a Kubernetes cluster follows, as the configuration says.
+
+use super::search_domains::search_domains;
+use std::sync::Arc;
+use zonda_cluster::{Kind, Options};
+use zonda_config::{ClusterDns, KubernetesKeys, PodNames};
+use zonda_kubernetes::{ConnectError, Place, Settings, Subject};
+use zonda_wire::Name;
+
+/// A selector of the labels of slices that belong to imports.
+const IMPORTED_SLICES: &str = "multicluster.kubernetes.io/service-name";
+
+/// What a feed follows. Feeds that are equal in this are one.
+#[derive(Clone, PartialEq)]
+pub(super) struct Subjects {
+    /// The apex in lower case.
+    pub apex: Name,
+    /// Which names there are, and where the API is.
+    pub keys: Arc<KubernetesKeys>,
+}
+
+/// Checks whether what is needed to reach a cluster can be read.
+///
+/// # Errors
+/// What is missing or cannot be read. That this is no pod is no mistake of the file.
+pub fn check(keys: &KubernetesKeys) -> Result<(), ConnectError> {
+    match Settings::read(&place(keys)) {
+        Ok(_) | Err(ConnectError::NotInPod) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What decides which names there are.
+pub(super) fn options(keys: &KubernetesKeys) -> Options {
+    Options {
+        ttl: u32::try_from(keys.ttl().as_secs()).unwrap_or(u32::MAX),
+        pods: match keys.pods {
+            PodNames::Disabled => zonda_cluster::PodNames::Disabled,
+            PodNames::Insecure => zonda_cluster::PodNames::Insecure,
+            PodNames::Verified => zonda_cluster::PodNames::Verified,
+        },
+        ignores_empty_services: keys.ignore_empty_services,
+        has_pod_labels: keys.endpoint_pod_names,
+        has_zones: keys.zonal,
+        is_multicluster: keys.multicluster,
+        namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
+        exposes_known_namespaces: keys.namespace_labels.is_some(),
+        is_kube_dns: keys.compatible == ClusterDns::KubeDns,
+        search_domains: keys.autopath.then(|| search_domains(keys)),
+    }
+}
+
+/// Where the API is.
+pub(super) fn place(keys: &KubernetesKeys) -> Place {
+    match (&keys.kubeconfig, &keys.endpoint) {
+        (Some(file), _) => Place::Kubeconfig(file.clone(), keys.context.clone()),
+        (None, Some(url)) => Place::Endpoint {
+            url: url.clone(),
+            ca: keys.ca_file.clone(),
+            client: keys.certificate_file.clone().zip(keys.key_file.clone()),
+        },
+        (None, None) => Place::Pod,
+    }
+}
+
+/// The objects that are followed: those of one namespace, if only that one has names.
+pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
+    let labels = keys.labels.clone().unwrap_or_default();
+    let namespace = match &keys.namespaces[..] {
+        [namespace] => namespace.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let of_kind = |kind| {
+        let labels = match kind {
+            Kind::Namespace => keys.namespace_labels.clone().unwrap_or_default(),
+            Kind::EndpointSlice if keys.multicluster && labels.is_empty() => {
+                IMPORTED_SLICES.to_owned()
+            }
+            Kind::EndpointSlice if keys.multicluster => format!("{labels},{IMPORTED_SLICES}"),
+            _ => labels.clone(),
+        };
+        Subject { kind, labels, namespace: namespace.clone() }
+    };
+    let services = if keys.multicluster { Kind::ServiceImport } else { Kind::Service };
+    let mut kinds = vec![Kind::Namespace, services, Kind::EndpointSlice];
+    if keys.pods == PodNames::Verified {
+        kinds.push(Kind::Pod);
+    }
+    kinds.into_iter().map(of_kind).collect()
+}
