@@ -45,11 +45,25 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if not (include "zonda.isNodeLocal" .) -}}true{{- end -}}
 {{- end -}}
 
+{{/* "true" if the pods are those of a DaemonSet. */}}
+{{- define "zonda.isDaemonSet" -}}
+{{- if or (include "zonda.isNodeLocal" .) (eq .Values.kind "DaemonSet") -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" if the server keeps a file while it does not run. */}}
+{{- define "zonda.hasState" -}}
+{{- if and (not (include "zonda.isCorefile" .)) (ne .Values.snapshot.type "none") -}}true{{- end -}}
+{{- end -}}
+
+{{/* Name of the ConfigMap of kube-dns; empty if none is followed. */}}
+{{- define "zonda.kubeDnsConfigMap" -}}
+{{- default (ternary "kube-dns" "" (eq .Values.mode "node-local")) .Values.kubeDnsConfigMap -}}
+{{- end -}}
+
 {{/* Port on which Prometheus reads metrics; empty if it cannot. */}}
 {{- define "zonda.metricsPort" -}}
-{{- if include "zonda.isCorefile" . -}}
-{{- if .Values.corefile.metricsPort -}}{{ .Values.corefile.metricsPort }}{{- end -}}
-{{- else if .Values.metrics.tokenSecret -}}9153{{- end -}}
+{{- $port := ternary .Values.nodeLocal.metricsPort .Values.ports.metrics (eq .Values.mode "node-local") -}}
+{{- if $port -}}{{ $port }}{{- end -}}
 {{- end -}}
 
 {{/* What cannot be. */}}
@@ -61,23 +75,28 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- fail "config and corefile exclude each other" -}}
 {{- end -}}
 {{- if include "zonda.isNodeLocal" . -}}
-{{- if include "zonda.isCorefile" . -}}
-{{- fail "mode node-local has no corefile: its configuration is made from nodeLocal, or is config" -}}
-{{- end -}}
 {{- if not .Values.nodeLocal.upstream -}}
 {{- fail "nodeLocal.upstream is missing: the address of the cluster's DNS Service (kubectl -n kube-system get service kube-dns)" -}}
 {{- end -}}
-{{- if .Values.autoscaling.enabled -}}
-{{- fail "autoscaling needs mode cluster: each node has one pod" -}}
 {{- end -}}
+{{- if and (include "zonda.isDaemonSet" .) (or .Values.autoscaling.enabled .Values.proportional.enabled) -}}
+{{- fail "autoscaling and proportional need mode cluster and kind Deployment: each node has one pod" -}}
+{{- end -}}
+{{- if and .Values.autoscaling.enabled .Values.proportional.enabled -}}
+{{- fail "autoscaling and proportional exclude each other" -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor (not (include "zonda.metricsPort" .)) -}}
-{{- fail "metrics.serviceMonitor needs metrics.tokenSecret, or a corefile with prometheus" -}}
+{{- fail "metrics.serviceMonitor needs ports.metrics" -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor (or (include "zonda.isNodeLocal" .) (not .Values.service.create)) -}}
 {{- fail "metrics.serviceMonitor needs service.create and mode cluster: it finds pods by the Service" -}}
 {{- end -}}
-{{- if hasKey .Values.kubernetes.options "snapshot" -}}
-{{- fail "kubernetes.options.snapshot is set by the value snapshot" -}}
+{{- range list "pods" "reverse" "ttl" "autopath" "namespaces" "multicluster" "snapshot" -}}
+{{- if hasKey $.Values.kubernetes.options . -}}
+{{- fail (printf "kubernetes.options.%s is a value of its own" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.config .Values.kubeDnsConfigMap -}}
+{{- fail "kubeDnsConfigMap needs a zonda.toml that is made from values: mount it by extraVolumes" -}}
 {{- end -}}
 {{- end -}}

@@ -2,7 +2,8 @@
 {{- define "zonda.pod" -}}
 {{- $isNodeLocal := include "zonda.isNodeLocal" . -}}
 {{- $isCorefile := include "zonda.isCorefile" . -}}
-{{- $hasSnapshot := and (not $isNodeLocal) (not $isCorefile) (ne .Values.snapshot.type "none") -}}
+{{- $hasState := include "zonda.hasState" . -}}
+{{- $kubeDns := include "zonda.kubeDnsConfigMap" . -}}
 metadata:
   labels:
     {{- include "zonda.selector" . | nindent 4 }}
@@ -42,7 +43,7 @@ spec:
     seccompProfile:
       type: RuntimeDefault
     {{- if $isNodeLocal }}
-    # In the node's network, only root binds port 53. It has one capability, and no more.
+    # Root makes the interface and binds port 53, and has no other capabilities.
     runAsUser: 0
     runAsGroup: 0
     {{- else }}
@@ -74,7 +75,7 @@ spec:
   affinity:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- if not $isNodeLocal }}
+  {{- if not (include "zonda.isDaemonSet" .) }}
   topologySpreadConstraints:
     {{- if .Values.topologySpreadConstraints }}
     {{- toYaml .Values.topologySpreadConstraints | nindent 4 }}
@@ -91,37 +92,6 @@ spec:
     {{- end }}
     {{- end }}
   {{- end }}
-  {{- if $isNodeLocal }}
-  initContainers:
-    - name: interface
-      image: {{ .Values.nodeLocal.interfaceImage }}
-      command:
-        - sh
-        - -euc
-        - |
-          ip link show dev "$INTERFACE" >/dev/null 2>&1 || ip link add dev "$INTERFACE" type dummy
-          ip link set dev "$INTERFACE" up
-          ip addr show dev "$INTERFACE" | grep -q " $ADDRESS/" || ip addr add "$ADDRESS/$LENGTH" dev "$INTERFACE"
-      env:
-        - name: INTERFACE
-          value: {{ .Values.nodeLocal.interface }}
-        - name: ADDRESS
-          value: {{ .Values.nodeLocal.address | quote }}
-        - name: LENGTH
-          value: {{ ternary "128" "32" (contains ":" .Values.nodeLocal.address) | quote }}
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
-          add: [NET_ADMIN]
-      resources:
-        requests:
-          cpu: 10m
-          memory: 8Mi
-        limits:
-          memory: 32Mi
-  {{- end }}
   containers:
     - name: zonda
       image: "{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}"
@@ -134,17 +104,26 @@ spec:
         {{- else }}
         - --config
         - /etc/zonda/zonda.toml
-        {{- if not .Values.config }}
-        {{- range .Values.forward }}
-        - --forward
-        - {{ . | quote }}
-        {{- end }}
-        {{- end }}
         {{- end }}
       env:
         # Where `zonda ready`, `zonda status` and other commands in the container reach the server.
         - name: ZONDA_ADMIN_SOCKET
           value: /run/zonda/zonda.sock
+        {{- if $isCorefile }}
+        {{- if $kubeDns }}
+        - name: ZONDA_KUBE_DNS_CONFIG_MAP
+          value: /etc/kube-dns
+        {{- end }}
+        {{- if $isNodeLocal }}
+        - name: ZONDA_NODE_LOCAL_ADDRESS
+          value: {{ join "," .Values.nodeLocal.addresses | quote }}
+        - name: ZONDA_NODE_LOCAL_INTERFACE
+          value: {{ .Values.nodeLocal.interface | quote }}
+        # What NodeLocal DNSCache puts into its Corefile: the Service that leads to the cluster's DNS.
+        - name: __PILLAR__CLUSTER__DNS__
+          value: {{ .Values.nodeLocal.upstream | quote }}
+        {{- end }}
+        {{- end }}
       {{- if not $isNodeLocal }}
       ports:
         - name: dns
@@ -160,39 +139,26 @@ spec:
         {{- end }}
       {{- end }}
       startupProbe:
-        {{- include "zonda.livenessProbe" . | nindent 8 }}
-        periodSeconds: 2
+        {{- include "zonda.probe" (list . "health" "status") | nindent 8 }}
+        periodSeconds: 1
         timeoutSeconds: 2
         failureThreshold: 60
       livenessProbe:
-        {{- include "zonda.livenessProbe" . | nindent 8 }}
+        {{- include "zonda.probe" (list . "health" "status") | nindent 8 }}
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 5
       readinessProbe:
-        {{- if and $isCorefile .Values.corefile.readyPort }}
-        httpGet:
-          path: /ready
-          port: {{ .Values.corefile.readyPort }}
-        {{- else }}
-        exec:
-          command: [/usr/bin/zonda, ready]
-        {{- end }}
+        {{- include "zonda.probe" (list . "ready" "ready") | nindent 8 }}
         periodSeconds: 5
         timeoutSeconds: 5
         failureThreshold: 2
-      {{- if and .Values.preStopSleepSeconds (not $isNodeLocal) }}
-      lifecycle:
-        preStop:
-          sleep:
-            seconds: {{ .Values.preStopSleepSeconds }}
-      {{- end }}
       securityContext:
         allowPrivilegeEscalation: false
         readOnlyRootFilesystem: true
         capabilities:
           drop: [ALL]
-          add: [NET_BIND_SERVICE]
+          add: [{{ if $isNodeLocal }}NET_ADMIN, {{ end }}NET_BIND_SERVICE]
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
       volumeMounts:
@@ -206,13 +172,13 @@ spec:
         {{- end }}
         - name: run
           mountPath: /run/zonda
-        {{- if $hasSnapshot }}
+        {{- if $hasState }}
         - name: state
           mountPath: /var/lib/zonda
         {{- end }}
-        {{- if and (not $isCorefile) .Values.metrics.tokenSecret }}
-        - name: token
-          mountPath: /etc/zonda-token
+        {{- if $kubeDns }}
+        - name: kube-dns
+          mountPath: /etc/kube-dns
           readOnly: true
         {{- end }}
         {{- with .Values.extraVolumeMounts }}
@@ -222,6 +188,11 @@ spec:
     - name: configuration
       configMap:
         name: {{ default (include "zonda.name" .) .Values.corefile.configMap }}
+        {{- if and .Values.corefile.configMap (ne .Values.corefile.key "Corefile") }}
+        items:
+          - key: {{ .Values.corefile.key }}
+            path: Corefile
+        {{- end }}
     {{- if and $isCorefile .Values.corefile.customConfigMap }}
     - name: custom
       configMap:
@@ -232,7 +203,7 @@ spec:
       emptyDir:
         medium: Memory
         sizeLimit: 1Mi
-    {{- if $hasSnapshot }}
+    {{- if $hasState }}
     - name: state
       {{- if eq .Values.snapshot.type "hostPath" }}
       hostPath:
@@ -243,24 +214,30 @@ spec:
         sizeLimit: 256Mi
       {{- end }}
     {{- end }}
-    {{- if and (not $isCorefile) .Values.metrics.tokenSecret }}
-    - name: token
-      secret:
-        secretName: {{ .Values.metrics.tokenSecret }}
+    {{- with $kubeDns }}
+    - name: kube-dns
+      configMap:
+        name: {{ . }}
+        optional: true
     {{- end }}
     {{- with .Values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end -}}
 
-{{/* How the kubelet finds out that the process answers. */}}
-{{- define "zonda.livenessProbe" -}}
-{{- if and (include "zonda.isCorefile" .) .Values.corefile.healthPort -}}
+{{/* How the kubelet asks for a page: the release, the page, and the command that tells the same. */}}
+{{- define "zonda.probe" -}}
+{{- $root := index . 0 -}}
+{{- $port := index $root.Values.ports (index . 1) -}}
+{{- if $port -}}
 httpGet:
-  path: /health
-  port: {{ .Values.corefile.healthPort }}
+  {{- if include "zonda.isNodeLocal" $root }}
+  host: {{ first $root.Values.nodeLocal.addresses | quote }}
+  {{- end }}
+  path: /{{ index . 1 }}
+  port: {{ $port }}
 {{- else -}}
 exec:
-  command: [/usr/bin/zonda, status]
+  command: [/usr/bin/zonda, {{ index . 2 }}]
 {{- end -}}
 {{- end -}}
