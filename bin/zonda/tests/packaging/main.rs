@@ -30,8 +30,8 @@ const VARIANTS: &[&str] = &[
     "--set service.clusterIP=10.96.0.77 --set service.ipFamilyPolicy=PreferDualStack",
     "--set service.create=false --set corefile.configMap=coredns \
      --set corefile.customConfigMap=coredns-custom --set kubernetes.pods=verified",
-    "--set-string corefile.text='.:53 {\n forward . 192.0.2.1\n}' --set ports.health=0 --set ports.ready=0 \
-     --set ports.metrics=0",
+    "--set-string corefile.text='.:53 {\n forward . 192.0.2.1\n}' --set ports.health=0 \
+     --set ports.ready=0 --set ports.metrics=0",
     "--set snapshot.type=hostPath --set kubernetes.pods=verified --set kubernetes.autopath=true \
      --set kubernetes.multicluster=clusterset.local --set replicas=null",
     "--set kubernetes.namespaces={shop} --set kubernetes.options.zonal=true \

@@ -56,7 +56,7 @@ fn cluster_dns(folder: &Folder) -> Process {
     Process::start(&command, &folder.path().join("cluster.log")).unwrap()
 }
 
-/// Starts the server of the manifest with the rights of its container and no others.
+/// Starts the server of the manifest with no more rights than its container has.
 fn node_cache(folder: &Folder) -> Process {
     let manifest = Path::new(ROOT).join("packaging/kubernetes/zonda-node-local.yaml");
     let manifest = fs::read_to_string(manifest).unwrap();

@@ -1,6 +1,7 @@
-//! What a real API server knows of the rendered objects: that it takes every field, what the account
-//! may do, and which standard the pods meet.
+//! What a real API server knows of the rendered objects: that it takes every field, what the
+//! account may do, and which standard the pods meet.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -160,4 +161,17 @@ fn service_monitor_definition() -> Value {
                 "schema": {"openAPIV3Schema": schema}}],
         },
     })
+}
+
+#[test]
+fn image_has_the_program_the_user_and_the_folders_of_the_pods() {
+    let read = |path| fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+    let (image, pods) = (read("packaging/Dockerfile"), read("packaging/kubernetes/zonda.yaml"));
+    assert!(image.contains("\nENTRYPOINT [\"/usr/bin/zonda\"]\n"), "{image}");
+    assert!(image.contains("/cc-debian12:nonroot@sha256:"), "its user is 65532:\n{image}");
+    for folder in ["/run/zonda", "/var/lib/zonda"] {
+        assert!(image.contains(&format!(" /image{folder}")), "{image}");
+        assert!(pods.contains(&format!("mountPath: {folder}\n")), "{pods}");
+    }
+    assert!(pods.contains("runAsUser: 65532\n") && pods.contains("fsGroup: 65532\n"), "{pods}");
 }

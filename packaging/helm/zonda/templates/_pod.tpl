@@ -211,7 +211,7 @@ spec:
         type: DirectoryOrCreate
       {{- else }}
       emptyDir:
-        sizeLimit: 256Mi
+        sizeLimit: 1Gi
       {{- end }}
     {{- end }}
     {{- with $kubeDns }}
