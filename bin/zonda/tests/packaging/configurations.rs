@@ -15,13 +15,10 @@ use zonda_testkit::cluster::{
 use zonda_testkit::process::{Folder, Process, free_port};
 use zonda_testkit::{Question, ask};
 
-use crate::{TEMPLATE, VARIANTS, ZONDA, file_of, folder};
+use crate::{NODE_COREFILE, TEMPLATE, VARIANTS, ZONDA, environment, file_of, folder};
 
 /// The Corefile that kubeadm gives a cluster.
 const KUBEADM: &str = include_str!("../../../../crates/import/tests/corefile/kubeadm.corefile");
-/// The Corefile in the manifest of NodeLocal DNSCache.
-const NODE_LOCAL: &str =
-    include_str!("../../../../crates/import/tests/corefile/nodelocal.corefile");
 /// How long a server may take until it answers.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -31,7 +28,7 @@ fn real_cluster_zonda_check_accepts_every_configuration_of_the_chart() {
     let clients = ClusterClients::new(&api, folder.path());
     for values in VARIANTS {
         let manifest = clients.output(&format!("{TEMPLATE} {values}"));
-        let theirs = if manifest.contains("Corefile.base") { NODE_LOCAL } else { KUBEADM };
+        let theirs = if manifest.contains("Corefile.base") { NODE_COREFILE } else { KUBEADM };
         let (flag, text) = file_of(&manifest, "zonda.toml").map_or_else(
             || ("--corefile", file_of(&manifest, "Corefile").unwrap_or_else(|| theirs.into())),
             |text| ("--config", text),
@@ -46,18 +43,6 @@ fn real_cluster_zonda_check_accepts_every_configuration_of_the_chart() {
         let told = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
         assert!(output.status.success(), "{values}:\n{text}\n{}", told.concat());
     }
-}
-
-/// Returns the environment of a manifest's containers.
-fn environment(manifest: &str) -> Vec<(&str, &str)> {
-    let lines: Vec<_> = manifest.lines().map(str::trim).collect();
-    let pairs = lines.windows(2).filter_map(|pair| {
-        Some((
-            pair[0].strip_prefix("- name: ")?,
-            pair[1].strip_prefix("value: ")?.trim_matches('"'),
-        ))
-    });
-    pairs.collect()
 }
 
 #[test]

@@ -23,6 +23,13 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TEMPLATE: &str = "helm template zonda packaging/helm/zonda --namespace kube-system";
 /// Values of a node's cache.
 const NODE_CACHE: &str = "--set mode=node-local --set nodeLocal.upstream=10.96.0.10";
+/// Values of a node's cache by the Corefile of NodeLocal DNSCache.
+const NODE_CACHE_OF_COREFILE: &str = "--set mode=node-local --set ports.ready=0 \
+    --set corefile.configMap=node-local-dns --set corefile.key=Corefile.base \
+    --set nodeLocal.upstream=10.96.0.11 --set 'nodeLocal.addresses={169.254.20.10,10.96.0.10}'";
+/// The Corefile in the manifest of NodeLocal DNSCache.
+const NODE_COREFILE: &str =
+    include_str!("../../../../crates/import/tests/corefile/nodelocal.corefile");
 
 /// Values that change which objects and fields are rendered.
 const VARIANTS: &[&str] = &[
@@ -46,9 +53,7 @@ const VARIANTS: &[&str] = &[
     "--set-string config='version = 1' --set podLabels.team=dns --set ports.ready=0 \
      --set serviceAccount.create=false --set serviceAccount.name=dns",
     NODE_CACHE,
-    "--set mode=node-local --set corefile.configMap=node-local-dns --set ports.ready=0 \
-     --set corefile.key=Corefile.base --set nodeLocal.upstream=10.96.0.11 \
-     --set 'nodeLocal.addresses={169.254.20.10,10.96.0.10}'",
+    NODE_CACHE_OF_COREFILE,
     "--set mode=node-local --set nodeLocal.upstream=fd00:10:96::a --set snapshot.type=none \
      --set 'nodeLocal.addresses={fd00::53,169.254.20.10}' --set nodeLocal.metricsPort=0 \
      --set nodeLocal.interface=dns0 --set kubeDnsConfigMap=node-dns --set workers=1",
@@ -68,4 +73,16 @@ fn file_of(manifest: &str, name: &str) -> Option<String> {
     lines.find(|line| *line == key)?;
     let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
     Some(lines.map(|line| format!("{}\n", line.get(4..).unwrap_or_default())).collect())
+}
+
+/// Returns the environment of a manifest's containers.
+fn environment(manifest: &str) -> Vec<(&str, &str)> {
+    let lines: Vec<_> = manifest.lines().map(str::trim).collect();
+    let pairs = lines.windows(2).filter_map(|pair| {
+        Some((
+            pair[0].strip_prefix("- name: ")?,
+            pair[1].strip_prefix("value: ")?.trim_matches('"'),
+        ))
+    });
+    pairs.collect()
 }

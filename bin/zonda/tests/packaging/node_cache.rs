@@ -8,11 +8,14 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use zonda_testkit::cluster::{ApiServer, ClusterClients};
 use zonda_testkit::network::{ip, is_own_network};
 use zonda_testkit::process::{Folder, Process};
 use zonda_testkit::{Question, ask};
 
-use crate::{ROOT, ZONDA, file_of};
+use crate::{
+    NODE_CACHE_OF_COREFILE, NODE_COREFILE, ROOT, TEMPLATE, ZONDA, environment, file_of, folder,
+};
 
 /// A cluster's zone with a name whose TTL is short.
 const CLUSTER: &str = "$TTL 1\n@ SOA ns.dns hostmaster 1 2h 30m 2w 5\n  NS ns.dns\n\
@@ -46,12 +49,13 @@ fn wait_until(process: &Process, what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Starts the cluster's DNS at the address of its Service.
-fn cluster_dns(folder: &Folder) -> Process {
-    ip("address add 10.96.0.10/32 dev lo");
+/// Starts the cluster's DNS at the address of a Service.
+fn cluster_dns(folder: &Folder, address: &str) -> Process {
+    ip(&format!("address add {address}/32 dev lo"));
     let zone = format!("cluster.local={}", folder.write("cluster.zone", CLUSTER).display());
     let mut command = Command::new(ZONDA);
-    command.args(["serve", "--workers", "1", "--listen", "10.96.0.10:53", "--zone", &zone]);
+    let listen = format!("{address}:53");
+    command.args(["serve", "--workers", "1", "--listen", &listen, "--zone", &zone]);
     command.env("ZONDA_ADMIN_SOCKET", "off").env("ZONDA_ADMIN_ADDRESS", "off");
     Process::start(&command, &folder.path().join("cluster.log")).unwrap()
 }
@@ -72,9 +76,14 @@ fn node_cache(folder: &Folder) -> Process {
         fs::create_dir_all(folder.path().join(name)).unwrap();
     }
     let file = folder.write("zonda.toml", text);
+    start(folder, &["--config", file.to_str().unwrap()], &[])
+}
+
+/// Starts a server with the rights of a node's cache.
+fn start(folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Process {
     let mut command = Command::new("setpriv");
-    command.args(["--bounding-set=-all,+net_admin,+net_bind_service", ZONDA]);
-    command.args(["serve", "--config"]).arg(file).env_remove("ZONDA_TEST_NETWORK");
+    command.args(["--bounding-set=-all,+net_admin,+net_bind_service", ZONDA, "serve"]);
+    command.args(flags).env_remove("ZONDA_TEST_NETWORK").envs(variables.iter().copied());
     command.env("ZONDA_ADMIN_SOCKET", folder.path().join("zonda.sock"));
     Process::start(&command, &folder.path().join("log")).unwrap()
 }
@@ -86,7 +95,7 @@ fn node_cache_of_the_manifest_answers_its_probes_and_outlives_the_cluster_dns() 
         return;
     }
     let folder = Folder::new("node-cache");
-    let cluster = cluster_dns(&folder);
+    let cluster = cluster_dns(&folder, "10.96.0.10");
     let mut node = node_cache(&folder);
     let ok = |text: &str| text.starts_with("HTTP/1.1 200");
     wait_until(&node, "it is healthy", || ok(&page("169.254.20.10:8080", "/health")));
@@ -109,4 +118,33 @@ fn node_cache_of_the_manifest_answers_its_probes_and_outlives_the_cluster_dns() 
     // What the emptyDir keeps, a container that is started again answers at once.
     let again = node_cache(&folder);
     wait_until(&again, "it answers what it has kept", || addresses(address) == ["10.96.0.20"]);
+}
+
+#[test]
+fn real_cluster_corefile_of_nodelocal_is_served_as_the_chart_starts_it() {
+    let test = "real_cluster_corefile_of_nodelocal_is_served_as_the_chart_starts_it";
+    if !is_own_network(&format!("node_cache::{test}")) {
+        return;
+    }
+    let (api, folder) = (ApiServer::start(), folder());
+    let clients = ClusterClients::new(&api, folder.path());
+    let manifest = clients.output(&format!("{TEMPLATE} {NODE_CACHE_OF_COREFILE}"));
+    let map = folder.path().join("kube-dns");
+    fs::create_dir(&map).unwrap();
+    let mut variables = environment(&manifest);
+    let own = variables.iter_mut().find(|it| it.0 == "ZONDA_KUBE_DNS_CONFIG_MAP").unwrap();
+    assert_eq!(own.1, "/etc/kube-dns");
+    own.1 = map.to_str().unwrap();
+    // What is replaced in its manifest before it is applied; NodeLocal DNSCache replaces the rest.
+    let corefile = NODE_COREFILE.replace("__PILLAR__LOCAL__DNS__", "169.254.20.10");
+    let corefile = corefile.replace("__PILLAR__DNS__SERVER__", "10.96.0.10");
+    let corefile = folder.write("Corefile", corefile);
+    let _cluster = cluster_dns(&folder, "10.96.0.11");
+    let node = start(&folder, &["--corefile", corefile.to_str().unwrap()], &variables);
+    let is_healthy = || page("169.254.20.10:8080", "/health").starts_with("HTTP/1.1 200");
+    wait_until(&node, "it is healthy", is_healthy);
+    for address in [[169, 254, 20, 10], [10, 96, 0, 10]] {
+        let address = SocketAddr::from((address, 53));
+        wait_until(&node, "it answers", || addresses(address) == ["10.96.0.20"]);
+    }
 }
