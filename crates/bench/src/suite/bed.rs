@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
+use super::api::{Api, ApiError};
 use super::ground::Ground;
 use super::place::{Place, Zone};
 use super::spec::{Way, Workload};
@@ -44,6 +45,8 @@ pub struct Stock {
     start_max: Duration,
     /// The server behind a forwarder, its zones, and the way to it.
     upstream: Option<(Contestant, Vec<String>, PathBuf, Option<Way>)>,
+    /// The API server with the cluster's objects, which runs as long as the contest.
+    api: Option<Api>,
 }
 
 impl Stock {
@@ -52,7 +55,7 @@ impl Stock {
         workload: &Workload,
         place: &Place,
         upstream: Option<Contestant>,
-        folder: &Path,
+        (ground, folder): (&Ground, &Path),
         stop: &AtomicBool,
     ) -> Result<Self, BedError> {
         let zones_folder = folder.join("zones");
@@ -77,7 +80,11 @@ impl Stock {
             _ => None,
         };
         let start_max = Duration::from_secs(workload.start_secs_max);
-        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream })
+        let cluster = workload.cluster.as_ref();
+        let api =
+            cluster.map(|objects| Api::start(objects, place, ground, &folder.join("cluster")));
+        let api = api.transpose().map_err(BedError::Api)?;
+        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream, api })
     }
 }
 
@@ -124,6 +131,9 @@ impl Bed {
         let folder = ground.folder.join("bed");
         let _ = fs::remove_dir_all(&folder);
         let mut values = place.values.clone();
+        if let Some(api) = &stock.api {
+            values.set("kubeconfig", api.kubeconfig.display());
+        }
         let (upstream, relay) = start_upstream(stock, ground, &folder, &mut values)?;
         let address = local(free_port()?);
         let mut servers = Vec::new();
@@ -144,6 +154,7 @@ impl Bed {
             ready_secs: ready.as_secs_f64(),
             cpu_secs: usage(&servers).cpu_secs(),
             memory_octets: memory_octets(&servers),
+            memory_peak_octets: Some(memory_peak_octets(&servers)),
         };
         Ok(Self { servers, _relay: relay, _upstream: upstream, address, start })
     }
@@ -184,6 +195,11 @@ fn usage(servers: &[RunningServer]) -> Usage {
 /// Returns the sum over processes.
 fn memory_octets(servers: &[RunningServer]) -> u64 {
     servers.iter().map(|server| procfs::memory_octets(server.process())).sum()
+}
+
+/// Returns the sum over processes of the most memory that each has had.
+fn memory_peak_octets(servers: &[RunningServer]) -> u64 {
+    servers.iter().map(|server| procfs::memory_peak_octets(server.process())).sum()
 }
 
 /// Starts the server behind a forwarder and the way to it, and says in `values` where to ask.
@@ -260,6 +276,8 @@ pub enum BedError {
     Start(StartError),
     /// The upstream has no role `authoritative`.
     Upstream,
+    /// There is no API server.
+    Api(ApiError),
 }
 
 impl From<TemplateError> for BedError {
@@ -294,6 +312,7 @@ impl fmt::Display for BedError {
             Self::Queries(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
+            Self::Api(error) => error.fmt(f),
             Self::Upstream => f.write_str("the upstream's kind has no role `authoritative`"),
         }
     }

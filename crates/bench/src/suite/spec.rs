@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use super::api::Objects;
 use super::series::Series;
 use crate::data::Table;
 
@@ -79,6 +80,9 @@ pub struct Workload {
     pub alike: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
+    /// The objects of a Kubernetes cluster, which servers read from an API server; none is no
+    /// cluster.
+    pub cluster: Option<Objects>,
     /// Loss and delay on the way to the server; none is a direct way.
     pub way: Option<Way>,
     /// Rates below saturation at which latency is measured; none is none. Not of a cache that must
