@@ -241,6 +241,8 @@ class Api:
         api.mkdir(parents=True)
         subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out",
                         api / "account.pem"], check=True)
+        subprocess.run(["openssl", "ec", "-in", api / "account.pem", "-pubout", "-out",
+                        api / "account-public.pem"], check=True, stderr=subprocess.DEVNULL)
         self.api = self.start("kube-apiserver", "api", api, self.port)
         self.kubeconfig = api / "kubeconfig"
         wait(self.is_ready)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -42,6 +42,11 @@ const ENDPOINTS_MAX: u64 = 100;
 const SERVICES_START: u32 = 0x0a60_0100;
 /// Address before that of the first endpoint: 10.128.0.0.
 const ENDPOINTS_START: u32 = 0x0a80_0000;
+/// Octets in front of a point of the curve P-256 in a public key (rfc5480#2).
+const P256_HEAD: &[u8] = &[
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
 /// Topology zones of endpoints.
 const TOPOLOGY_ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 
@@ -94,19 +99,19 @@ impl Api {
         let mut values = Values::default();
         values.set("port", store_port);
         values.set("peer_port", free_port()?);
-        let store = start(STORE, "store", &values, &folder.join("etcd"), ground)?;
-        wait(STORE_LIMIT, &store, || is_store_up(store_port))?;
+        let mut store = start(STORE, "store", &values, &folder.join("etcd"), ground)?;
+        wait(STORE_LIMIT, &mut store, || is_store_up(store_port))?;
         let mut writer = Writer::new(store_port);
         each_object(services, pods, |key, object| writer.put(&key, &object))?;
         writer.flush()?;
         let folder = folder.join("api");
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join("account.pem"), account_key()?)?;
+        write_account_key(&folder)?;
         values.set("port", api_port);
         values.set("store_port", store_port);
-        let api = start(API, "api", &values, &folder, ground)?;
+        let mut api = start(API, "api", &values, &folder, ground)?;
         let is_up = || TcpStream::connect((Ipv4Addr::LOCALHOST, api_port)).is_ok();
-        wait(API_LIMIT, &api, is_up)?;
+        wait(API_LIMIT, &mut api, is_up)?;
         Ok(Self { kubeconfig: folder.join("kubeconfig"), _servers: Some([api, store]) })
     }
 }
@@ -135,11 +140,14 @@ fn program(kind: &str, role: &str) -> Result<(Kind, Role, LocatedProgram), ApiEr
 /// Waits until something is so.
 fn wait(
     limit: Duration,
-    server: &RunningServer,
+    server: &mut RunningServer,
     is_so: impl Fn() -> bool,
 ) -> Result<(), StartError> {
     let begin = Instant::now();
     while !is_so() {
+        if server.has_ended() {
+            return Err(StartError::Ended(server.last_words()));
+        }
         if begin.elapsed() > limit {
             return Err(StartError::Silent(limit, server.last_words()));
         }
@@ -148,12 +156,23 @@ fn wait(
     Ok(())
 }
 
-/// Returns a new private key for the tokens of accounts, which nothing uses.
-fn account_key() -> io::Result<String> {
-    let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-        .map_err(|_| io::Error::other("no random numbers"))?;
-    let text = to_base64(key.as_ref());
-    Ok(format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"))
+/// Writes a new key for the tokens of accounts, which nothing uses, in its two halves.
+fn write_account_key(folder: &Path) -> io::Result<()> {
+    let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+    let unfit = |_| io::Error::other("no key can be made");
+    let pair = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(unfit)?;
+    let key = EcdsaKeyPair::from_pkcs8(algorithm, pair.as_ref(), &random);
+    let key = key.map_err(io::Error::other)?;
+    let public = [P256_HEAD, key.public_key().as_ref()].concat();
+    for (file, kind, octets) in [
+        ("account.pem", "PRIVATE KEY", pair.as_ref()),
+        ("account-public.pem", "PUBLIC KEY", &public),
+    ] {
+        let text = to_base64(octets);
+        let pem = format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
+        fs::write(folder.join(file), pem)?;
+    }
+    Ok(())
 }
 
 /// Calls a function with each object and the key below which etcd has it.

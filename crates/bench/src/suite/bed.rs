@@ -29,6 +29,25 @@ pub struct Contestant {
     pub located: LocatedProgram,
 }
 
+/// The server behind a forwarder, and what it is given.
+struct UpstreamStock {
+    /// Server and its program.
+    contestant: Contestant,
+    /// Names of the zones.
+    zones: Vec<String>,
+    /// Folder with the master files.
+    folder: PathBuf,
+    /// Questions whose answers show that it is up.
+    ready: Vec<Question>,
+    /// Loss and delay on the way to it.
+    way: Option<Way>,
+}
+
+/// Reads the questions that show whether a server is up.
+fn questions(place: &Place, texts: &[String]) -> Result<Vec<Question>, BedError> {
+    place.ready(texts)?.iter().map(|text| Ok(Question::parse(text)?)).collect()
+}
+
 /// What all servers of one cell are given: written once.
 pub struct Stock {
     /// Names of the zones.
@@ -43,8 +62,8 @@ pub struct Stock {
     ready: Vec<Question>,
     /// Time in which the server must answer.
     start_max: Duration,
-    /// The server behind a forwarder, its zones, and the way to it.
-    upstream: Option<(Contestant, Vec<String>, PathBuf, Option<Way>)>,
+    /// The server behind a forwarder.
+    upstream: Option<UpstreamStock>,
     /// The API server with the cluster's objects, which runs as long as the contest.
     api: Option<Api>,
 }
@@ -69,13 +88,13 @@ impl Stock {
         let queries = queries.map_err(BedError::Queries)?;
         let queries_file = folder.join("queries");
         fs::write(&queries_file, &lines)?;
-        let ready = place.ready(workload)?;
-        let ready = ready.iter().map(|text| Question::parse(text)).collect::<Result<_, _>>()?;
+        let ready = questions(place, &workload.ready)?;
         let upstream = match (&workload.upstream, upstream) {
             (Some(spec), Some(contestant)) => {
                 let folder = folder.join("upstream-zones");
                 let zones = write_zones(&folder, place.zones(&spec.zones)?, stop)?;
-                Some((contestant, zones, folder, workload.way.clone()))
+                let ready = questions(place, spec.ready.as_ref().unwrap_or(&workload.ready))?;
+                Some(UpstreamStock { contestant, zones, folder, ready, way: workload.way.clone() })
             }
             _ => None,
         };
@@ -209,15 +228,18 @@ fn start_upstream(
     folder: &Path,
     values: &mut Values,
 ) -> Result<(Option<RunningServer>, Option<Relay>), BedError> {
-    let Some((Contestant { kind, located }, zones, zones_folder, way)) = &stock.upstream else {
+    let Some(UpstreamStock { contestant, zones, folder: zones_folder, ready, way }) =
+        &stock.upstream
+    else {
         return Ok((None, None));
     };
+    let Contestant { kind, located } = contestant;
     let role = kind.roles.get("authoritative").ok_or(BedError::Upstream)?;
     let address = local(free_port()?);
     let own = listening(values, address, 1, zones);
     let folder = folder_with_zones(folder, "upstream", zones_folder)?;
     let mut running = RunningServer::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
-    running.wait_until_ready(address, &stock.ready, stock.start_max)?;
+    running.wait_until_ready(address, ready, stock.start_max)?;
     let relay = match way {
         None => None,
         Some(way) => {

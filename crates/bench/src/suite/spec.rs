@@ -184,6 +184,9 @@ pub struct Upstream {
     pub server: String,
     /// Zones that the upstream serves.
     pub zones: Vec<Zones>,
+    /// Questions whose answers show that the upstream is up, as [`Workload::ready`]; none is those
+    /// of the workload.
+    pub ready: Option<Vec<String>>,
 }
 
 /// Loss and delay; see [`crate::relay::Way`].
@@ -304,7 +307,7 @@ mod tests {
                     Kind::named(name).unwrap();
                 }
                 for place in Place::all(workload).unwrap() {
-                    for question in place.ready(workload).unwrap() {
+                    for question in place.ready(&workload.ready).unwrap() {
                         Question::parse(&question).unwrap();
                     }
                 }
