@@ -162,7 +162,7 @@ fn write_account_key(folder: &Path) -> io::Result<()> {
     let unfit = |_| io::Error::other("no key can be made");
     let pair = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(unfit)?;
     let key = EcdsaKeyPair::from_pkcs8(algorithm, pair.as_ref(), &random);
-    let key = key.map_err(io::Error::other)?;
+    let key = key.map_err(|_| io::Error::other("the new key cannot be read"))?;
     let public = [P256_HEAD, key.public_key().as_ref()].concat();
     for (file, kind, octets) in [
         ("account.pem", "PRIVATE KEY", pair.as_ref()),
