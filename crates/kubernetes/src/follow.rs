@@ -263,7 +263,7 @@ impl Follower {
                     match piece {
                         Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
                         Piece::Item(json) => {
-                            changes.push(decode::any_object(self.subject.kind, json)?)
+                            changes.push(decode::any_object(self.subject.kind, json)?.0)
                         }
                     }
                     Ok(())
