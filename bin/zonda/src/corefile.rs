@@ -54,7 +54,7 @@ impl CorefileSource {
         let variable = |name: &str| std::env::var(name).ok();
         let import = corefile::import(&path, &mut files, &variable);
         let mut known = self.known();
-        known.note(files.read);
+        known.note(files.read, import.is_ok());
         let import = import.map_err(|why| error(why.to_string()))?;
         known.is_followed = import.is_followed;
         if import.losses().next().is_some() {
@@ -98,15 +98,18 @@ pub struct LoadOutcome {
 }
 
 impl Facts {
-    /// Notes what was read; of a reading that failed half-way, files that were not reached are
-    /// known from before.
-    fn note(&mut self, read: Vec<(Input, u64)>) {
-        self.read.retain(|(found, _)| !read.iter().any(|(now, _)| now == found));
-        let mut all = read;
-        all.append(&mut self.read);
-        // Files that no import names any more change nothing but the time of the next reading.
-        all.truncate(FILES_MAX);
-        self.read = all;
+    /// Notes what was read. Of a reading that failed half-way, files that were not reached are
+    /// known from before, and looked at as they are now.
+    fn note(&mut self, mut read: Vec<(Input, u64)>, is_whole: bool) {
+        let former = std::mem::take(&mut self.read).into_iter().map(|(found, _)| found);
+        let left: Vec<Input> =
+            former.filter(|found| !is_whole && !read.iter().any(|(now, _)| now == found)).collect();
+        read.extend(left.into_iter().map(|found| {
+            let hash = found.present_hash();
+            (found, hash)
+        }));
+        read.truncate(FILES_MAX);
+        self.read = read;
     }
 
     /// Puts the files that an import makes into memory, and returns the configuration with their
@@ -212,7 +215,46 @@ mod tests {
     #[test]
     fn an_error_is_placed_at_the_line_that_its_key_comes_from() {
         let toml = "# Made\nversion = 1\n\n[[zone]]\nname = \"a\"  # /etc/Corefile:7\n\
+    #![allow(clippy::unwrap_used)]
+
                     access = [\"x\"]\n";
+    use zonda_testkit::process::Folder;
+
+    /// Reads the Corefile of a folder; what is wrong with it.
+    fn load(source: &CorefileSource, folder: &Folder) -> Result<LoadedConfig, String> {
+        let path = folder.path().join("Corefile");
+        let outcome = source.load(&path, &Flags::default());
+        outcome.map(|outcome| outcome.loaded).map_err(|error| error.text)
+    }
+
+    #[test]
+    fn files_that_were_not_read_are_looked_at_as_they_are_now() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        let whole = ".:53 {\n import custom/*.conf\n reload\n forward . 192.0.2.1\n}\n";
+        let custom = folder.path().join("custom");
+        fs::create_dir(&custom).unwrap();
+        let (first, second) = (custom.join("a.conf"), custom.join("b.conf"));
+        fs::write(&first, "errors\n").unwrap();
+        fs::write(&second, "health\n").unwrap();
+        folder.write("Corefile", whole);
+        load(&source, &folder).unwrap();
+        assert!(!source.has_changed());
+        fs::remove_file(&second).unwrap();
+        assert!(source.has_changed());
+        load(&source, &folder).unwrap();
+        assert!(!source.has_changed(), "a file that is imported no more is of no interest");
+
+        // A mistake before the import hides the files from the reading.
+        folder.write("Corefile", whole.replace(".:53 {", ".:53 {\n } }"));
+        fs::write(&first, "health\n").unwrap();
+        load(&source, &folder).unwrap_err();
+        assert!(!source.has_changed());
+        folder.write("Corefile", whole);
+        assert!(source.has_changed());
+        load(&source, &folder).unwrap();
+        fs::write(&first, "errors\n").unwrap();
+        assert!(source.has_changed());
+    }
         for (line, expected) in [(4, 7), (5, 7), (6, 7), (1, 7)] {
             let path = Path::new("/etc/Corefile").into();
             let mut origin = Origin::File { path, line, column: 3 };
