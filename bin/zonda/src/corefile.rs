@@ -10,7 +10,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_config::{Config, ConfigError, Flags, LoadedConfig, Origin};
 use zonda_import::{Effect, Files, Import, NewFile, ReportLine, corefile};
 use zonda_server::MemoryFile;
@@ -24,13 +24,18 @@ pub struct CorefileSource(Mutex<Facts>);
 struct Facts {
     /// Files and directories that were read, each with a hash of what was found.
     read: Vec<(Input, u64)>,
-    /// Contents of files that the import makes, each in memory.
-    made: Vec<(String, MemoryFile)>,
+    /// Files of the configuration in force that the import has made.
+    made: Vec<MadeFile>,
+    /// Files of the configuration before, which zones may still be loaded from.
+    former_made: Vec<MadeFile>,
     /// Lines of reports that were told already.
     told: HashSet<String>,
     /// Whether the Corefile says that changes of it are followed.
     is_followed: bool,
 }
+
+/// A file that the import makes: its content, and where it is in memory.
+type MadeFile = (String, Arc<MemoryFile>);
 
 /// Something that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,19 +61,20 @@ impl CorefileSource {
         let mut known = self.known();
         known.note(files.read, import.is_ok());
         let import = import.map_err(|why| error(why.to_string()))?;
-        known.is_followed = import.is_followed;
         if import.losses().next().is_some() {
             let mut lines: Vec<String> = import.losses().map(ToString::to_string).collect();
             lines.push("a server without these lines is not what the Corefile says".to_owned());
             return Err(error(lines.join("\n")));
         }
-        let toml = known.place_files(&import).map_err(|why| error(why.to_string()))?;
+        let (toml, made) = known.place_files(&import).map_err(|why| error(why.to_string()))?;
         let text = (path.as_path(), toml.clone());
         let loaded = Config::load_text(text, environment(), flags);
         let mut loaded = loaded.map_err(|errors| LoadError {
             is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),
             text: told_by_line(errors, &toml),
         })?;
+        known.is_followed = import.is_followed;
+        known.former_made = std::mem::replace(&mut known.made, made);
         for warning in &mut loaded.warnings {
             place(&mut warning.origin, &toml);
         }
@@ -114,22 +120,21 @@ impl Facts {
 
     /// Puts the files that an import makes into memory, and returns the configuration with their
     /// paths. A file with the same content stays as it is.
-    fn place_files(&mut self, import: &Import) -> io::Result<String> {
-        let mut made: Vec<(String, MemoryFile)> = Vec::new();
+    fn place_files(&self, import: &Import) -> io::Result<(String, Vec<MadeFile>)> {
+        let mut made: Vec<MadeFile> = Vec::new();
         for NewFile { text, .. } in &import.files {
-            let file = match self.made.iter().position(|(known, _)| known == text) {
-                Some(at) => self.made.swap_remove(at).1,
-                None => MemoryFile::new(text.as_bytes())?,
+            let is_taken =
+                |known: &MadeFile| made.iter().any(|(_, file)| Arc::ptr_eq(file, &known.1));
+            let file = match self.made.iter().find(|it| it.0 == *text && !is_taken(it)) {
+                Some((_, known)) => Arc::clone(known),
+                None => Arc::new(MemoryFile::new(text.as_bytes())?),
             };
             made.push((text.clone(), file));
         }
-        let paths: Vec<PathBuf> = made.iter().map(|(_, file)| file.path()).collect();
-        // A zone that is still loaded from a former file finds its content until the next reading.
-        made.append(&mut self.made);
-        made.truncate(import.files.len() * 2);
-        self.made = made;
-        let mut paths = paths.into_iter();
-        Ok(import.toml_with_files(|_| paths.next().unwrap_or_default()))
+        let mut paths = made.iter().map(|(_, file)| file.path());
+        let toml = import.toml_with_files(|_| paths.next().unwrap_or_default());
+        drop(paths);
+        Ok((toml, made))
     }
 }
 
@@ -210,14 +215,9 @@ fn place_behind(text: &str) -> Option<(&str, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_is_placed_at_the_line_that_its_key_comes_from() {
-        let toml = "# Made\nversion = 1\n\n[[zone]]\nname = \"a\"  # /etc/Corefile:7\n\
     #![allow(clippy::unwrap_used)]
 
-                    access = [\"x\"]\n";
+    use super::*;
     use zonda_testkit::process::Folder;
 
     /// Reads the Corefile of a folder; what is wrong with it.
@@ -255,6 +255,52 @@ mod tests {
         fs::write(&first, "errors\n").unwrap();
         assert!(source.has_changed());
     }
+
+    #[test]
+    fn a_reading_that_is_refused_does_not_decide_whether_changes_are_followed() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        folder.write("Corefile", ".:53 {\n reload\n forward . 192.0.2.1\n}\n");
+        load(&source, &folder).unwrap();
+        for refused in ["erratic", "forward b. tls://192.0.2.1 {\n  tls none.pem\n }"] {
+            folder.write("Corefile", format!(".:53 {{\n forward . 192.0.2.1\n {refused}\n}}\n"));
+            assert!(source.has_changed());
+            load(&source, &folder).unwrap_err();
+            assert!(!source.has_changed());
+        }
+        folder.write("Corefile", ".:53 {\n forward . 192.0.2.2\n}\n");
+        assert!(source.has_changed(), "the configuration in force says `reload`");
+        load(&source, &folder).unwrap();
+        folder.write("Corefile", ".:53 {\n forward . 192.0.2.3\n}\n");
+        assert!(!source.has_changed());
+    }
+
+    #[test]
+    fn files_in_memory_stay_while_the_configuration_that_names_them_is_in_force() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        let text = |octet: u8, more: &str| {
+            format!(
+                ".:53 {{\n hosts {{\n  203.0.113.{octet} nas.lan\n  fallthrough\n }}\n \
+                 forward . tls://192.0.2.1 {{\n  tls_servername a.example\n{more} }}\n}}\n"
+            )
+        };
+        folder.write("Corefile", text(5, ""));
+        let config = load(&source, &folder).unwrap().config;
+        let path = config.zones.iter().find_map(|zone| zone.hosts.clone()).unwrap();
+        let content = fs::read(&path).unwrap();
+        for octet in 6..9 {
+            folder.write("Corefile", text(octet, "  tls none.pem\n"));
+            load(&source, &folder).unwrap_err();
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+        folder.write("Corefile", text(5, ""));
+        let config = load(&source, &folder).unwrap().config;
+        assert!(config.zones.iter().any(|zone| zone.hosts.as_ref() == Some(&path)));
+    }
+
+    #[test]
+    fn an_error_is_placed_at_the_line_that_its_key_comes_from() {
+        let toml = "# Made\nversion = 1\n\n[[zone]]\nname = \"a\"  # /etc/Corefile:7\n\
+                    access = [\"x\"]\n";
         for (line, expected) in [(4, 7), (5, 7), (6, 7), (1, 7)] {
             let path = Path::new("/etc/Corefile").into();
             let mut origin = Origin::File { path, line, column: 3 };
