@@ -197,15 +197,11 @@ impl KeptInterface {
         Ok(Self { own, is_ending, wake, thread })
     }
 
-    /// Looks after the interface no more, and removes it unless it is to stay or another process
-    /// has taken it over.
-    pub fn end(self, stays: bool) {
+    /// Looks after the interface no more, and removes it unless another process has taken it over.
+    pub fn end(self) {
         self.is_ending.store(true, Ordering::Release);
         self.wake.wake();
         let _ = self.thread.join(); // what a panic did is in the watchdog
-        if stays {
-            return;
-        }
         let interface = self.own.interface.name();
         match self.own.interface.remove() {
             Ok(true) => tracing::info!(interface, "interface removed"),

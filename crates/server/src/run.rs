@@ -464,7 +464,7 @@ impl Running {
             self.control.flush_all(); // what fails is logged, and stays in the journal
         }
         if let Some(interface) = self.interface {
-            interface.end(is_handed_over); // last, as replies leave from its addresses
+            interface.end(); // last, as replies leave from its addresses
         }
         // The next server may start as soon as this one has stopped.
         let _ = self.control.publisher().hand_over_journal(); // the watchdog has why it fails
