@@ -54,7 +54,7 @@ impl fmt::Display for InterfaceError {
             Self::OtherKind(kind) => write!(
                 f,
                 "there is an interface of this name, which is no dummy interface ({kind}): choose \
-                 another name"
+                 another name, or remove it by `ip link delete` if a server that was killed left it"
             ),
             Self::NoDummies => f.write_str(
                 "the kernel has neither dummy interfaces nor bridges: load a module, as by \
