@@ -3,7 +3,7 @@
 use super::Update;
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
-use super::cluster_subjects::{Subjects, followed, options, place};
+use super::cluster_subjects::{FormerNames, Subjects, followed, options, place};
 use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use zonda_cluster::object::EndpointSlice;
 use zonda_cluster::{Builder, Change, Cluster, Kind};
-use zonda_engine::zones::{ClusterNames, ClusterZone};
+use zonda_engine::zones::{ClusterNames, ClusterZone, Source};
 use zonda_kubernetes::{Event, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
@@ -48,6 +48,8 @@ pub(super) struct FeedSetup {
     pub stop: Arc<StopRequest>,
     /// What is told of the feed.
     pub state: Arc<ClusterState>,
+    /// What the names are worth that the zone has when the feed begins.
+    pub former: FormerNames,
 }
 
 /// Keeps the zones of a cluster as its objects are.
@@ -71,6 +73,7 @@ pub(super) struct ClusterFeed {
     /// When the data were made.
     dated: Option<Instant>,
     state: Arc<ClusterState>,
+    former: FormerNames,
     /// When the oldest change that has not been published was received.
     changed: Option<Instant>,
     /// What triggered changes that have not been published.
@@ -81,7 +84,7 @@ pub(super) struct ClusterFeed {
 impl ClusterFeed {
     /// A feed that has no objects yet. `first` is dropped when the zones have been published once.
     pub fn new(setup: FeedSetup, first: Option<SyncSender<()>>) -> Self {
-        let FeedSetup { subjects, publisher, number, stop, state } = setup;
+        let FeedSetup { subjects, publisher, number, stop, state, former } = setup;
         let seed = publisher.state().seed;
         Self {
             builder: Builder::new(&subjects.apex, seed, options(&subjects.keys)),
@@ -96,6 +99,7 @@ impl ClusterFeed {
             own_address: None,
             dated: None,
             state,
+            former,
             changed: None,
             triggered: Vec::new(),
             writer: SnapshotWriter::default(),
@@ -210,15 +214,56 @@ impl ClusterFeed {
         }
     }
 
+    /// Keeps the names that a former feed has left, which are newer than those of a snapshot file,
+    /// as far as they are of use until all objects are known. Returns whether they are.
+    fn keep_former(&self) -> Result<bool, PublisherFailed> {
+        let (state, apex) = (self.publisher.state(), &self.subjects.apex);
+        let served = self.names().filter_map(|name| {
+            let zone = state.zone_set.zone(&name).filter(|zone| zone.unit.is_of_feed())?;
+            zone.data()?;
+            let names = match &zone.entry.source {
+                Source::Cluster(names) => Some((Arc::clone(names), zone.records as usize)),
+                _ => None,
+            };
+            Some((name, names))
+        });
+        let served: Vec<_> = served.collect();
+        let has_names = served.iter().any(|(name, names)| name == apex && names.is_some());
+        let former = if has_names { self.former } else { FormerNames::Foreign };
+        for (name, names) in served {
+            let update = match (former, names) {
+                (FormerNames::Whole, Some(_)) => continue,
+                (FormerNames::Partial, Some((names, services))) => {
+                    let falls_through = self.subjects.keys.falls_through(&name);
+                    let (data, cluster) = (Arc::clone(&names.data), names.cluster.clone());
+                    let (names, is_stale) = (names.names, true);
+                    let stale = ClusterZone { data, cluster, names, falls_through, is_stale };
+                    Update::Cluster(Arc::new(stale), services)
+                }
+                _ => Update::Expired(LoadError::awaited()),
+            };
+            let _ = self.publisher.update(&name, self.number, update)?; // no change to refuse
+        }
+        if former == FormerNames::Partial {
+            let now = u64::from(load::unix_secs());
+            let _ = self.state.stale_since.compare_exchange(0, now, Relaxed, Relaxed);
+        }
+        Ok(former != FormerNames::Foreign)
+    }
+
+    /// The names of the zones in lower case: those of addresses, and the apex.
+    fn names(&self) -> impl Iterator<Item = Name> {
+        self.subjects.keys.reverse_zones().into_iter().chain([self.subjects.apex.clone()])
+    }
+
     /// Serves what the snapshot file has, if there is one, until all objects are known. A zone that
-    /// a former feed has filled keeps what it has, which is newer.
+    /// a former feed has filled keeps what it has, if that is of use.
     fn restore(&mut self) -> Result<(), PublisherFailed> {
-        let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
-        let Some(path) = &keys.snapshot else { return Ok(()) };
-        let served = self.publisher.state().zone_set.zone(&apex).cloned();
-        if served.is_some_and(|zone| zone.data().is_some()) {
+        if self.keep_former()? {
             return Ok(());
         }
+        let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
+        let Some(path) = &keys.snapshot else { return Ok(()) };
         let mut builder = Builder::new(&apex, self.publisher.state().seed, options(&keys));
         let file = path.display();
         let read = cluster_file::read(path, (&apex, &keys), |change| builder.apply(change));
@@ -326,8 +371,7 @@ impl ClusterFeed {
     fn make_data(&mut self, restored: Option<&mut Builder>) {
         self.dated = Some(Instant::now());
         let state = self.publisher.state();
-        let mut names = self.subjects.keys.reverse_zones();
-        names.push(self.subjects.apex.clone());
+        let names: Vec<Name> = self.names().collect();
         let builder = restored.unwrap_or(&mut self.builder);
         for name in names {
             let text = builder.data_text(&name, load::unix_secs(), self.own_address);

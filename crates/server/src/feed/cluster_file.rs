@@ -235,7 +235,7 @@ impl SnapshotWriter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use zonda_cluster::{Builder, Options, PodNames};
@@ -271,7 +271,7 @@ mod tests {
     }
 
     /// The keys of a configuration.
-    fn keys(toml: &str) -> Arc<KubernetesKeys> {
+    pub(in super::super) fn keys(toml: &str) -> Arc<KubernetesKeys> {
         let toml = format!(
             "version = 1\n[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\n\
              pods = \"verified\"\n{toml}"
