@@ -50,13 +50,18 @@ pub fn write_with(
     let unfinished = unfinished(path);
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    if let Ok(former) = fs::metadata(path) {
-        file.set_permissions(former.permissions())?;
-    }
-    let mut file = BufWriter::new(file);
-    content(&mut file)?;
-    file.into_inner()?.sync_all()?;
-    fs::rename(&unfinished, path)?;
+    let write = || {
+        if let Ok(former) = fs::metadata(path) {
+            file.set_permissions(former.permissions())?;
+        }
+        let mut file = BufWriter::new(file);
+        content(&mut file)?;
+        file.into_inner()?.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&unfinished); // it may be what fills the disk
+    })?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
@@ -88,6 +93,12 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        let failed = write_with(&path, |file| {
+            file.write_all(b"third")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
         assert!(write(&directory.join("no/file"), b"").is_err());
         fs::remove_dir_all(directory).unwrap();

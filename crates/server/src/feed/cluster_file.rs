@@ -19,6 +19,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -171,9 +172,10 @@ pub fn read(
     }
 }
 
-/// Writes the snapshot file, and tells of failures.
-pub fn write(content: &FileContent, path: &Path, state: &ClusterState) {
-    match content.write(path) {
+/// Writes the snapshot file, and tells of failures; whether it is written.
+pub fn write(content: &FileContent, path: &Path, state: &ClusterState) -> bool {
+    let result = content.write(path);
+    match &result {
         Ok(()) => state.written_at.store(content.written, Relaxed),
         Err(error) => {
             state.failed_writes.fetch_add(1, Relaxed);
@@ -181,14 +183,15 @@ pub fn write(content: &FileContent, path: &Path, state: &ClusterState) {
             tracing::error!(%zone, %path, %error, "cannot write a snapshot of a cluster");
         }
     }
+    result.is_ok()
 }
 
 /// When the snapshot file is written, in a thread beside that of the feed.
 #[derive(Default)]
 pub struct SnapshotWriter {
     /// Whether the names have changed since the file was written.
-    is_behind: bool,
-    /// When the file was written last.
+    is_behind: Arc<AtomicBool>,
+    /// When it was begun last to write the file.
     written: Option<Instant>,
     /// The write that is under way.
     task: Option<JoinHandle<()>>,
@@ -197,32 +200,35 @@ pub struct SnapshotWriter {
 impl SnapshotWriter {
     /// Notes that names have changed.
     pub fn note_change(&mut self, has_file: bool) {
-        self.is_behind |= has_file;
+        self.is_behind.fetch_or(has_file, Relaxed);
     }
 
     /// Whether names have changed since the file was written.
     pub fn is_behind(&self) -> bool {
-        self.is_behind
+        self.is_behind.load(Relaxed)
     }
 
     /// Whether the file is to be written now.
     pub fn due(&self) -> bool {
         let is_free = self.task.as_ref().is_none_or(JoinHandle::is_finished);
         let is_time = self.written.is_none_or(|written| written.elapsed() >= WRITE_INTERVAL);
-        self.is_behind && is_free && is_time
+        self.is_behind() && is_free && is_time
     }
 
-    /// Begins to write the file in another thread.
+    /// Begins to write the file in another thread. If that fails, the file is still behind.
     pub fn write_beside(
         &mut self,
         content: FileContent,
         keys: &Arc<KubernetesKeys>,
         state: &Arc<ClusterState>,
     ) {
-        (self.is_behind, self.written) = (false, Some(Instant::now()));
+        self.is_behind.store(false, Relaxed);
+        self.written = Some(Instant::now());
         let (keys, state) = (Arc::clone(keys), Arc::clone(state));
+        let is_behind = Arc::clone(&self.is_behind);
         self.task = Some(tokio::task::spawn_blocking(move || {
-            keys.snapshot.iter().for_each(|path| write(&content, path, &state));
+            let is_written = keys.snapshot.as_ref().is_none_or(|it| write(&content, it, &state));
+            is_behind.fetch_or(!is_written, Relaxed);
         }));
     }
 
@@ -332,6 +338,29 @@ pub(super) mod tests {
         for end in 0..text.len() {
             assert!(reread(&text[..end]).is_err(), "cut off at octet {end}");
         }
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_written_is_still_behind() {
+        let name = format!("zonda-unwritten-cluster-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let keys = keys(&format!("snapshot = \"{}\"", directory.join("names").display()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (mut writer, state) = (SnapshotWriter::default(), Arc::new(ClusterState::new([])));
+        let mut write = || {
+            writer.note_change(true);
+            let content = content(builder(), &keys).0;
+            runtime.block_on(async {
+                writer.write_beside(content, &keys, &state);
+                writer.wait().await;
+            });
+            writer.is_behind()
+        };
+        assert!(write(), "there is no directory for it");
+        std::fs::create_dir_all(&directory).unwrap();
+        assert!(!write());
+        assert_eq!((state.failed_writes.load(Relaxed), state.written_at.load(Relaxed)), (1, 5));
         std::fs::remove_dir_all(directory).unwrap();
     }
 
