@@ -12,6 +12,7 @@
 //! - A file that is cut off, or of another cluster, is of no use as a whole.
 
 use super::cluster_state::ClusterState;
+use super::store_feed::lock;
 use crate::atomic_file;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -172,8 +173,13 @@ pub fn read(
     }
 }
 
-/// Writes the snapshot file, and tells of failures; whether it is written.
+/// Writes the snapshot file, unless it is another process's, and tells of failures; whether it is
+/// written.
 pub fn write(content: &FileContent, path: &Path, state: &ClusterState) -> bool {
+    let is_foreign = lock(&state.is_file_foreign);
+    if *is_foreign {
+        return false;
+    }
     let result = content.write(path);
     match &result {
         Ok(()) => state.written_at.store(content.written, Relaxed),
@@ -361,6 +367,9 @@ pub(super) mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         assert!(!write());
         assert_eq!((state.failed_writes.load(Relaxed), state.written_at.load(Relaxed)), (1, 5));
+        *state.is_file_foreign.lock().unwrap() = true;
+        assert!(write(), "a successor writes it");
+        assert_eq!(state.failed_writes.load(Relaxed), 1);
         std::fs::remove_dir_all(directory).unwrap();
     }
 

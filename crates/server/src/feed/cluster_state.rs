@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zonda_cluster::Kind;
 
@@ -82,6 +83,9 @@ pub struct ClusterState {
     pub stale_since: AtomicU64,
     /// When the snapshot file was written last, seconds since 1970; 0 if it was not.
     pub written_at: AtomicU64,
+    /// Whether the snapshot file is another process's; held while the file is written, as there is
+    /// one unfinished file.
+    pub is_file_foreign: Arc<Mutex<bool>>,
     /// How often the snapshot file could not be written.
     pub failed_writes: AtomicU64,
     /// Times from the receipt of a change to the publication of its names.
@@ -110,6 +114,7 @@ impl ClusterState {
             counts: Default::default(),
             stale_since: AtomicU64::default(),
             written_at: AtomicU64::default(),
+            is_file_foreign: Arc::default(),
             failed_writes: AtomicU64::default(),
             publishing: Times::default(),
             programming: Times::default(),

@@ -85,6 +85,14 @@ impl ClusterFeeds {
         Ok(())
     }
 
+    /// Leaves all snapshot files to another process from now on, or takes them back. Waits for a
+    /// write that is under way.
+    pub fn leave_files(&self, are_foreign: bool) {
+        for feed in &*lock(&self.running) {
+            *lock(&feed.state.is_file_foreign) = are_foreign;
+        }
+    }
+
     /// Ends all feeds.
     pub fn stop(&self) {
         end(&std::mem::take(&mut *lock(&self.running)));
@@ -122,12 +130,17 @@ fn start(
     let _ = publisher.adopt_feed(names, number, true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let kinds = followed(&subjects.keys).into_iter().map(|subject| subject.kind);
-    let state = Arc::new(ClusterState::new(kinds));
+    let mut state = ClusterState::new(kinds);
     let worth = former.map(|it| FormerNames::of(&it.subjects.keys, &subjects.keys));
     let worth = worth.unwrap_or(FormerNames::Foreign);
-    if let Some(former) = former.filter(|_| worth != FormerNames::Foreign) {
-        state.inherit(&former.state);
+    if let Some(former) = former {
+        // Its thread may write the file still.
+        state.is_file_foreign = Arc::clone(&former.state.is_file_foreign);
+        if worth != FormerNames::Foreign {
+            state.inherit(&former.state);
+        }
     }
+    let state = Arc::new(state);
     let mut setup = FeedSetup {
         subjects: subjects.clone(),
         publisher,
