@@ -1,6 +1,7 @@
 //! The feed of a Kubernetes cluster: keeps its zones as its objects are.
 
 use super::Update;
+use super::change_times::ChangeTimes;
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
 use super::cluster_subjects::{FormerNames, Subjects, followed, options, place};
@@ -14,11 +15,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zonda_cluster::object::EndpointSlice;
-use zonda_cluster::{Builder, Change, Cluster, Kind};
+use zonda_cluster::{Builder, Cluster, Kind};
 use zonda_engine::zones::{ClusterNames, ClusterZone, Source};
 use zonda_kubernetes::{Event, follow};
 use zonda_wire::Name;
@@ -32,8 +32,6 @@ const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 const EVENTS_MAX: usize = 1024;
 /// How often it is looked whether the feed is to end.
 const LOOK: Duration = Duration::from_millis(250);
-/// Changes between two versions whose times are counted.
-const TRIGGERS_MAX: usize = 1024;
 
 /// What a feed needs, and needs again when it starts again.
 #[derive(Clone)]
@@ -74,10 +72,7 @@ pub(super) struct ClusterFeed {
     dated: Option<Instant>,
     state: Arc<ClusterState>,
     former: FormerNames,
-    /// When the oldest change that has not been published was received.
-    changed: Option<Instant>,
-    /// What triggered changes that have not been published.
-    triggered: Vec<SystemTime>,
+    times: ChangeTimes,
     writer: SnapshotWriter,
 }
 
@@ -100,8 +95,7 @@ impl ClusterFeed {
             dated: None,
             state,
             former,
-            changed: None,
-            triggered: Vec::new(),
+            times: ChangeTimes::new(),
             writer: SnapshotWriter::default(),
         }
     }
@@ -155,13 +149,12 @@ impl ClusterFeed {
             Event::Begin => {
                 followed.lists.fetch_add(1, Relaxed);
                 self.builder.begin_list(kind);
+                self.times.begin_list(kind);
                 false
             }
             Event::Change(change) => {
                 followed.changes.fetch_add(1, Relaxed);
-                if self.synced.contains(&kind) {
-                    self.note_change(&change);
-                }
+                self.times.note(kind, &change);
                 self.builder.apply(*change);
                 true
             }
@@ -177,6 +170,7 @@ impl ClusterFeed {
             }
             Event::Synced => {
                 self.builder.end_list(kind);
+                self.times.end_list(kind);
                 self.synced.insert(kind);
                 true
             }
@@ -201,16 +195,6 @@ impl ClusterFeed {
                 }
                 is_new
             }
-        }
-    }
-
-    /// Notes when a change came, and what triggered it.
-    fn note_change(&mut self, change: &Change) {
-        self.changed.get_or_insert_with(Instant::now);
-        if let Change::EndpointSlice(EndpointSlice { trigger_time: Some(time), .. }) = change
-            && self.triggered.len() < TRIGGERS_MAX
-        {
-            self.triggered.push(*time);
         }
     }
 
@@ -302,7 +286,7 @@ impl ClusterFeed {
         let cluster = self.builder.snapshot();
         self.state.stale_since.store(0, Relaxed);
         self.send(&cluster)?;
-        self.note_published();
+        self.times.count(&self.state);
         self.writer.note_change(self.subjects.keys.snapshot.is_some());
         Ok(())
     }
@@ -331,18 +315,6 @@ impl ClusterFeed {
             let _ = self.publisher.update(name, self.number, update)?; // has no change to refuse
         }
         Ok(())
-    }
-
-    /// Counts how long the changes that have been published took.
-    fn note_published(&mut self) {
-        if let Some(changed) = self.changed.take() {
-            self.state.publishing.note(changed.elapsed());
-        }
-        for time in self.triggered.drain(..) {
-            // A clock that is behind that of the API's writer tells nothing.
-            let took = SystemTime::now().duration_since(time);
-            took.into_iter().for_each(|took| self.state.programming.note(took));
-        }
     }
 
     /// What the snapshot file is to have, if all objects are known.
