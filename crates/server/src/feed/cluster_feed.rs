@@ -329,10 +329,13 @@ impl ClusterFeed {
         })
     }
 
-    /// Writes what the snapshot file lacks when the feed ends.
+    /// Writes the snapshot file when the feed ends: what it lacks, or else that its names are those
+    /// of now.
     async fn write_at_end(&mut self) {
         self.writer.wait().await;
-        let content = self.writer.is_behind().then(|| self.content()).flatten();
+        let is_followed = self.state.kinds.iter().all(|kind| kind.is_followed.load(Relaxed));
+        let is_due = self.writer.is_behind() || is_followed;
+        let content = is_due.then(|| self.content()).flatten();
         if let Some((content, path)) = content.zip(self.subjects.keys.snapshot.as_ref()) {
             cluster_file::write(&content, path, &self.state);
         }
