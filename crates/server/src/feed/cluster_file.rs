@@ -65,7 +65,7 @@ impl fmt::Display for FileError {
             Self::LongLine(line) => write!(f, "line {line} is longer than {LINE_BYTES_MAX} octets"),
             Self::Foreign => f.write_str(
                 "it is of another format, zone or cluster, or was made with other `labels`, \
-                 `namespace-labels`, `pods` or `endpoint-pod-names`",
+                 `namespace-labels`, `pods`, `endpoint-pod-names` or `multicluster`",
             ),
             Self::CutOff => f.write_str("it is cut off"),
         }
@@ -85,6 +85,7 @@ fn header(apex: &Name, keys: &KubernetesKeys) -> Value {
             "namespace-labels": keys.namespace_labels,
             "pods": format!("{:?}", keys.pods),
             "endpoint-pod-names": keys.endpoint_pod_names,
+            "multicluster": keys.multicluster,
         },
     })
 }
@@ -385,6 +386,7 @@ pub(super) mod tests {
         assert_eq!(read("cluster.local", &keys("")), Ok(5));
         assert!(read("example.org", &keys("")).unwrap_err().contains("another"));
         assert!(read("cluster.local", &keys("labels = \"a=b\"")).is_err());
+        assert!(read("cluster.local", &keys("multicluster = true")).is_err());
         assert!(read("cluster.local", &keys("context = \"b\"\nkubeconfig = \"c\"")).is_err());
         std::fs::remove_file(path).unwrap();
     }
