@@ -283,12 +283,15 @@ pub(super) mod tests {
         Builder::new(&"cluster.local".parse().unwrap(), HashSeed(7), options)
     }
 
+    /// The keys of a configuration with names of pods.
+    fn keys(toml: &str) -> Arc<KubernetesKeys> {
+        own_keys(&format!("pods = \"verified\"\n{toml}"))
+    }
+
     /// The keys of a configuration.
-    pub(in super::super) fn keys(toml: &str) -> Arc<KubernetesKeys> {
-        let toml = format!(
-            "version = 1\n[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\n\
-             pods = \"verified\"\n{toml}"
-        );
+    pub(in super::super) fn own_keys(toml: &str) -> Arc<KubernetesKeys> {
+        let toml =
+            format!("version = 1\n[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\n{toml}");
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
         let name = format!("zonda-cluster-{}-{number}.toml", std::process::id());
@@ -378,16 +381,20 @@ pub(super) mod tests {
     fn a_file_of_another_cluster_is_refused() {
         let name = format!("zonda-other-cluster-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let (content, _) = content(builder(), &keys(""));
-        content.write(&path).unwrap();
+        let write = |keys: &Arc<KubernetesKeys>| {
+            content(builder(), keys).0.write(&path).unwrap();
+        };
+        write(&keys(""));
         let read = |apex: &str, keys: &KubernetesKeys| {
             read(&path, (&apex.parse().unwrap(), keys), drop).map_err(|error| error.to_string())
         };
         assert_eq!(read("cluster.local", &keys("")), Ok(5));
         assert!(read("example.org", &keys("")).unwrap_err().contains("another"));
         assert!(read("cluster.local", &keys("labels = \"a=b\"")).is_err());
-        assert!(read("cluster.local", &keys("multicluster = true")).is_err());
         assert!(read("cluster.local", &keys("context = \"b\"\nkubeconfig = \"c\"")).is_err());
+        write(&own_keys(""));
+        assert_eq!(read("cluster.local", &own_keys("")), Ok(5));
+        assert!(read("cluster.local", &own_keys("multicluster = true")).is_err());
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -126,12 +126,12 @@ pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cluster_file::tests::keys;
+    use super::super::cluster_file::tests::own_keys;
     use super::*;
 
     #[test]
     fn names_of_a_former_feed_stay_as_far_as_the_next_one_would_have_them() {
-        let of = |former: &str, next: &str| FormerNames::of(&keys(former), &keys(next));
+        let of = |former: &str, next: &str| FormerNames::of(&own_keys(former), &own_keys(next));
         for same in ["ttl = \"1s\"", "reverse = [\"10.0.0.0/8\"]", "autopath = true"] {
             assert_eq!(of("", same), FormerNames::Whole, "{same}");
         }
