@@ -55,6 +55,16 @@ section! {
     /// `multicluster.x-k8s.io/v1alpha1`) instead of those of the cluster; an endpoint is called
     /// `ENDPOINT.CLUSTER.SERVICE`.
     multicluster: bool = "false";
+    /// The zone has the external addresses of services (`externalIPs` of their specification, and
+    /// addresses and host names of their load balancers) instead of those in the cluster, at
+    /// `SERVICE.NAMESPACE` below it: see [names for
+    /// outside](../kubernetes.md#names-for-outside-of-the-cluster).
+    external: bool = "false";
+    /// With `external`, headless services have the addresses of their endpoints, and endpoints are
+    /// called `ENDPOINT.SERVICE.NAMESPACE`, where the service has no external address.
+    external_headless: bool = "false";
+    /// With `external`, the label below which the server of the zone is called, as `ns1.dns` is.
+    external_apex: String = "dns";
     /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
     /// zone and in those of `reverse`.
     fall_through: bool = "false";

@@ -134,6 +134,8 @@ pub enum Contradiction {
     Excludes(&'static str, &'static str),
     /// A key, and another one that it needs.
     Needs(&'static str, &'static str),
+    /// A key whose value is to be a single label of a name.
+    NotLabel(&'static str),
     /// A key with more values than it can have.
     MoreThan(&'static str, usize),
     /// A key that the kind of database does not have, which is named behind it.
@@ -279,6 +281,9 @@ impl Contradiction {
             Self::Needs(key, needed) => {
                 write!(f, "`{key}` means nothing without `{needed}`; write that, or remove `{key}`")
             }
+            Self::NotLabel(key) => {
+                write!(f, "`{key}` is one label of a name; write it without dots, as in `dns`")
+            }
             Self::MoreThan(key, max) => {
                 write!(f, "`{key}` has more than {max} values; remove some")
             }
@@ -312,6 +317,7 @@ impl fmt::Display for Contradiction {
             | Self::ClusterWithoutName
             | Self::Excludes(..)
             | Self::Needs(..)
+            | Self::NotLabel(_)
             | Self::MoreThan(..)
             | Self::NotOfStore(..)
             | Self::NotWritable(_)

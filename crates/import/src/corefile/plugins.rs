@@ -39,7 +39,6 @@ const GROUPS: &[Group] = &[
         "records come from files, clusters, and the databases of [zone.store]",
         &["etcd", "route53", "azure", "clouddns", "nomad"],
     ),
-    (Lost, "addresses of a cluster's services are not served in another zone", &["k8s_external"]),
     (Lost, "queries are not signed", &["tsig"]),
     (Lost, "addresses of clients are not passed by proxies", &["proxyproto"]),
 ];
@@ -62,6 +61,7 @@ impl Importer<'_> {
             "header" => self.header(line),
             "health" => self.health(line),
             "hosts" => self.hosts(line),
+            "k8s_external" => self.external(line),
             "kubernetes" => self.kubernetes(line),
             "loadbalance" => self.load_balance(line),
             "local" => self.local(line),
