@@ -158,6 +158,8 @@ pub enum Contradiction {
     NotWritable(&'static str),
     /// A second zone of the same name.
     ZoneTwice(Name, Origin),
+    /// The snapshot file of another zone, which is named.
+    SnapshotTwice(Name, Origin),
     /// A path that leads out of the root.
     OutsideRoot(PathBuf, PathBuf),
     /// A list that is not in `[access]`.
@@ -328,6 +330,11 @@ impl fmt::Display for Contradiction {
             Self::Pool(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
             Self::Rewrite(mistake) => mistake.fmt(f),
+            Self::SnapshotTwice(name, first) => write!(
+                f,
+                "the zone {name} has this `snapshot` ({first}), and each would overwrite the \
+                 names of the other; write a file of its own for each"
+            ),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }
