@@ -37,7 +37,7 @@ section! {
     /// The TTL of all answers. Unset: 5 seconds, or 30 with `compatible = "kube-dns"`.
     ttl: Option<Duration>, like "10s", from "0 ms" to "1h";
     /// The namespaces whose names exist. Unset: all. If it is one, only its objects are followed,
-    /// so that a role in it is enough.
+    /// so that a role in it is enough; of several, those of all namespaces are.
     namespaces: Vec<String>, like "default, kube-system";
     /// A selector of labels for namespaces: names of other namespaces do not exist. Only one of
     /// `namespaces` and this key is given.
@@ -83,6 +83,6 @@ section! {
     compatible: ClusterDns = "coredns";
     /// A file for the names of the cluster. After a start without the API they are answered from
     /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
-    /// latest, and at the end. Unset: none.
+    /// latest, and at the end. No other zone may have the same file. Unset: none.
     snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
 }

@@ -28,7 +28,13 @@ const GROUPS: &[Group] = &[
         &["tls", "https", "https3", "quic", "grpc_server"],
     ),
     (Lost, "upstreams are reached over UDP, TCP, TLS, HTTPS and QUIC", &["grpc"]),
-    (Lost, "this debugging aid has no counterpart", &["erratic", "whoami", "pprof", "trace"]),
+    (Lost, "this debugging aid has no counterpart", &["erratic", "pprof", "trace"]),
+    (
+        Lost,
+        "no record can have the port of a client; a `template` whose `additional` has \
+         {{ .Remote }} tells its address",
+        &["whoami"],
+    ),
     (Lost, "there is no such log", &["dnstap"]),
     (Lost, "no commands are run at events", &["on"]),
     (Lost, "addresses are not synthesized", &["dns64"]),
