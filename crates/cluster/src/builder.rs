@@ -201,6 +201,11 @@ impl Builder {
         fold(hash_label(id.namespace.as_bytes(), seed), hash_label(id.name.as_bytes(), seed))
     }
 
+    /// Returns what names of services have between the namespace and the apex, as text.
+    pub(crate) fn infix_text(&self) -> &'static str {
+        if self.cluster.infix().is_empty() { "." } else { ".svc." }
+    }
+
     /// The labels of a service and the hash of its name; none if it has no name in the DNS.
     fn service_name(&self, namespace: &str, name: &str) -> Option<(Vec<u8>, u64)> {
         let mut wire = Vec::with_capacity(zonda_wire::name::NAME_BYTES_MAX);
@@ -212,11 +217,18 @@ impl Builder {
             wire.extend_from_slice(label.to_ascii_lowercase().as_bytes());
         }
         let labels = wire.clone();
-        wire.extend_from_slice(b"\x03svc");
+        wire.extend_from_slice(self.cluster.infix());
         wire.extend_from_slice(self.cluster.frame.apex.as_wire());
         let wire = Name::from_wire(&wire).ok()?;
         let hash = LookupName::new(wire.as_wire(), self.cluster.frame.seed).hash(0);
         Some((labels, hash))
+    }
+
+    /// Returns the service of a name without what all names end in, if there is one.
+    pub(crate) fn service_of(&self, name: &str) -> Option<&ServiceRecord> {
+        let (name, namespace) = name.split_once('.')?;
+        let (_, hash) = self.service_name(namespace, name)?;
+        self.cluster.services.all(hash).next().map(|it| &**it)
     }
 
     /// Puts a service into the snapshot, or removes it if nothing is known of it.
@@ -236,16 +248,13 @@ impl Builder {
     /// Puts a service in place of its former version.
     fn put_service(&mut self, service: &Service) {
         let id = self.id(&service.id);
-        let addresses = match &service.kind {
-            ServiceKind::ClusterIp(addresses) => Addresses::Own(addresses.clone().into()),
-            ServiceKind::Headless => Addresses::OfEndpoints,
-            ServiceKind::ExternalName(_) => Addresses::Alias,
-        };
-        let target = match &service.kind {
-            ServiceKind::ExternalName(target) => Some(target.clone()),
-            _ => None,
-        };
-        let ports = service.ports.iter().map(PortRecord::from).collect();
+        let (addresses, target) = self.addresses(service);
+        // A service of which only endpoints have names has no ports of its own.
+        let has_ports = !matches!(&addresses, Addresses::Own(own) if own.is_empty());
+        let ports = service.ports.iter().filter(|_| has_ports).map(PortRecord::from).collect();
+        if self.cluster.options().external.is_some() && target.is_some() {
+            self.aliases_changed = true; // the data have its ports
+        }
         self.put_record(Kind::Service, id, &service.id, (addresses, ports));
         let name = format!("{}.{}", service.id.name, service.id.namespace).to_ascii_lowercase();
         let former = match target {
@@ -253,6 +262,30 @@ impl Builder {
             None => self.aliases.remove(&name),
         };
         self.aliases_changed |= former != self.aliases.get(&name).cloned();
+    }
+
+    /// Returns the addresses that a service has in the zone, and what it is an alias of if it is
+    /// one.
+    fn addresses(&self, service: &Service) -> (Addresses, Option<String>) {
+        let Some(external) = &self.cluster.options().external else {
+            return match &service.kind {
+                ServiceKind::ClusterIp(own) => (Addresses::Own(own.clone().into()), None),
+                ServiceKind::Headless => (Addresses::OfEndpoints, None),
+                ServiceKind::ExternalName(target) => (Addresses::Alias, Some(target.clone())),
+            };
+        };
+        let (own, names) = (&service.external_ips, &service.external_names);
+        match (&service.kind, names.first()) {
+            _ if !own.is_empty() => (Addresses::Own(own.clone().into()), None),
+            (_, Some(name)) => (Addresses::Alias, Some(name.clone())),
+            (ServiceKind::Headless, None) if external.has_endpoints => {
+                (Addresses::OfEndpoints, None)
+            }
+            (ServiceKind::ClusterIp(_), None) if external.has_endpoints => {
+                (Addresses::Own(Box::default()), None)
+            }
+            _ => (Addresses::Unknown, None),
+        }
     }
 
     /// Puts an import in place of its former version.

@@ -9,6 +9,8 @@
 //! | `ZONE.pin._zone.SERVICE.NAMESPACE.svc` | endpoints of a topology zone; `prefer`: or else all |
 //! | `1-2-3-4.NAMESPACE.pod` | the address in the label |
 //!
+//! Names of external addresses lie below `SERVICE.NAMESPACE`, without `svc`.
+//!
 //! # Invariants
 //! - A snapshot never changes; its clones share their memory.
 //! - What stands in the zone's own data (the apex, `dns-version`, `ns.dns`, services that are
@@ -35,6 +37,15 @@ pub enum PodNames {
     Verified,
 }
 
+/// How services have names by which they are found from outside of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalNames {
+    /// The label below which names of the zone's servers lie, in lower case.
+    pub server_label: String,
+    /// Whether services without external addresses have the names of their endpoints.
+    pub has_endpoints: bool,
+}
+
 /// What decides which names there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -50,6 +61,8 @@ pub struct Options {
     pub has_zones: bool,
     /// Whether services are imported from a set of clusters.
     pub is_multicluster: bool,
+    /// How services have their external addresses in place of those in the cluster, if they do.
+    pub external: Option<ExternalNames>,
     /// The namespaces whose names exist; all of them if the list is empty.
     pub namespaces: Vec<String>,
     /// Whether names of services exist only in namespaces that are known, because only some are
@@ -71,6 +84,7 @@ impl Default for Options {
             has_pod_labels: false,
             has_zones: false,
             is_multicluster: false,
+            external: None,
             namespaces: Vec::new(),
             exposes_known_namespaces: false,
             is_kube_dns: false,
@@ -195,9 +209,17 @@ impl Cluster {
             && (!options.exposes_known_namespaces || self.is_known(label))
     }
 
+    /// The labels between the namespace of a service and the apex, in wire form.
+    #[inline]
+    #[must_use]
+    pub fn infix(&self) -> &'static [u8] {
+        if self.frame.options.external.is_some() { b"" } else { b"\x03svc" }
+    }
+
     /// The label of a name at which the service's name begins, if it is long enough.
     fn service_label(&self, name: &LookupName) -> Option<usize> {
-        name.label_count().checked_sub(self.frame.apex_labels + 3)
+        let labels = if self.frame.options.external.is_some() { 2 } else { 3 };
+        name.label_count().checked_sub(self.frame.apex_labels + labels)
     }
 
     /// Brings what a name is looked up by into the processor's cache.
@@ -231,6 +253,12 @@ impl Cluster {
         if below == 0 {
             return ClusterMatch::InData;
         }
+        if let Some(external) = &self.frame.options.external {
+            return match name.label(below - 1) {
+                label if *label == *external.server_label.as_bytes() => ClusterMatch::InData,
+                _ => self.find_service(name, below),
+            };
+        }
         match name.label(below - 1) {
             b"svc" => self.find_service(name, below - 1),
             b"pod" => self.find_pod(name, below - 1),
@@ -238,7 +266,7 @@ impl Cluster {
         }
     }
 
-    /// Looks up a name below `svc`, which is its label number `below`.
+    /// Looks up a name of `below` labels below `svc`, or below the apex of external names.
     #[inline]
     fn find_service<'n>(&'n self, name: &'n LookupName, below: usize) -> ClusterMatch<'n> {
         match below {
@@ -257,9 +285,16 @@ impl Cluster {
         let is_empty = self.frame.options.ignores_empty_services && !service.has_endpoints();
         match &service.addresses {
             Addresses::Unknown => return ClusterMatch::Missing,
-            Addresses::Alias if below == 2 => return ClusterMatch::InData,
+            // Ports of a service that is called from outside by a name stand in the data, too.
+            Addresses::Alias if below == 2 || self.frame.options.external.is_some() => {
+                return ClusterMatch::InData;
+            }
             Addresses::Alias => return ClusterMatch::Missing,
             Addresses::Own(_) if is_empty => return ClusterMatch::Missing,
+            // It is there for the names of its endpoints only.
+            Addresses::Own(own) if own.is_empty() && !service.has_endpoints() => {
+                return ClusterMatch::Missing;
+            }
             Addresses::Own(_) | Addresses::OfEndpoints => {}
         }
         self.find_in_service(service, name, below - 2)
@@ -285,8 +320,13 @@ impl Cluster {
             _ => return self.find_in_zone(service, name, labels),
         };
         let is_label_of_cluster = options.is_multicluster && labels == 1;
+        let is_hidden = labels == 1
+            && options.external.as_ref().is_some_and(|external| {
+                let has_own = matches!(&service.addresses, Addresses::Own(own) if !own.is_empty());
+                has_own || !external.has_endpoints
+            });
         let found = Selection { service, port, endpoints };
-        if !is_label_of_cluster && found.exists() {
+        if !is_label_of_cluster && !is_hidden && found.exists() {
             return ClusterMatch::Service(found);
         }
         // Names of ports lie below (rfc8020#2).
@@ -377,7 +417,8 @@ impl Cluster {
     /// Calls a function with the names of an address until it returns an error: the labels of an
     /// endpoint in wire form, empty for the service itself, and those of the service and its
     /// namespace.
-    /// The name goes on with `svc` and the apex. That of a service excludes those of endpoints.
+    /// The name goes on with [`infix`](Self::infix) and the apex. That of a service excludes those
+    /// of endpoints; an external address has the names of all its services.
     ///
     /// # Errors
     /// That of the function.
@@ -391,6 +432,10 @@ impl Cluster {
             Addresses::Own(own) => own.contains(&found),
             _ => false,
         };
+        if self.frame.options.external.is_some() {
+            let mut owners = services.filter(|service| has_own(service));
+            return owners.try_for_each(|service| call(&[], &service.labels));
+        }
         let own = services.clone().find(|service| has_own(service));
         if let Some(service) = own {
             return call(&[], &service.labels);

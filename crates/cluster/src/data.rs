@@ -3,8 +3,8 @@
 
 use crate::builder::Builder;
 use crate::cluster::Cluster;
-use crate::service::{Addresses, Selection};
-use std::collections::BTreeMap;
+use crate::service::{Addresses, Selection, ServiceRecord};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 use zonda_wire::Name;
@@ -21,6 +21,9 @@ impl Builder {
     #[must_use]
     pub fn data_text(&mut self, zone: &Name, serial: u32, own: Option<IpAddr>) -> String {
         let cluster = self.snapshot();
+        if let Some(external) = &cluster.options().external {
+            return self.external_text(&cluster, (zone, &external.server_label), serial, own);
+        }
         let ttl = cluster.options().ttl;
         let negative = ttl.min(NEGATIVE_TTL_MAX);
         let mut text = format!(
@@ -44,16 +47,80 @@ impl Builder {
             addresses.iter().for_each(|it| write_address(&mut text, &format!("{name}.svc"), *it));
         }
         text.push_str("dns-version 28800 IN TXT \"1.1.0\"\n");
+        self.write_aliases(&mut text, apex, |_, _, _| ());
+        text
+    }
+
+    /// Writes the services that are aliases, and what a function adds for each: it gets the name
+    /// of the service without what all names end in, its own name, and its target.
+    fn write_aliases(
+        &self,
+        text: &mut String,
+        apex: &Name,
+        mut add: impl FnMut(&mut String, &str, (&Name, &Name)),
+    ) {
+        let infix = self.infix_text();
         for (service, target) in self.aliases() {
-            let owner = format!("{service}.svc.{apex}").parse::<Name>();
+            let owner = format!("{service}{infix}{apex}").parse::<Name>();
             let target = target.trim_end_matches('.');
             let is_address = target.parse::<IpAddr>().is_ok();
             if let (Ok(owner), Ok(target), false) = (owner, target.parse::<Name>(), is_address) {
                 let _ = writeln!(text, "{owner} IN CNAME {target}");
+                add(text, service, (&owner, &target));
             }
         }
+    }
+
+    /// Returns the text of the data of a zone of external names, or of a zone of their addresses.
+    fn external_text(
+        &self,
+        cluster: &Cluster,
+        (zone, server): (&Name, &str),
+        serial: u32,
+        own: Option<IpAddr>,
+    ) -> String {
+        let (ttl, apex) = (cluster.options().ttl, cluster.apex());
+        let mut text = format!(
+            "$TTL {ttl}\n@ IN SOA ns1.{server} hostmaster.{server} {serial} 7200 1800 86400 {ttl}\n\
+             @ IN NS ns1.{server}\n"
+        );
+        let addresses = own.map(|own| external_addresses(cluster, own)).unwrap_or_default();
+        let label = format!("ns1.{server}");
+        addresses.into_iter().for_each(|own| write_address(&mut text, &label, own));
+        if zone != apex {
+            return text;
+        }
+        self.write_aliases(&mut text, apex, |text, service, (owner, target)| {
+            let Some(record) = self.service_of(service) else { return };
+            let named = record.ports.iter().filter(|port| !port.name.is_empty());
+            for (port, number) in named.filter_map(|port| Some((port, port.number?))) {
+                let name = String::from_utf8_lossy(&port.name);
+                let protocol = String::from_utf8_lossy(port.protocol.label());
+                let owner = format!("_{name}._{protocol}.{owner}");
+                if owner.parse::<Name>().is_ok() {
+                    let _ = writeln!(text, "{owner} IN SRV 0 100 {number} {target}");
+                }
+            }
+        });
         text
     }
+}
+
+/// Returns the external addresses of the services with an endpoint at an address, or else that
+/// address.
+fn external_addresses(cluster: &Cluster, own: IpAddr) -> BTreeSet<IpAddr> {
+    let has_endpoint = |it: &&ServiceRecord| Selection::slices_at(it, own).next().is_some();
+    let addresses =
+        cluster.services_at(own).filter(has_endpoint).flat_map(|it| match &it.addresses {
+            Addresses::Own(addresses) => addresses.to_vec(),
+            Addresses::OfEndpoints => vec![own],
+            Addresses::Unknown | Addresses::Alias => Vec::new(),
+        });
+    let mut found: BTreeSet<IpAddr> = addresses.take(SERVERS_MAX).collect();
+    if found.is_empty() {
+        found.insert(own);
+    }
+    found
 }
 
 /// Writes a record of an address.

@@ -16,7 +16,7 @@ mod service;
 mod table;
 
 pub use builder::{Builder, Change, Kind};
-pub use cluster::{AddressMatch, Cluster, ClusterMatch, Options, PodNames};
+pub use cluster::{AddressMatch, Cluster, ClusterMatch, ExternalNames, Options, PodNames};
 pub use search::{SEARCH_DOMAINS_MAX, SearchedName};
 pub use service::{
     Addresses, EndpointFilter, EndpointRecord, Selection, ServiceRecord, SliceRecord,

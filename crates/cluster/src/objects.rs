@@ -31,9 +31,10 @@ impl Cluster {
             call(Change::Namespace(Namespace { name, opts_out_of_autopath }))?;
         }
         let is_imported = self.options().is_multicluster;
+        let kinds = (is_imported, self.options().external.is_some());
         for service in self.services.values() {
             let Some(id) = id(service) else { continue };
-            if let Some(change) = service_object(service, &id, is_imported, aliases) {
+            if let Some(change) = service_object(service, &id, kinds, aliases) {
                 call(change)?;
             }
             for (number, slice) in service.slices.iter().enumerate() {
@@ -79,7 +80,7 @@ fn id(service: &ServiceRecord) -> Option<ObjectName> {
 fn service_object(
     service: &ServiceRecord,
     id: &ObjectName,
-    is_imported: bool,
+    (is_imported, is_external): (bool, bool),
     aliases: &BTreeMap<String, String>,
 ) -> Option<Change> {
     let (id, ports) = (id.clone(), ports(&service.ports));
@@ -93,15 +94,36 @@ fn service_object(
         let import = ServiceImport { id, addresses, is_headless, ports };
         return Some(Change::ServiceImport(import));
     }
+    let (external_ips, external_names) = (Vec::new(), Vec::new());
     let kind = match &service.addresses {
         Addresses::Unknown => return None,
+        Addresses::Own(own) if is_external => {
+            let (kind, external_ips) = (ServiceKind::ClusterIp(Vec::new()), own.to_vec());
+            return Some(Change::Service(Service {
+                id,
+                kind,
+                ports,
+                external_ips,
+                external_names,
+            }));
+        }
+        Addresses::Alias if is_external => {
+            let target = aliases.get(&crate::data::text_of(&service.labels))?.clone();
+            let (kind, external_names) = (ServiceKind::ClusterIp(Vec::new()), vec![target]);
+            return Some(Change::Service(Service {
+                id,
+                kind,
+                ports,
+                external_ips,
+                external_names,
+            }));
+        }
         Addresses::Own(own) => ServiceKind::ClusterIp(own.to_vec()),
         Addresses::OfEndpoints => ServiceKind::Headless,
         Addresses::Alias => {
             ServiceKind::ExternalName(aliases.get(&crate::data::text_of(&service.labels))?.clone())
         }
     };
-    let (external_ips, external_names) = (Vec::new(), Vec::new());
     Some(Change::Service(Service { id, kind, ports, external_ips, external_names }))
 }
 

@@ -37,7 +37,7 @@ section! {
     /// The TTL of all answers. Unset: 5 seconds, or 30 with `compatible = "kube-dns"`.
     ttl: Option<Duration>, like "10s", from "0 ms" to "1h";
     /// The namespaces whose names exist. Unset: all. If it is one, only its objects are followed,
-    /// so that a role in it is enough.
+    /// so that a role in it is enough; of several, those of all namespaces are.
     namespaces: Vec<String>, like "default, kube-system";
     /// A selector of labels for namespaces: names of other namespaces do not exist. Only one of
     /// `namespaces` and this key is given.
@@ -55,6 +55,16 @@ section! {
     /// `multicluster.x-k8s.io/v1alpha1`) instead of those of the cluster; an endpoint is called
     /// `ENDPOINT.CLUSTER.SERVICE`.
     multicluster: bool = "false";
+    /// The zone has the external addresses of services (`externalIPs` of their specification, and
+    /// addresses and host names of their load balancers) instead of those in the cluster, at
+    /// `SERVICE.NAMESPACE` below it: see [names for
+    /// outside](../kubernetes.md#names-for-outside-of-the-cluster).
+    external: bool = "false";
+    /// With `external`, headless services have the addresses of their endpoints, and endpoints are
+    /// called `ENDPOINT.SERVICE.NAMESPACE`, where the service has no external address.
+    external_headless: bool = "false";
+    /// With `external`, the label below which the server of the zone is called, as `ns1.dns` is.
+    external_apex: String = "dns";
     /// Names that the cluster lacks are answered by the next larger zone that holds them, in the
     /// zone and in those of `reverse`.
     fall_through: bool = "false";
@@ -73,6 +83,6 @@ section! {
     compatible: ClusterDns = "coredns";
     /// A file for the names of the cluster. After a start without the API they are answered from
     /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
-    /// latest, and at the end. Unset: none.
+    /// latest, and at the end. No other zone may have the same file. Unset: none.
     snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
 }

@@ -134,6 +134,8 @@ pub enum Contradiction {
     Excludes(&'static str, &'static str),
     /// A key, and another one that it needs.
     Needs(&'static str, &'static str),
+    /// A key whose value is to be a single label of a name.
+    NotLabel(&'static str),
     /// A key with more values than it can have.
     MoreThan(&'static str, usize),
     /// A key that the kind of database does not have, which is named behind it.
@@ -156,6 +158,8 @@ pub enum Contradiction {
     NotWritable(&'static str),
     /// A second zone of the same name.
     ZoneTwice(Name, Origin),
+    /// The snapshot file of another zone, which is named.
+    SnapshotTwice(Name, Origin),
     /// A path that leads out of the root.
     OutsideRoot(PathBuf, PathBuf),
     /// A list that is not in `[access]`.
@@ -279,6 +283,9 @@ impl Contradiction {
             Self::Needs(key, needed) => {
                 write!(f, "`{key}` means nothing without `{needed}`; write that, or remove `{key}`")
             }
+            Self::NotLabel(key) => {
+                write!(f, "`{key}` is one label of a name; write it without dots, as in `dns`")
+            }
             Self::MoreThan(key, max) => {
                 write!(f, "`{key}` has more than {max} values; remove some")
             }
@@ -312,6 +319,7 @@ impl fmt::Display for Contradiction {
             | Self::ClusterWithoutName
             | Self::Excludes(..)
             | Self::Needs(..)
+            | Self::NotLabel(_)
             | Self::MoreThan(..)
             | Self::NotOfStore(..)
             | Self::NotWritable(_)
@@ -322,6 +330,11 @@ impl fmt::Display for Contradiction {
             Self::Pool(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
             Self::Rewrite(mistake) => mistake.fmt(f),
+            Self::SnapshotTwice(name, first) => write!(
+                f,
+                "the zone {name} has this `snapshot` ({first}), and each would overwrite the \
+                 names of the other; write a file of its own for each"
+            ),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }

@@ -469,6 +469,7 @@ scenarios! {
     additional_data_helps_and_never_hurts "additional.txt",
     chains_are_followed_within_the_server "chains.txt",
     the_network_that_a_client_tells_is_repeated "client-subnet.txt",
+    names_for_outside_of_a_cluster_are_external_addresses "cluster-external.txt",
     names_of_several_clusters_are_those_of_imports "cluster-multicluster.txt",
     names_of_a_cluster_are_those_of_coredns "cluster-names.txt",
     options_change_the_names_of_a_cluster "cluster-options.txt",

@@ -1,4 +1,4 @@
-//! A connection to the API server, with one request.
+//! A connection to the API server, with one request after the other.
 
 use crate::decode::Status;
 use crate::error::ConnectError;
@@ -38,6 +38,14 @@ pub struct Body {
     /// The address of this machine that the connection has.
     pub own_address: Option<IpAddr>,
     /// Ends the connection with the body.
+    connection: Connection,
+}
+
+/// A connection that carries one response at a time.
+pub struct Connection {
+    sender: SendRequest<Empty<Bytes>>,
+    own_address: Option<IpAddr>,
+    /// Ends the connection when it is dropped.
     _driver: Driver,
 }
 
@@ -51,6 +59,11 @@ impl Drop for Driver {
 }
 
 impl Body {
+    /// Returns the connection, whose next response can be asked for when the body is at its end.
+    pub fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     /// Returns the next octets; none at the end.
     ///
     /// # Errors
@@ -87,15 +100,45 @@ fn text_of(error: &dyn std::error::Error) -> String {
 /// # Errors
 /// When there is no connection, or the API refuses the request.
 pub async fn get(settings: &Settings, path: &str, limits: &Limits) -> Result<Body, ConnectError> {
-    let request = request(settings, path)?;
     let connect = timeout(limits.connect, connect(settings)).await;
-    let (own_address, (mut sender, driver)) =
-        connect.map_err(|_| ConnectError::Timeout("connection"))??;
-    let head = timeout(limits.head, sender.send_request(request)).await;
+    let connection = connect.map_err(|_| ConnectError::Timeout("connection"))??;
+    get_by(connection, settings, path, limits).await
+}
+
+/// Sends a request for a path over a connection whose former response is at its end, or over a new
+/// one if the server has closed that.
+///
+/// # Errors
+/// When there is no connection, or the API refuses the request.
+pub async fn get_next(
+    mut connection: Connection,
+    settings: &Settings,
+    path: &str,
+    limits: &Limits,
+) -> Result<Body, ConnectError> {
+    let ready = timeout(limits.connect, connection.sender.ready()).await;
+    if matches!(ready, Ok(Ok(()))) {
+        match get_by(connection, settings, path, limits).await {
+            Err(ConnectError::Connection(_)) => {} // it was closed at the same moment
+            result => return result,
+        }
+    }
+    get(settings, path, limits).await
+}
+
+/// Sends a request for a path over a connection.
+async fn get_by(
+    mut connection: Connection,
+    settings: &Settings,
+    path: &str,
+    limits: &Limits,
+) -> Result<Body, ConnectError> {
+    let request = request(settings, path)?;
+    let head = timeout(limits.head, connection.sender.send_request(request)).await;
     let response = head.map_err(|_| ConnectError::Timeout("response"))?;
     let response = response.map_err(|error| ConnectError::Connection(text_of(&error)))?;
-    let status = response.status().as_u16();
-    let mut body = Body { incoming: response.into_body(), own_address, _driver: driver };
+    let (status, own_address) = (response.status().as_u16(), connection.own_address);
+    let mut body = Body { incoming: response.into_body(), own_address, connection };
     match status {
         200 => Ok(body),
         410 => Err(ConnectError::Expired),
@@ -122,12 +165,8 @@ async fn refusal(body: &mut Body) -> String {
     message.chars().take(300).collect()
 }
 
-/// What sends requests over a connection, and what drives it.
-type ApiConnection = (SendRequest<Empty<Bytes>>, Driver);
-
-/// Connects to the API server, with TLS if it has it. Returns also the address of this machine that
-/// the connection has.
-async fn connect(settings: &Settings) -> Result<(Option<IpAddr>, ApiConnection), ConnectError> {
+/// Connects to the API server, with TLS if it has it.
+async fn connect(settings: &Settings) -> Result<Connection, ConnectError> {
     let failed = |error: std::io::Error| ConnectError::Unreachable(error.to_string());
     let stream = TcpStream::connect((&*settings.host, settings.port)).await.map_err(failed)?;
     let _ = stream.set_nodelay(true); // a request is one segment anyway
@@ -138,20 +177,20 @@ async fn connect(settings: &Settings) -> Result<(Option<IpAddr>, ApiConnection),
         .with_retries(KEEPALIVE_PROBES);
     SockRef::from(&stream).set_tcp_keepalive(&keepalive).map_err(failed)?;
     let own_address = stream.local_addr().ok().map(|address| address.ip());
-    let connection = match &settings.tls {
+    let (sender, driver) = match &settings.tls {
         None => drive(stream).await?,
         Some((config, name)) => {
             let connector = TlsConnector::from(config.clone());
             drive(connector.connect(name.clone(), stream).await.map_err(failed)?).await?
         }
     };
-    Ok((own_address, connection))
+    Ok(Connection { sender, own_address, _driver: driver })
 }
 
 /// Speaks HTTP over a stream.
 async fn drive(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<ApiConnection, ConnectError> {
+) -> Result<(SendRequest<Empty<Bytes>>, Driver), ConnectError> {
     let failed = |error: hyper::Error| ConnectError::Connection(text_of(&error));
     let mut builder = http1::Builder::new();
     builder.max_buf_size(READ_BYTES_MAX);

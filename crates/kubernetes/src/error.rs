@@ -20,6 +20,8 @@ pub enum ConnectError {
     Plugin(PathBuf, PluginError),
     /// A URL is none of HTTP or HTTPS.
     Url(String),
+    /// A URL of plain HTTP to another machine, which would carry a token.
+    PlainToken(String),
     /// No certificate is given that is to be trusted.
     NoRoots,
     /// A certificate or a key cannot be read, for this reason.
@@ -59,6 +61,11 @@ impl fmt::Display for ConnectError {
             Self::Url(url) => {
                 write!(f, "`{url}` is no URL of an API server, such as https://192.0.2.1:6443")
             }
+            Self::PlainToken(url) => write!(
+                f,
+                "the token of the account would be sent to {url} for all on the way to read: write \
+                 `https://`, or reach the API through a proxy at a loopback address"
+            ),
             Self::NoRoots => f.write_str(
                 "no certificate is given that the API server's must chain to: name a `ca-file`",
             ),

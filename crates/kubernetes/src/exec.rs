@@ -5,7 +5,8 @@
 //! follow objects of a cluster run it once.
 //!
 //! # Invariants
-//! - One program runs at a time.
+//! - A program runs once at a time for the same arguments, environment and cluster; one that hangs
+//!   keeps no other waiting.
 
 use crate::base64::to_base64;
 use crate::decode::time;
@@ -13,6 +14,7 @@ use crate::error::{ConnectError, PluginError};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
@@ -70,8 +72,11 @@ pub struct PluginCredential {
     expires: Option<SystemTime>,
 }
 
-/// The credentials of programs that have run, oldest first.
-static KEPT: Mutex<Vec<(Plugin, PluginCredential)>> = Mutex::const_new(Vec::new());
+/// The credential of a program, if it has run; locked while the program runs.
+type Slot = Arc<Mutex<Option<PluginCredential>>>;
+
+/// Programs that have run or run now, and their credentials, oldest first.
+static KEPT: std::sync::Mutex<Vec<(Plugin, Slot)>> = std::sync::Mutex::new(Vec::new());
 
 #[derive(Deserialize)]
 struct Printed {
@@ -97,29 +102,38 @@ impl Plugin {
     /// # Errors
     /// When the program fails.
     pub async fn credential(&self) -> Result<PluginCredential, ConnectError> {
-        let mut kept = KEPT.lock().await;
+        let slot = self.slot();
+        let mut kept = slot.lock().await;
         let is_valid = |credential: &PluginCredential| {
             credential.expires.is_none_or(|expires| SystemTime::now() + EXPIRY_MARGIN < expires)
         };
-        if let Some((_, credential)) = kept.iter().find(|(plugin, _)| plugin == self)
-            && is_valid(credential)
-        {
+        if let Some(credential) = kept.as_ref().filter(|credential| is_valid(credential)) {
             return Ok(credential.clone());
         }
-        kept.retain(|(plugin, _)| plugin != self);
+        *kept = None;
         let failed = |error| ConnectError::Plugin(self.command.clone(), error);
         let credential = self.run().await.map_err(failed)?;
+        Ok(kept.insert(credential).clone())
+    }
+
+    /// Returns the place of the program's credential.
+    fn slot(&self) -> Slot {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, slot)) = kept.iter().find(|(plugin, _)| plugin == self) {
+            return Arc::clone(slot);
+        }
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
         }
-        kept.push((self.clone(), credential.clone()));
-        Ok(credential)
+        let slot = Slot::default();
+        kept.push((self.clone(), Arc::clone(&slot)));
+        slot
     }
 
     /// Forgets a credential that the API has refused; one that has replaced it is kept.
     pub async fn forget(&self, refused: &PluginCredential) {
-        let is_refused = |plugin: &Plugin, own: &PluginCredential| plugin == self && own == refused;
-        KEPT.lock().await.retain(|(plugin, own)| !is_refused(plugin, own));
+        let slot = self.slot();
+        slot.lock().await.take_if(|own| *own == *refused);
     }
 
     /// Runs the program.

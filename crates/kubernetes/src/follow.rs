@@ -5,7 +5,7 @@
 //! - A watch that ends is resumed at the version it had; only a version that is too old has all
 //!   objects listed again.
 
-use crate::connection::{Body, get};
+use crate::connection::{Body, get, get_next};
 use crate::decode::{self, Decoded, WatchEvent};
 use crate::error::ConnectError;
 use crate::limits::Limits;
@@ -24,7 +24,7 @@ const READ_PAUSE: Duration = Duration::from_millis(8);
 /// How long an event was waited for if it is one of many; what had already come takes less.
 const FREQUENT: Range<Duration> = Duration::from_micros(300)..Duration::from_millis(8);
 /// Objects of a page of a list.
-const PAGE: usize = 250;
+const PAGE: usize = 500;
 /// How long a server is asked for pages that began to stream a list and never ended it.
 const PAGES_MIN: Duration = Duration::from_secs(3600);
 /// Refusals of a watch in a row after which all objects are listed again: the database behind the
@@ -255,11 +255,14 @@ impl Follower {
     /// Lists all objects, page by page.
     async fn list(&mut self, settings: &Settings) -> Result<(), ConnectError> {
         self.send(Event::Begin).await?;
-        let (limit, mut continuation) = (PAGE.to_string(), String::new());
+        let (limit, mut continuation, mut connection) = (PAGE.to_string(), String::new(), None);
         loop {
             let parameters = [("limit", &*limit), ("continue", &*continuation)];
             let path = self.subject.request(&parameters);
-            let mut body = get(settings, &path, &self.limits).await?;
+            let mut body = match connection.take() {
+                Some(kept) => get_next(kept, settings, &path, &self.limits).await?,
+                None => get(settings, &path, &self.limits).await?,
+            };
             let due = Instant::now() + self.limits.page;
             let (mut splitter, mut metadata) = (ListSplitter::default(), None);
             while let Some(octets) = body.next(within(self.limits.silence, due)).await? {
@@ -286,6 +289,7 @@ impl Follower {
                 self.version = metadata.resource_version;
                 return self.send(Event::Synced).await;
             }
+            connection = Some(body.into_connection());
         }
     }
 

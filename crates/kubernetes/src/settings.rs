@@ -6,6 +6,7 @@ use crate::kubeconfig;
 use crate::tls::tls_config;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,7 +99,8 @@ impl Settings {
     /// The settings for a URL.
     ///
     /// # Errors
-    /// When it is none, or certificates cannot be read.
+    /// When it is none, certificates cannot be read, or a token would leave the machine without
+    /// TLS.
     pub fn of_url(url: &str, trust: Trust, credential: Credential) -> Result<Self, ConnectError> {
         let malformed = || ConnectError::Url(url.to_owned());
         let uri: http::Uri = url.parse().map_err(|_| malformed())?;
@@ -108,6 +110,10 @@ impl Settings {
             Some("http") => true,
             _ => return Err(malformed()),
         };
+        let has_token = !matches!(credential, Credential::None);
+        if is_plain && has_token && !is_loopback(&host) {
+            return Err(ConnectError::PlainToken(url.to_owned()));
+        }
         let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
         let path = uri.path().trim_end_matches('/').to_owned();
         let tls = match is_plain {
@@ -176,10 +182,39 @@ pub struct Trust {
     pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Whether a host is this machine, so that nothing that is sent there leaves it.
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
+}
+
 /// Reads a file.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn read(file: &Path) -> Result<Vec<u8>, ConnectError> {
     std::fs::read(file).map_err(|error| ConnectError::File(file.to_owned(), error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_token_is_sent_without_tls_to_this_machine_only() {
+        let settings = |url: &str, credential| {
+            let trust = Trust { ca: None, is_unchecked: false, name: None, client: None };
+            Settings::of_url(url, trust, credential)
+        };
+        let token = || Credential::Token("secret".to_owned());
+        for url in ["http://127.0.0.1:8001", "http://[::1]:8001", "http://localhost:8001"] {
+            assert!(settings(url, token()).is_ok(), "{url}");
+        }
+        for url in ["http://192.0.2.1:8080", "http://api.example.org", "http://127.example.org"] {
+            let refused = settings(url, token()).err().unwrap().to_string();
+            assert!(refused.contains("write `https://`") && !refused.contains("secret"));
+            assert!(settings(url, Credential::None).is_ok(), "{url} without a token");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use zonda_kubernetes::{Place, Settings};
 
 /// A folder that a test removes.
@@ -111,6 +112,24 @@ fn a_program_runs_once_until_its_token_expires() {
         followed.expect(&["connected"]);
         assert_eq!(folder.runs() == 1, is_kept, "{} runs", folder.runs());
     }
+}
+
+#[test]
+fn a_program_that_hangs_keeps_that_of_another_cluster_not_waiting() {
+    let (hanging, good) = (Folder::new("hanging"), Folder::new("good"));
+    hanging.program("echo run >> runs\nsleep 4\necho end >> ended\nexit 1\n");
+    let (mut waiting, _) = follow_plugin(&hanging);
+    let waiting = std::thread::spawn(move || waiting.expect_failure("fails"));
+    let limit = Instant::now() + Duration::from_secs(10);
+    while hanging.runs() == 0 && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(hanging.runs(), 1);
+    good.program(&print("{\"token\":\"good\"}"));
+    let (mut followed, _) = follow_plugin(&good);
+    followed.expect(&["begin", "+a", "synced", "connected"]);
+    assert!(!hanging.0.join("ended").exists(), "the good one has not waited for it");
+    waiting.join().unwrap();
 }
 
 #[test]

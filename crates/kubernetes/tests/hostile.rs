@@ -6,7 +6,8 @@
 mod scripted;
 
 use scripted::{
-    end_of_list, follow_script, hang, is_stream, is_watch, line, page, write as respond,
+    end_of_list, follow_script, hang, is_stream, is_watch, line, page, request_head,
+    write as respond, write_and_keep,
 };
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -102,7 +103,25 @@ fn a_server_without_streamed_lists_is_asked_for_pages_and_then_watched() {
     });
     followed.expect(&["begin", "+a", "+b", "synced", "connected", "+c"]);
     let paths = followed.paths();
-    assert!(paths[1].ends_with("?limit=250") && paths[3].contains("resourceVersion=5&"));
+    assert!(paths[1].ends_with("?limit=500") && paths[3].contains("resourceVersion=5&"));
+}
+
+#[test]
+fn pages_of_a_list_come_over_one_connection_while_the_server_keeps_it() {
+    let mut followed = follow_script(|_, path, stream| match path {
+        path if is_stream(path) => respond(stream, "400 Bad Request", "{}"),
+        path if is_watch(path) => hang(),
+        _ => {
+            write_and_keep(stream, &page("5", "x", &["a"]));
+            let head = request_head(stream).unwrap();
+            assert!(head.contains("continue=x"), "{head}");
+            write_and_keep(stream, &page("5", "y", &["b"]));
+            let head = request_head(stream).unwrap();
+            assert!(head.contains("continue=y"), "{head}");
+            respond(stream, "200 OK", &page("5", "", &["c"]));
+        }
+    });
+    followed.expect(&["begin", "+a", "+b", "+c", "synced"]);
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod promises;
 mod quic_server;
 mod real_cluster;
 mod real_cluster_at_scale;
+mod real_cluster_external;
 mod real_cluster_search;
 mod reload;
 mod server;

@@ -225,9 +225,18 @@ pub const ACCEPTED: &[AcceptedDifference] = &[
 
 /// The comparison of both servers.
 pub fn comparison(server: &Server, core_dns: &CoreDns) -> ClusterComparison<'static> {
+    comparison_of(server, core_dns, ACCEPTED)
+}
+
+/// The comparison of both servers, with these differences.
+pub fn comparison_of<'a>(
+    server: &Server,
+    core_dns: &CoreDns,
+    accepted: &'a [AcceptedDifference],
+) -> ClusterComparison<'a> {
     let ours = Contestant { name: "Zonda".to_owned(), address: server.zonda.address };
     let theirs = core_dns.contestant();
-    ClusterComparison { ours, theirs, view: without_serials, accepted: ACCEPTED }
+    ClusterComparison { ours, theirs, view: without_serials, accepted }
 }
 
 /// Returns a number that the environment may set.

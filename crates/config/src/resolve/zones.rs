@@ -29,9 +29,9 @@ pub(super) fn read<'a>(
 ) -> Vec<Zone> {
     let section = &ZoneKeys::SECTION;
     let working_directory = std::env::current_dir().unwrap_or_default();
-    let (taken, zones) = (HashMap::new(), Vec::new());
+    let (taken, snapshots, zones) = (HashMap::new(), HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut found = Zones { lists, pools, listens_on, working_directory, taken, zones };
+    let mut found = Zones { lists, pools, listens_on, working_directory, taken, snapshots, zones };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -180,6 +180,8 @@ struct Zones<'l> {
     working_directory: PathBuf,
     /// Place where each name was given, in lower case.
     taken: HashMap<Name, Origin>,
+    /// Zones of clusters by the files that they write, and the places where those were given.
+    snapshots: HashMap<PathBuf, (Name, Origin)>,
     zones: Vec<Zone>,
 }
 
@@ -322,10 +324,11 @@ impl Zones<'_> {
         }
         let access = self.lists.resolve(reader, keys.access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
-        let cluster = {
-            let nested = &mut nested.reader(&KubernetesKeys::SECTION, reader);
-            kubernetes::read(nested, keys.name.as_ref())
-        };
+        let mut cluster_reader = nested.reader(&KubernetesKeys::SECTION, reader);
+        let cluster = kubernetes::read(&mut cluster_reader, keys.name.as_ref());
+        if let (Some(name), Some(cluster), true) = (&keys.name, &cluster, is_new) {
+            self.take_snapshot(&mut cluster_reader, name, cluster);
+        }
         let steer = self.refuse_steering(reader, "kubernetes");
         if let (Some(name), Some(cluster), true) = (keys.name, cluster, is_new) {
             for reverse in cluster.reverse_zones() {
@@ -359,6 +362,24 @@ impl Zones<'_> {
             }
         }
         true
+    }
+
+    /// Notes that a zone writes its snapshot file. One that another zone writes is reported.
+    fn take_snapshot(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        name: &Name,
+        cluster: &KubernetesKeys,
+    ) {
+        let Some(file) = &cluster.snapshot else { return };
+        let own = (name.clone(), reader.origin_of("snapshot"));
+        match self.snapshots.entry(self.absolute(file)) {
+            Entry::Vacant(entry) => _ = entry.insert(own),
+            Entry::Occupied(first) => {
+                let (name, origin) = first.get().clone();
+                reader.contradict(Some("snapshot"), Contradiction::SnapshotTwice(name, origin));
+            }
+        }
     }
 
     /// Returns the path from `/`, its `.` and `..` resolved without asking the file system.

@@ -3,6 +3,7 @@
 //! ```text
 //! namespace shop
 //! service shop/web 10.96.0.1,fd00::1 http:80 dns:53/udp   also: `headless`, `=NAME` of an alias
+//! service shop/web 10.96.0.1 http:80 @192.0.2.1 @lb.example   external addresses and host names
 //! slice shop/web-1 of web http:80 at 10.1.0.1/host=a/zone=z/pod=p 10.1.0.2/unready
 //! slice shop/far-1 of web from east http:80 at 10.1.0.1   an imported one
 //! import shop/web 10.97.0.1 http:80                       also: `headless`
@@ -14,7 +15,7 @@ use zonda_cluster::object::{
     Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
     ServiceKind,
 };
-use zonda_cluster::{Builder, Change, Options, PodNames};
+use zonda_cluster::{Builder, Change, ExternalNames, Options, PodNames};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
@@ -47,6 +48,15 @@ impl ScenarioCluster {
                 ("ignore-empty-services", _) => options.ignores_empty_services = true,
                 ("endpoint-pod-names", _) => options.has_pod_labels = true,
                 ("zonal", _) => options.has_zones = true,
+                ("external", label) => {
+                    let label = if label.is_empty() { "dns" } else { label };
+                    let server_label = label.to_owned();
+                    options.external = Some(ExternalNames { server_label, has_endpoints: false });
+                }
+                ("external-headless", _) => {
+                    let external = options.external.as_mut();
+                    external.unwrap().has_endpoints = true;
+                }
                 ("multicluster", _) => options.is_multicluster = true,
                 ("namespaces", names) => {
                     options.namespaces = names.split(',').map(str::to_owned).collect();
@@ -83,8 +93,17 @@ impl ScenarioCluster {
                         None => ServiceKind::ClusterIp(addresses(text)),
                     },
                 };
-                let ports = words.map(port).collect();
-                let (external_ips, external_names) = (Vec::new(), Vec::new());
+                let words: Vec<&str> = words.collect();
+                let (external, ports): (Vec<&str>, Vec<&str>) =
+                    words.into_iter().partition(|word| word.starts_with('@'));
+                let ports = ports.into_iter().map(port).collect();
+                let (mut external_ips, mut external_names) = (Vec::new(), Vec::new());
+                for text in external.iter().map(|word| &word[1..]) {
+                    match text.parse() {
+                        Ok(address) => external_ips.push(address),
+                        Err(_) => external_names.push(text.to_owned()),
+                    }
+                }
                 Change::Service(Service { id, kind, ports, external_ips, external_names })
             }
             "import" => {

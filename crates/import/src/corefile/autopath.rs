@@ -3,7 +3,7 @@
 use super::Importer;
 use super::key;
 use super::parser::Line;
-use super::source::Kind;
+use super::source::{Kind, Source};
 use crate::document::Effect::{Differs, Lost};
 use crate::error::{ImportError, Problem};
 use crate::tree::fail;
@@ -30,7 +30,8 @@ impl Importer<'_> {
             None => Some(self.search_domains(line, &path.text)?),
         };
         let (place, mut has_any) = (line.place().clone(), false);
-        for source in self.current().sources.iter_mut().filter(|it| it.kind == Kind::Kubernetes) {
+        let is_cluster = |it: &&mut Source| it.kind == Kind::Kubernetes && !it.is_external();
+        for source in self.current().sources.iter_mut().filter(is_cluster) {
             let own: Vec<Name> =
                 source.zones.iter().filter(|zone| !key::is_reverse(zone)).cloned().collect();
             let is_named = |own: &Name| zones.iter().any(|zone| key::is_in(own, zone));

@@ -22,6 +22,25 @@ struct Options {
     imported: Option<(Vec<Name>, Place)>,
 }
 
+/// Adds the keys that say which names fall through.
+pub(super) fn add_fall_through(keys: &mut Vec<ZoneKey>, through: &FallThrough, place: &Place) {
+    if !matches!(through, FallThrough::Never) {
+        keys.push(("fall-through", true.into(), place.clone()));
+    }
+    if let FallThrough::In(zones) = through {
+        let names: Vec<String> = zones.iter().map(key::written).collect();
+        keys.push(("fall-through-zones", names[..].into(), place.clone()));
+    }
+}
+
+/// Reads the TTL of an option.
+pub(super) fn ttl(option: &Line) -> Result<Value, ImportError> {
+    let argument = option.argument("a number of seconds")?;
+    let ttl: Option<u64> = argument.text.parse().ok().filter(|ttl| *ttl <= TTL_MAX);
+    let ttl = ttl.ok_or_else(|| argument.expected("0 to 3600 seconds"))?;
+    Ok(format!("{ttl}s").as_str().into())
+}
+
 impl Importer<'_> {
     /// Reads `kubernetes`.
     pub(super) fn kubernetes(&mut self, line: &Line) -> Result<(), ImportError> {
@@ -101,14 +120,7 @@ impl Importer<'_> {
                 }
             }
         }
-        let place = line.place().clone();
-        if !matches!(options.fall_through, FallThrough::Never) {
-            options.keys.push(("fall-through", true.into(), place.clone()));
-        }
-        if let FallThrough::In(zones) = &options.fall_through {
-            let names: Vec<String> = zones.iter().map(key::written).collect();
-            options.keys.push(("fall-through-zones", names[..].into(), place));
-        }
+        add_fall_through(&mut options.keys, &options.fall_through, line.place());
         Ok(())
     }
 
@@ -126,12 +138,7 @@ impl Importer<'_> {
                 }
                 add("pods", argument.text.as_str().into());
             }
-            "ttl" => {
-                let argument = option.argument("a number of seconds")?;
-                let ttl: Option<u64> = argument.text.parse().ok().filter(|ttl| *ttl <= TTL_MAX);
-                let ttl = ttl.ok_or_else(|| argument.expected("0 to 3600 seconds"))?;
-                add("ttl", format!("{ttl}s").as_str().into());
-            }
+            "ttl" => add("ttl", ttl(option)?),
             "fallthrough" => to.fall_through = fall_through(option)?,
             "kubeconfig" | "endpoint" | "tls" => self.api_server(option, to)?,
             "namespaces" if !option.arguments().is_empty() => {

@@ -22,6 +22,7 @@ mod autopath;
 mod cache;
 mod change;
 mod data;
+mod external;
 mod forward;
 mod hosts;
 mod key;
@@ -155,7 +156,8 @@ impl Importer<'_> {
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);
-        let is_last = |line: &&Line| line.name() == "autopath"; // it speaks of other lines
+        // These speak of other lines.
+        let is_last = |line: &&Line| matches!(line.name(), "autopath" | "k8s_external");
         let (last, rest): (Vec<&Line>, Vec<&Line>) = rest.into_iter().partition(is_last);
         for line in first.into_iter().chain(rest).chain(last) {
             let place = line.place().clone();

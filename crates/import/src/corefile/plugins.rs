@@ -28,7 +28,13 @@ const GROUPS: &[Group] = &[
         &["tls", "https", "https3", "quic", "grpc_server"],
     ),
     (Lost, "upstreams are reached over UDP, TCP, TLS, HTTPS and QUIC", &["grpc"]),
-    (Lost, "this debugging aid has no counterpart", &["erratic", "whoami", "pprof", "trace"]),
+    (Lost, "this debugging aid has no counterpart", &["erratic", "pprof", "trace"]),
+    (
+        Lost,
+        "no record can have the port of a client; a `template` whose `additional` has \
+         {{ .Remote }} tells its address",
+        &["whoami"],
+    ),
     (Lost, "there is no such log", &["dnstap"]),
     (Lost, "no commands are run at events", &["on"]),
     (Lost, "addresses are not synthesized", &["dns64"]),
@@ -39,7 +45,6 @@ const GROUPS: &[Group] = &[
         "records come from files, clusters, and the databases of [zone.store]",
         &["etcd", "route53", "azure", "clouddns", "nomad"],
     ),
-    (Lost, "addresses of a cluster's services are not served in another zone", &["k8s_external"]),
     (Lost, "queries are not signed", &["tsig"]),
     (Lost, "addresses of clients are not passed by proxies", &["proxyproto"]),
 ];
@@ -62,6 +67,7 @@ impl Importer<'_> {
             "header" => self.header(line),
             "health" => self.health(line),
             "hosts" => self.hosts(line),
+            "k8s_external" => self.external(line),
             "kubernetes" => self.kubernetes(line),
             "loadbalance" => self.load_balance(line),
             "local" => self.local(line),

@@ -83,6 +83,11 @@ impl Source {
         self.zones.iter().filter(holds).max_by_key(|zone| zone.label_count())
     }
 
+    /// Whether it has external names of a cluster.
+    pub fn is_external(&self) -> bool {
+        self.keys.iter().any(|(key, ..)| *key == "external")
+    }
+
     /// Whether it leaves a name to the next source at once.
     pub fn excepts(&self, name: &Name) -> bool {
         self.except.iter().any(|zone| key::is_in(name, zone))

@@ -181,6 +181,47 @@ fn zones_of_imported_services_follow_these_alone() {
 }
 
 #[test]
+fn external_names_of_a_cluster_are_a_zone_of_their_own() {
+    let import = of(". {\n k8s_external e.org 192.in-addr.arpa {\n  apex ns\n  ttl 30\n  \
+        headless\n  fallthrough\n }\n kubernetes c.l 10.in-addr.arpa {\n  kubeconfig k ctx\n  \
+        namespaces a b\n  pods insecure\n }\n}\n");
+    assert_eq!(lost(&import), [0; 0], "{}", import.toml);
+    let (own, external) = import.toml.split_once("name = \"e.org\"").unwrap();
+    assert!(own.contains("pods = \"insecure\"") && !own.contains("external"), "{own}");
+    for line in [
+        "external = true",
+        "external-headless = true",
+        "external-apex = \"ns\"",
+        "ttl = \"30s\"",
+        "fall-through = true",
+        "context = \"ctx\"",
+        "namespaces = [\"a\", \"b\"]",
+        "reverse = [\"192.0.0.0/8\"]",
+    ] {
+        assert!(external.contains(line), "{line} in {external}");
+    }
+    assert!(!external.contains("pods"), "{external}");
+}
+
+#[test]
+fn parts_of_external_names_that_are_lost_are_told_by_their_lines() {
+    let text = "c.l e.org {\n kubernetes c.l\n k8s_external e.org {\n  apex a.b\n  other\n }\n}\n";
+    assert_eq!(lost(&of(text)), [4, 5]);
+    let reverse = "c.l in-addr.arpa {\n kubernetes c.l\n k8s_external in-addr.arpa\n}\n";
+    assert_eq!(lost(&of(reverse)), [3]);
+    assert!(with_files("e.org {\n k8s_external\n}\n", &[]).is_err());
+}
+
+#[test]
+fn search_paths_are_of_the_cluster_and_not_of_its_external_names() {
+    let text = "c.l e.org {\n k8s_external e.org\n kubernetes c.l\n autopath @kubernetes\n}\n";
+    let import = of(text);
+    assert_eq!(import.toml.matches("autopath = true").count(), 1, "{}", import.toml);
+    let (own, _) = import.toml.split_once("name = \"e.org\"").unwrap();
+    assert!(own.contains("autopath = true"), "{own}");
+}
+
+#[test]
 fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
     let import = of("c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n");
     assert!(!import.toml.contains("autopath"), "{}", import.toml);

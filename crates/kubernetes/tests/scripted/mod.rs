@@ -85,7 +85,7 @@ fn path_of(head: &str) -> &str {
 }
 
 /// Reads the head of a request.
-fn request_head(stream: &mut TcpStream) -> Option<String> {
+pub fn request_head(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut octet).ok()?;
@@ -174,6 +174,13 @@ pub fn is_watch(path: &str) -> bool {
 pub fn write(stream: &mut TcpStream, status: &str, body: &str) {
     // The client may have gone.
     let _ = write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{body}");
+}
+
+/// Writes a response after which the connection can carry another request.
+#[allow(dead_code, reason = "not every test file keeps connections")]
+pub fn write_and_keep(stream: &mut TcpStream, body: &str) {
+    // The client may have gone.
+    let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
 }
 
 /// Keeps a connection open for longer than any limit of the tests.

@@ -2,7 +2,7 @@
 
 use super::search_domains::search_domains;
 use std::sync::Arc;
-use zonda_cluster::{Kind, Options};
+use zonda_cluster::{ExternalNames, Kind, Options};
 use zonda_config::{ClusterDns, KubernetesKeys, PodNames};
 use zonda_kubernetes::{ConnectError, Place, Settings, Subject};
 use zonda_wire::Name;
@@ -78,6 +78,10 @@ pub(super) fn options(keys: &KubernetesKeys) -> Options {
         has_pod_labels: keys.endpoint_pod_names,
         has_zones: keys.zonal,
         is_multicluster: keys.multicluster,
+        external: keys.external.then(|| ExternalNames {
+            server_label: keys.external_apex.to_ascii_lowercase(),
+            has_endpoints: keys.external_headless,
+        }),
         namespaces: keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect(),
         exposes_known_namespaces: keys.namespace_labels.is_some(),
         is_kube_dns: keys.compatible == ClusterDns::KubeDns,

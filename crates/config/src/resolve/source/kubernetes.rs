@@ -9,6 +9,10 @@ use zonda_wire::Name;
 /// Most search domains: as many as Kubernetes lets a pod have.
 const SEARCH_DOMAINS_MAX: usize = 32;
 
+/// Keys that only names inside of a cluster have.
+const INSIDE_KEYS: [&str; 6] =
+    ["pods", "multicluster", "zonal", "autopath", "ignore-empty-services", "compatible"];
+
 /// Reads how a cluster is followed whose names are in a zone. Keys of which one excludes the other,
 /// or means nothing without it, are reported.
 pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<KubernetesKeys> {
@@ -28,6 +32,8 @@ pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<Kubernet
         ("certificate-file", "key-file"),
         ("key-file", "certificate-file"),
         ("search-domains", "autopath"),
+        ("external-headless", "external"),
+        ("external-apex", "external"),
     ] {
         if reader.is_set(key) && !reader.is_set(needed) {
             reader.contradict(Some(key), Contradiction::Needs(key, needed));
@@ -44,6 +50,18 @@ pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<Kubernet
     }
     if keys.multicluster && reader.is_set("pods") {
         reader.contradict(Some("pods"), Contradiction::Excludes("pods", "multicluster"));
+    }
+    if keys.external {
+        for other in INSIDE_KEYS {
+            if reader.is_set(other) {
+                reader.contradict(Some(other), Contradiction::Excludes("external", other));
+            }
+        }
+        let label = &keys.external_apex;
+        let is_label = label.parse::<Name>().is_ok_and(|name| name.label_count() == 1);
+        if !is_label {
+            reader.contradict(Some("external-apex"), Contradiction::NotLabel("external-apex"));
+        }
     }
     Some(keys)
 }

@@ -242,11 +242,12 @@ impl TargetName {
     /// a cluster. A name that would be too long is that of the service.
     fn set(&mut self, endpoint: &[u8], service: &[u8], cluster: &Cluster) {
         self.len = 0;
-        let rest = service.len() + 4 + cluster.apex().as_wire().len();
+        let (infix, apex) = (cluster.infix(), cluster.apex().as_wire());
+        let rest = service.len() + infix.len() + apex.len();
         if endpoint.len() + rest <= NAME_BYTES_MAX {
             self.push(endpoint);
         }
-        [service, b"\x03svc", cluster.apex().as_wire()].into_iter().for_each(|it| self.push(it));
+        [service, infix, apex].into_iter().for_each(|it| self.push(it));
     }
 
     /// Appends octets; the whole is at most as long as a name can be.
