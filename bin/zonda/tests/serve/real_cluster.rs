@@ -353,8 +353,8 @@ fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
     reload_with_other_keys(&server, &config, (&kubeconfig, &folder));
 }
 
-/// Reloads a server, whose API is away, with keys under which all, some or none of the names that it
-/// knows may stay.
+/// Reloads a server, whose API is away, with keys under which all, some or none of the names that
+/// it knows may stay.
 fn reload_with_other_keys(server: &Server, config: &str, (kubeconfig, folder): (&str, &Folder)) {
     // A server that knows all objects does not go back to what the file had.
     server.configure(&config.replace("snapshot =", "ttl = \"7s\"\nsnapshot ="));
