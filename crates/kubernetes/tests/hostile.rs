@@ -205,7 +205,7 @@ fn a_failure_with_500_does_not_end_streamed_lists() {
 }
 
 /// A namespace whose labels are no labels, in JSON.
-const UNDECODABLE: &str = r#"{"metadata":{"name":"bad","resourceVersion":"6","labels":["x"]}}"#;
+const UNDECODABLE: &str = r#"{"metadata":{"name":"bad","resourceVersion":"6","labels":7}}"#;
 
 #[test]
 fn an_object_that_cannot_be_decoded_is_told_and_stalls_neither_lists_nor_watches() {

@@ -240,12 +240,17 @@ mod tests {
     #[test]
     fn a_file_that_another_user_may_have_filled_is_not_read() {
         let path = std::env::temp_dir().join(format!("zonda-cache-file-{}", std::process::id()));
-        for (mode, is_read) in [(0o600, true), (0o644, true), (0o620, false), (0o602, false)] {
+        for (mode, is_read) in [(0o600, true), (0o644, true), (0o620, true), (0o602, false)] {
             fs::write(&path, "zondaca1").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             assert_eq!(open(&path).is_ok(), is_read, "{mode:o}");
         }
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        if chown(&path, None, Some(12_345)).is_ok() {
+            fs::set_permissions(&path, Permissions::from_mode(0o620)).unwrap();
+            let error = open(&path).err().unwrap();
+            assert!(error.to_string().contains("chmod go-w"), "{error}");
+        }
         if chown(&path, Some(12_345), None).is_ok() {
             let error = open(&path).err().unwrap();
             assert!(error.to_string().contains("another user's"), "{error}");
