@@ -36,15 +36,35 @@ impl RestartableServer {
         let mut server = Self { name, folder, port: 0, process: None };
         for _ in 0..START_TRIES {
             server.port = free_port();
-            if server.restart(&command, &is_up) {
+            if server.start_once(&command, &is_up) {
                 return server;
             }
         }
         panic!("{name} ends at once; its log:\n{}", server.log());
     }
 
-    /// Starts it on its port; whether it came up.
+    /// Starts it on the port that it had; whether it came up. A process that has taken the port
+    /// meanwhile, such as another test that looks for a free one, is waited for.
     pub(crate) fn restart(
+        &mut self,
+        command: impl Fn(&Folder, u16) -> Command,
+        is_up: impl Fn(u16) -> bool,
+    ) -> bool {
+        let limit = Instant::now() + START_LIMIT;
+        loop {
+            if self.start_once(&command, &is_up) {
+                return true;
+            }
+            let is_taken = self.log().to_ascii_lowercase().contains("address already in use");
+            if !is_taken || Instant::now() > limit {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// Starts it on its port; whether it came up.
+    fn start_once(
         &mut self,
         command: impl Fn(&Folder, u16) -> Command,
         is_up: impl Fn(u16) -> bool,
