@@ -186,10 +186,27 @@ test('networks tell that they are listened on, and closed', async (t) => {
   assert.deepEqual(told.sort(), all('close'));
 });
 
+/** Returns a UDP socket whose port no TCP socket has. */
+async function udpAlone() {
+  for (;;) {
+    const udp = dgram.createSocket('udp4').bind(0, address);
+    await once(udp, 'listening');
+    const tcp = net.createServer().listen(udp.address().port, address);
+    try {
+      await once(tcp, 'listening');
+      tcp.close();
+      await once(tcp, 'close');
+      return udp;
+    } catch {
+      udp.close();
+    }
+  }
+}
+
 test('a network that cannot be listened on tells it, and the server can be started later', async (t) => {
-  const udp = dgram.createSocket('udp4').bind(0, address);
+  const udp = await udpAlone();
   const tcp = net.createServer().listen(0, address);
-  await Promise.all([once(udp, 'listening'), once(tcp, 'listening')]);
+  await once(tcp, 'listening');
   const place = { address, port: udp.address().port };
   const http = new DNSOverHTTP({ address, port: tcp.address().port });
   const store = new dinodns.DefaultStore();
