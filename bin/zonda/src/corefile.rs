@@ -10,7 +10,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_config::{Config, ConfigError, Flags, LoadedConfig, Origin};
 use zonda_import::{Effect, Files, Import, NewFile, ReportLine, corefile};
 use zonda_server::MemoryFile;
@@ -24,13 +24,18 @@ pub struct CorefileSource(Mutex<Facts>);
 struct Facts {
     /// Files and directories that were read, each with a hash of what was found.
     read: Vec<(Input, u64)>,
-    /// Contents of files that the import makes, each in memory.
-    made: Vec<(String, MemoryFile)>,
+    /// Files of the configuration in force that the import has made.
+    made: Vec<MadeFile>,
+    /// Files of the configuration before, which zones may still be loaded from.
+    former_made: Vec<MadeFile>,
     /// Lines of reports that were told already.
     told: HashSet<String>,
     /// Whether the Corefile says that changes of it are followed.
     is_followed: bool,
 }
+
+/// A file that the import makes: its content, and where it is in memory.
+type MadeFile = (String, Arc<MemoryFile>);
 
 /// Something that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,21 +59,22 @@ impl CorefileSource {
         let variable = |name: &str| std::env::var(name).ok();
         let import = corefile::import(&path, &mut files, &variable);
         let mut known = self.known();
-        known.note(files.read);
+        known.note(files.read, import.is_ok());
         let import = import.map_err(|why| error(why.to_string()))?;
-        known.is_followed = import.is_followed;
         if import.losses().next().is_some() {
             let mut lines: Vec<String> = import.losses().map(ToString::to_string).collect();
             lines.push("a server without these lines is not what the Corefile says".to_owned());
             return Err(error(lines.join("\n")));
         }
-        let toml = known.place_files(&import).map_err(|why| error(why.to_string()))?;
+        let (toml, made) = known.place_files(&import).map_err(|why| error(why.to_string()))?;
         let text = (path.as_path(), toml.clone());
         let loaded = Config::load_text(text, environment(), flags);
         let mut loaded = loaded.map_err(|errors| LoadError {
             is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),
             text: told_by_line(errors, &toml),
         })?;
+        known.is_followed = import.is_followed;
+        known.former_made = std::mem::replace(&mut known.made, made);
         for warning in &mut loaded.warnings {
             place(&mut warning.origin, &toml);
         }
@@ -98,35 +104,37 @@ pub struct LoadOutcome {
 }
 
 impl Facts {
-    /// Notes what was read; of a reading that failed half-way, files that were not reached are
-    /// known from before.
-    fn note(&mut self, read: Vec<(Input, u64)>) {
-        self.read.retain(|(found, _)| !read.iter().any(|(now, _)| now == found));
-        let mut all = read;
-        all.append(&mut self.read);
-        // Files that no import names any more change nothing but the time of the next reading.
-        all.truncate(FILES_MAX);
-        self.read = all;
+    /// Notes what was read. Of a reading that failed half-way, files that were not reached are
+    /// known from before, and looked at as they are now.
+    fn note(&mut self, mut read: Vec<(Input, u64)>, is_whole: bool) {
+        let former = std::mem::take(&mut self.read).into_iter().map(|(found, _)| found);
+        let left: Vec<Input> =
+            former.filter(|found| !is_whole && !read.iter().any(|(now, _)| now == found)).collect();
+        read.extend(left.into_iter().map(|found| {
+            let hash = found.present_hash();
+            (found, hash)
+        }));
+        read.truncate(FILES_MAX);
+        self.read = read;
     }
 
     /// Puts the files that an import makes into memory, and returns the configuration with their
     /// paths. A file with the same content stays as it is.
-    fn place_files(&mut self, import: &Import) -> io::Result<String> {
-        let mut made: Vec<(String, MemoryFile)> = Vec::new();
+    fn place_files(&self, import: &Import) -> io::Result<(String, Vec<MadeFile>)> {
+        let mut made: Vec<MadeFile> = Vec::new();
         for NewFile { text, .. } in &import.files {
-            let file = match self.made.iter().position(|(known, _)| known == text) {
-                Some(at) => self.made.swap_remove(at).1,
-                None => MemoryFile::new(text.as_bytes())?,
+            let is_taken =
+                |known: &MadeFile| made.iter().any(|(_, file)| Arc::ptr_eq(file, &known.1));
+            let file = match self.made.iter().find(|it| it.0 == *text && !is_taken(it)) {
+                Some((_, known)) => Arc::clone(known),
+                None => Arc::new(MemoryFile::new(text.as_bytes())?),
             };
             made.push((text.clone(), file));
         }
-        let paths: Vec<PathBuf> = made.iter().map(|(_, file)| file.path()).collect();
-        // A zone that is still loaded from a former file finds its content until the next reading.
-        made.append(&mut self.made);
-        made.truncate(import.files.len() * 2);
-        self.made = made;
-        let mut paths = paths.into_iter();
-        Ok(import.toml_with_files(|_| paths.next().unwrap_or_default()))
+        let mut paths = made.iter().map(|(_, file)| file.path());
+        let toml = import.toml_with_files(|_| paths.next().unwrap_or_default());
+        drop(paths);
+        Ok((toml, made))
     }
 }
 
@@ -207,7 +215,87 @@ fn place_behind(text: &str) -> Option<(&str, usize)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+    use zonda_testkit::process::Folder;
+
+    /// Reads the Corefile of a folder; what is wrong with it.
+    fn load(source: &CorefileSource, folder: &Folder) -> Result<LoadedConfig, String> {
+        let path = folder.path().join("Corefile");
+        let outcome = source.load(&path, &Flags::default());
+        outcome.map(|outcome| outcome.loaded).map_err(|error| error.text)
+    }
+
+    #[test]
+    fn files_that_were_not_read_are_looked_at_as_they_are_now() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        let whole = ".:53 {\n import custom/*.conf\n reload\n forward . 192.0.2.1\n}\n";
+        let custom = folder.path().join("custom");
+        fs::create_dir(&custom).unwrap();
+        let (first, second) = (custom.join("a.conf"), custom.join("b.conf"));
+        fs::write(&first, "errors\n").unwrap();
+        fs::write(&second, "health\n").unwrap();
+        folder.write("Corefile", whole);
+        load(&source, &folder).unwrap();
+        assert!(!source.has_changed());
+        fs::remove_file(&second).unwrap();
+        assert!(source.has_changed());
+        load(&source, &folder).unwrap();
+        assert!(!source.has_changed(), "a file that is imported no more is of no interest");
+
+        // A mistake before the import hides the files from the reading.
+        folder.write("Corefile", whole.replace(".:53 {", ".:53 {\n } }"));
+        fs::write(&first, "health\n").unwrap();
+        load(&source, &folder).unwrap_err();
+        assert!(!source.has_changed());
+        folder.write("Corefile", whole);
+        assert!(source.has_changed());
+        load(&source, &folder).unwrap();
+        fs::write(&first, "errors\n").unwrap();
+        assert!(source.has_changed());
+    }
+
+    #[test]
+    fn a_reading_that_is_refused_does_not_decide_whether_changes_are_followed() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        folder.write("Corefile", ".:53 {\n reload\n forward . 192.0.2.1\n}\n");
+        load(&source, &folder).unwrap();
+        for refused in ["erratic", "forward b. tls://192.0.2.1 {\n  tls none.pem\n }"] {
+            folder.write("Corefile", format!(".:53 {{\n forward . 192.0.2.1\n {refused}\n}}\n"));
+            assert!(source.has_changed());
+            load(&source, &folder).unwrap_err();
+            assert!(!source.has_changed());
+        }
+        folder.write("Corefile", ".:53 {\n forward . 192.0.2.2\n}\n");
+        assert!(source.has_changed(), "the configuration in force says `reload`");
+        load(&source, &folder).unwrap();
+        folder.write("Corefile", ".:53 {\n forward . 192.0.2.3\n}\n");
+        assert!(!source.has_changed());
+    }
+
+    #[test]
+    fn files_in_memory_stay_while_the_configuration_that_names_them_is_in_force() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        let text = |octet: u8, more: &str| {
+            format!(
+                ".:53 {{\n hosts {{\n  203.0.113.{octet} nas.lan\n  fallthrough\n }}\n \
+                 forward . tls://192.0.2.1 {{\n  tls_servername a.example\n{more} }}\n}}\n"
+            )
+        };
+        folder.write("Corefile", text(5, ""));
+        let config = load(&source, &folder).unwrap().config;
+        let path = config.zones.iter().find_map(|zone| zone.hosts.clone()).unwrap();
+        let content = fs::read(&path).unwrap();
+        for octet in 6..9 {
+            folder.write("Corefile", text(octet, "  tls none.pem\n"));
+            load(&source, &folder).unwrap_err();
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+        folder.write("Corefile", text(5, ""));
+        let config = load(&source, &folder).unwrap().config;
+        assert!(config.zones.iter().any(|zone| zone.hosts.as_ref() == Some(&path)));
+    }
 
     #[test]
     fn an_error_is_placed_at_the_line_that_its_key_comes_from() {

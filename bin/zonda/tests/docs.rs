@@ -10,6 +10,7 @@
 //! | `sh serve` | is started in place of the one before; what follows waits until it serves |
 //! | `sh beside` | is started beside those that run, with an admin socket of its own |
 //! | `sh test`, `sh fails` | is run, and must succeed or fail |
+//! | `sh cluster`, `text cluster` | is left to `bin/zonda/tests/packaging/page.rs` |
 //! | `text output` | is what the block before printed; `…` is any text, alone any lines |
 //!
 //! Ports 5300 and 9153 are replaced by free ones everywhere. JavaScript and Python are run by the
@@ -114,6 +115,8 @@ impl Reader {
                 self.beside.push(self.start(&text, &socket)?);
                 Ok(())
             }
+            // Commands for a cluster, and what they print: bin/zonda/tests/packaging/page.rs.
+            ("sh" | "text", "cluster") => Ok(()),
             ("text", "output") if matches(&text, &self.output) => Ok(()),
             ("text", "output") => Err(format!("the output is\n{}", self.output)),
             // A file, which the tests of the page's language write and run.

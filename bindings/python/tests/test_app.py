@@ -533,6 +533,8 @@ loop = sys.argv[1]
 if loop.endswith("3.10"):
     sys.version_info = (3, 10)
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+# A loop in its development mode warns of turns that a busy machine makes long.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 app = zonda.App(listen=["127.0.0.1:0"], workers=1)
 
 @app.handle("a.example")

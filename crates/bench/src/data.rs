@@ -342,6 +342,9 @@ pub struct Start {
     pub cpu_secs: f64,
     /// Proportional set size then.
     pub memory_octets: u64,
+    /// The largest resident set until then; absent in runs that were written before it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_peak_octets: Option<u64>,
 }
 
 /// A table as a report printed it.

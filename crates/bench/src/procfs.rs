@@ -95,6 +95,12 @@ pub fn resident_octets(process: u32) -> u64 {
     tree(process).into_iter().map(|process| field(&status(process), "VmRSS:") * 1024).sum()
 }
 
+/// The most memory that the processes of the tree have had at any time, resident sets.
+pub fn memory_peak_octets(process: u32) -> u64 {
+    let status = |process| read(&format!("/proc/{process}/status"));
+    tree(process).into_iter().map(|process| field(&status(process), "VmHWM:") * 1024).sum()
+}
+
 /// Open descriptors of the tree.
 pub fn descriptors(process: u32) -> usize {
     tree(process).into_iter().map(|process| numbers_in(&format!("/proc/{process}/fd")).len()).sum()

@@ -1,9 +1,11 @@
 //! Objects of the API in JSON, decoded into those that names need.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 use zonda_cluster::object::{
     Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
@@ -11,55 +13,98 @@ use zonda_cluster::object::{
 };
 use zonda_cluster::{Change, Kind};
 
-/// The label that tells the service of a slice.
-pub(crate) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// The label that tells the service of a slice that is imported.
-pub(crate) const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
-/// The label that tells the cluster that a slice comes from.
-pub(crate) const CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
-/// The annotation that tells when a change of a slice was triggered.
-const TRIGGER_ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// The annotation of the bookmark behind the objects of a streamed list.
-const END_ANNOTATION: &str = "k8s.io/initial-events-end";
-/// The annotation by which a namespace keeps its search paths from being shortened.
-pub(crate) const AUTOPATH_ANNOTATION: &str = "zonda/autopath";
+/// A text, which borrows from the JSON that it was decoded from if nothing in it is escaped.
+#[derive(Default)]
+struct Text<'j>(Cow<'j, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Text<'_>> for String {
+    fn from(text: Text<'_>) -> Self {
+        text.0.into_owned()
+    }
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for Text<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'j> de::Visitor<'j> for Visitor {
+            type Value = Text<'j>;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'j str) -> Result<Text<'j>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'j>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
 
 /// What every object has.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Metadata {
-    name: String,
-    namespace: String,
-    /// The version of the object, or of the list.
-    pub resource_version: String,
-    /// What asks for the next page of a list; empty on the last.
-    #[serde(rename = "continue")]
-    pub continuation: String,
-    labels: Option<HashMap<String, String>>,
-    annotations: Option<HashMap<String, String>>,
-    deletion_timestamp: Option<String>,
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct Metadata<'j> {
+    name: Text<'j>,
+    namespace: Text<'j>,
+    resource_version: Text<'j>,
+    labels: Option<Labels<'j>>,
+    annotations: Option<Annotations<'j>>,
+    deletion_timestamp: Option<Text<'j>>,
 }
 
-impl Metadata {
+impl Metadata<'_> {
     /// The name of the object.
     fn id(&self) -> ObjectName {
-        ObjectName { namespace: self.namespace.clone(), name: self.name.clone() }
+        ObjectName { namespace: (*self.namespace).to_owned(), name: (*self.name).to_owned() }
     }
+}
 
-    /// The value of a label; an empty one if there is none.
-    fn label(&self, label: &str) -> &str {
-        self.labels.as_ref().and_then(|labels| labels.get(label)).map_or("", |value| value)
-    }
+/// The labels that names depend on.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct Labels<'j> {
+    #[serde(rename = "kubernetes.io/service-name")]
+    service: Option<Text<'j>>,
+    #[serde(rename = "multicluster.kubernetes.io/service-name")]
+    import: Option<Text<'j>>,
+    #[serde(rename = "multicluster.kubernetes.io/source-cluster")]
+    cluster: Option<Text<'j>>,
+}
 
-    /// The value of an annotation, if there is one.
-    fn annotation(&self, annotation: &str) -> Option<&str> {
-        Some(self.annotations.as_ref()?.get(annotation)?)
-    }
+/// The annotations that matter here.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct Annotations<'j> {
+    /// When a change of a slice was triggered.
+    #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time")]
+    trigger_time: Option<Text<'j>>,
+    /// Whether the bookmark stands behind the objects of a streamed list.
+    #[serde(rename = "k8s.io/initial-events-end")]
+    is_end: Option<Text<'j>>,
+    /// Whether search paths of a namespace may be shortened.
+    #[serde(rename = "zonda/autopath")]
+    autopath: Option<Text<'j>>,
 }
 
 #[derive(Deserialize)]
-struct Object<S, T = IgnoredStatus> {
-    metadata: Metadata,
+#[serde(bound(
+    deserialize = "'de: 'j, S: Deserialize<'de> + Default, T: Deserialize<'de> + Default"
+))]
+struct Object<'j, S, T = IgnoredStatus> {
+    metadata: Metadata<'j>,
     #[serde(default)]
     spec: S,
     #[serde(default)]
@@ -70,88 +115,88 @@ struct Object<S, T = IgnoredStatus> {
 struct IgnoredStatus {}
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ServiceSpec {
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct ServiceSpec<'j> {
     #[serde(rename = "type")]
-    kind: String,
+    kind: Text<'j>,
     #[serde(rename = "clusterIP")]
-    cluster_ip: String,
+    cluster_ip: Text<'j>,
     #[serde(rename = "clusterIPs")]
-    cluster_ips: Option<Vec<String>>,
+    cluster_ips: Option<Vec<Text<'j>>>,
     #[serde(rename = "externalIPs")]
-    external_ips: Option<Vec<String>>,
-    external_name: String,
-    ports: Option<Vec<JsonPort>>,
+    external_ips: Option<Vec<Text<'j>>>,
+    external_name: Text<'j>,
+    ports: Option<Vec<JsonPort<'j>>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ServiceStatus {
-    load_balancer: LoadBalancer,
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct ServiceStatus<'j> {
+    load_balancer: LoadBalancer<'j>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct LoadBalancer {
-    ingress: Option<Vec<Ingress>>,
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct LoadBalancer<'j> {
+    ingress: Option<Vec<Ingress<'j>>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct Ingress {
-    ip: String,
-    hostname: String,
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct Ingress<'j> {
+    ip: Text<'j>,
+    hostname: Text<'j>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct JsonPort {
-    name: Option<String>,
-    protocol: Option<String>,
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct JsonPort<'j> {
+    name: Option<Text<'j>>,
+    protocol: Option<Text<'j>>,
     port: Option<u16>,
 }
 
-impl From<JsonPort> for Port {
-    fn from(port: JsonPort) -> Self {
+impl From<JsonPort<'_>> for Port {
+    fn from(port: JsonPort<'_>) -> Self {
         let protocol = match port.protocol.as_deref() {
             Some("UDP") => Protocol::Udp,
             Some("SCTP") => Protocol::Sctp,
             _ => Protocol::Tcp,
         };
-        Self { name: port.name.unwrap_or_default(), protocol, number: port.port }
+        Self { name: port.name.unwrap_or_default().into(), protocol, number: port.port }
     }
 }
 
 /// The ports of an object.
-fn ports(ports: Option<Vec<JsonPort>>) -> Vec<Port> {
+fn ports(ports: Option<Vec<JsonPort<'_>>>) -> Vec<Port> {
     ports.into_iter().flatten().map(Port::from).collect()
 }
 
 /// The texts that are addresses.
-fn addresses(texts: Option<Vec<String>>) -> Vec<IpAddr> {
+fn addresses(texts: Option<Vec<Text<'_>>>) -> Vec<IpAddr> {
     texts.into_iter().flatten().filter_map(|text| text.parse().ok()).collect()
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonSlice {
-    metadata: Metadata,
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct JsonSlice<'j> {
+    metadata: Metadata<'j>,
     #[serde(default)]
-    address_type: String,
+    address_type: Text<'j>,
     #[serde(default)]
-    endpoints: Option<Vec<JsonEndpoint>>,
+    endpoints: Option<Vec<JsonEndpoint<'j>>>,
     #[serde(default)]
-    ports: Option<Vec<JsonPort>>,
+    ports: Option<Vec<JsonPort<'j>>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct JsonEndpoint {
-    addresses: Option<Vec<String>>,
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct JsonEndpoint<'j> {
+    addresses: Option<Vec<Text<'j>>>,
     conditions: Option<Conditions>,
-    hostname: Option<String>,
-    target_ref: Option<TargetRef>,
-    zone: Option<String>,
+    hostname: Option<Text<'j>>,
+    target_ref: Option<TargetRef<'j>>,
+    zone: Option<Text<'j>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -161,38 +206,38 @@ struct Conditions {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct TargetRef {
-    kind: String,
-    name: String,
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct TargetRef<'j> {
+    kind: Text<'j>,
+    name: Text<'j>,
 }
 
 #[derive(Default, Deserialize)]
 struct NoSpec {}
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodStatus {
-    phase: String,
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
+struct PodStatus<'j> {
+    phase: Text<'j>,
     #[serde(rename = "podIP")]
-    pod_ip: String,
+    pod_ip: Text<'j>,
     #[serde(rename = "podIPs")]
-    pod_ips: Option<Vec<PodAddress>>,
+    pod_ips: Option<Vec<PodAddress<'j>>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodAddress {
-    ip: String,
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct PodAddress<'j> {
+    ip: Text<'j>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct ImportSpec {
+#[serde(default, bound(deserialize = "'de: 'j"))]
+struct ImportSpec<'j> {
     #[serde(rename = "type")]
-    kind: String,
-    ips: Option<Vec<String>>,
-    ports: Option<Vec<JsonPort>>,
+    kind: Text<'j>,
+    ips: Option<Vec<Text<'j>>>,
+    ports: Option<Vec<JsonPort<'j>>>,
 }
 
 /// An object as far as it could be decoded.
@@ -204,18 +249,18 @@ pub enum Decoded {
     Undecodable(ObjectName, String),
 }
 
-/// Decodes an object of a kind; one with a name and with other fields that are wrong fails alone.
+/// Decodes an object of a kind, and its version; one with a name and with other fields that are
+/// wrong fails alone.
 ///
 /// # Errors
 /// When it has no metadata of an object, so that what sends it is no API server.
-pub fn any_object(kind: Kind, json: &[u8]) -> Result<Decoded, serde_json::Error> {
+pub fn any_object(kind: Kind, json: &[u8]) -> Result<(Decoded, String), serde_json::Error> {
     let error = match object(kind, json) {
-        Ok(change) => return Ok(Decoded::Change(Box::new(change))),
+        Ok((change, version)) => return Ok((Decoded::Change(Box::new(change)), version)),
         Err(error) => error,
     };
-    let Ok(OnlyId { metadata }) = serde_json::from_slice::<OnlyId>(json) else { return Err(error) };
-    let id = ObjectName { namespace: metadata.namespace, name: metadata.name };
-    Ok(Decoded::Undecodable(id, error.to_string()))
+    let Ok(OnlyId { metadata }) = serde_json::from_slice(json) else { return Err(error) };
+    Ok((Decoded::Undecodable(metadata.id(), error.to_string()), metadata.resource_version))
 }
 
 /// The name of an object, whatever else its metadata have.
@@ -234,84 +279,109 @@ struct IdMetadata {
     resource_version: String,
 }
 
-/// Decodes an object of a kind.
+impl IdMetadata {
+    /// The name of the object.
+    fn id(&self) -> ObjectName {
+        ObjectName { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+}
+
+/// Decodes an object of a kind, and its version.
 ///
 /// # Errors
 /// When it is no such object.
-pub fn object(kind: Kind, json: &[u8]) -> Result<Change, serde_json::Error> {
-    Ok(match kind {
-        Kind::Service => Change::Service(service(serde_json::from_slice(json)?)),
-        Kind::EndpointSlice => Change::EndpointSlice(slice(serde_json::from_slice(json)?)),
+pub fn object(kind: Kind, json: &[u8]) -> Result<(Change, String), serde_json::Error> {
+    let (change, version) = match kind {
+        Kind::Service => {
+            let mut object: Object<'_, ServiceSpec<'_>, ServiceStatus<'_>> =
+                serde_json::from_slice(json)?;
+            let version = std::mem::take(&mut object.metadata.resource_version);
+            (Change::Service(service(object)), version)
+        }
+        Kind::EndpointSlice => {
+            let mut object: JsonSlice<'_> = serde_json::from_slice(json)?;
+            let version = std::mem::take(&mut object.metadata.resource_version);
+            (Change::EndpointSlice(slice(object)), version)
+        }
         Kind::Namespace => {
-            let object: Object<NoSpec> = serde_json::from_slice(json)?;
-            let opts_out_of_autopath =
-                object.metadata.annotation(AUTOPATH_ANNOTATION) == Some("false");
-            Change::Namespace(Namespace { name: object.metadata.name, opts_out_of_autopath })
+            let Object::<'_, NoSpec> { metadata, .. } = serde_json::from_slice(json)?;
+            let autopath = metadata.annotations.and_then(|it| it.autopath);
+            let opts_out_of_autopath = autopath.is_some_and(|text| &*text == "false");
+            let namespace = Namespace { name: metadata.name.into(), opts_out_of_autopath };
+            (Change::Namespace(namespace), metadata.resource_version)
         }
-        Kind::Pod => Change::Pod(pod(serde_json::from_slice(json)?)),
+        Kind::Pod => {
+            let mut object: Object<'_, NoSpec, PodStatus<'_>> = serde_json::from_slice(json)?;
+            let version = std::mem::take(&mut object.metadata.resource_version);
+            (Change::Pod(pod(object)), version)
+        }
         Kind::ServiceImport => {
-            let object: Object<ImportSpec> = serde_json::from_slice(json)?;
-            let is_headless = object.spec.kind == "Headless";
-            Change::ServiceImport(ServiceImport {
-                id: object.metadata.id(),
-                addresses: addresses(object.spec.ips),
-                is_headless,
-                ports: ports(object.spec.ports),
-            })
+            let Object::<'_, ImportSpec<'_>> { metadata, spec, .. } = serde_json::from_slice(json)?;
+            let import = ServiceImport {
+                id: metadata.id(),
+                addresses: addresses(spec.ips),
+                is_headless: &*spec.kind == "Headless",
+                ports: ports(spec.ports),
+            };
+            (Change::ServiceImport(import), metadata.resource_version)
         }
-    })
+    };
+    Ok((change, version.into()))
 }
 
 /// Decodes a service.
-fn service(object: Object<ServiceSpec, ServiceStatus>) -> Service {
+fn service(object: Object<'_, ServiceSpec<'_>, ServiceStatus<'_>>) -> Service {
     let (id, spec) = (object.metadata.id(), object.spec);
     let own = spec.cluster_ips.filter(|own| !own.is_empty());
     let own = own.unwrap_or_else(|| vec![spec.cluster_ip]);
     let kind = match &*spec.kind {
-        "ExternalName" => ServiceKind::ExternalName(spec.external_name),
-        _ if own.iter().any(|address| address == "None") => ServiceKind::Headless,
+        "ExternalName" => ServiceKind::ExternalName(spec.external_name.into()),
+        _ if own.iter().any(|address| &**address == "None") => ServiceKind::Headless,
         _ => ServiceKind::ClusterIp(addresses(Some(own))),
     };
     let ingress = object.status.load_balancer.ingress.unwrap_or_default();
     let mut external_ips = addresses(spec.external_ips);
     external_ips.extend(ingress.iter().filter_map(|it| it.ip.parse::<IpAddr>().ok()));
-    let names = ingress.into_iter().map(|it| it.hostname).filter(|name| !name.is_empty());
+    let names =
+        ingress.into_iter().map(|it| it.hostname.into()).filter(|it: &String| !it.is_empty());
     let external_names = names.collect();
     Service { id, kind, ports: ports(spec.ports), external_ips, external_names }
 }
 
 /// Decodes a slice.
-fn slice(object: JsonSlice) -> EndpointSlice {
-    let metadata = &object.metadata;
-    let is_imported = !metadata.label(IMPORT_LABEL).is_empty();
-    let service = metadata.label(if is_imported { IMPORT_LABEL } else { SERVICE_LABEL });
-    let is_v6 = object.address_type == "IPv6";
+fn slice(object: JsonSlice<'_>) -> EndpointSlice {
+    let id = object.metadata.id();
+    let labels = object.metadata.labels.unwrap_or_default();
+    let annotations = object.metadata.annotations.unwrap_or_default();
+    let import = labels.import.filter(|service| !service.is_empty());
+    let is_imported = import.is_some();
+    let is_v6 = &*object.address_type == "IPv6";
     let has_addresses = matches!(&*object.address_type, "IPv4" | "IPv6");
-    let endpoint = |endpoint: JsonEndpoint| {
+    let endpoint = |endpoint: JsonEndpoint<'_>| {
         let mut addresses = addresses(endpoint.addresses);
         addresses.retain(|address| has_addresses && address.is_ipv6() == is_v6);
-        let pod = endpoint.target_ref.filter(|target| target.kind == "Pod");
+        let pod = endpoint.target_ref.filter(|target| &*target.kind == "Pod");
         Endpoint {
             addresses,
-            hostname: endpoint.hostname.unwrap_or_default(),
-            pod: pod.map_or_else(String::new, |pod| pod.name),
-            zone: endpoint.zone.unwrap_or_default(),
+            hostname: endpoint.hostname.unwrap_or_default().into(),
+            pod: pod.map_or_else(String::new, |pod| pod.name.into()),
+            zone: endpoint.zone.unwrap_or_default().into(),
             ready: endpoint.conditions.unwrap_or_default().ready.unwrap_or(true),
         }
     };
     EndpointSlice {
-        id: metadata.id(),
-        service: service.to_owned(),
-        source_cluster: metadata.label(CLUSTER_LABEL).to_owned(),
+        id,
+        service: import.or(labels.service).unwrap_or_default().into(),
+        source_cluster: labels.cluster.unwrap_or_default().into(),
         is_imported,
         ports: ports(object.ports),
         endpoints: object.endpoints.into_iter().flatten().map(endpoint).collect(),
-        trigger_time: metadata.annotation(TRIGGER_ANNOTATION).and_then(time),
+        trigger_time: annotations.trigger_time.and_then(|text| time(&text)),
     }
 }
 
 /// Decodes a pod. One that has ended or terminates has no name.
-fn pod(object: Object<NoSpec, PodStatus>) -> Pod {
+fn pod(object: Object<'_, NoSpec, PodStatus<'_>>) -> Pod {
     let (id, status) = (object.metadata.id(), object.status);
     let has_ended = matches!(&*status.phase, "Succeeded" | "Failed");
     let is_gone = has_ended || object.metadata.deletion_timestamp.is_some();
@@ -368,9 +438,22 @@ struct JsonEvent<'j> {
     object: &'j RawValue,
 }
 
+/// A bookmark of a watch.
 #[derive(Deserialize)]
-struct OnlyMetadata {
-    metadata: Metadata,
+#[serde(bound(deserialize = "'de: 'j"))]
+struct Bookmark<'j> {
+    metadata: Metadata<'j>,
+}
+
+/// The `metadata` of a list.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ListMetadata {
+    /// The version of the list.
+    pub resource_version: String,
+    /// What asks for the next page; empty on the last.
+    #[serde(rename = "continue")]
+    pub continuation: String,
 }
 
 /// A failure as the API reports it.
@@ -388,6 +471,9 @@ pub struct Status {
 /// # Errors
 /// When it is no such event.
 pub fn event(kind: Kind, json: &[u8]) -> Result<WatchEvent, serde_json::Error> {
+    if let Some(Ok((object, version))) = plain_object(json).map(|json| any_object(kind, json)) {
+        return Ok(WatchEvent::Object(object, version));
+    }
     let event: JsonEvent<'_> = serde_json::from_slice(json)?;
     let json = event.object.get().as_bytes();
     if event.kind == "ERROR" {
@@ -395,25 +481,34 @@ pub fn event(kind: Kind, json: &[u8]) -> Result<WatchEvent, serde_json::Error> {
         return Ok(WatchEvent::Error(status.code, status.message));
     }
     if event.kind == "BOOKMARK" {
-        let OnlyMetadata { metadata } = serde_json::from_slice(json)?;
-        let is_end = metadata.annotation(END_ANNOTATION) == Some("true");
-        return Ok(WatchEvent::Bookmark(metadata.resource_version, is_end));
+        let Bookmark { metadata } = serde_json::from_slice(json)?;
+        let is_end = metadata.annotations.and_then(|it| it.is_end);
+        let is_end = is_end.is_some_and(|text| &*text == "true");
+        return Ok(WatchEvent::Bookmark(metadata.resource_version.into(), is_end));
     }
-    let OnlyId { metadata } = serde_json::from_slice(json)?;
-    let object = if event.kind == "DELETED" {
-        let id = ObjectName { namespace: metadata.namespace, name: metadata.name };
-        Decoded::Change(Box::new(Change::Gone(kind, id)))
+    let (object, version) = if event.kind == "DELETED" {
+        let OnlyId { metadata } = serde_json::from_slice(json)?;
+        let change = Box::new(Change::Gone(kind, metadata.id()));
+        (Decoded::Change(change), metadata.resource_version)
     } else {
         any_object(kind, json)?
     };
-    Ok(WatchEvent::Object(object, metadata.resource_version))
+    Ok(WatchEvent::Object(object, version))
+}
+
+/// Returns the object of an event that adds or modifies it, if the event is spelt as the API
+/// server spells it: the object is decoded without a look for its end.
+fn plain_object(json: &[u8]) -> Option<&[u8]> {
+    let heads: [&[u8]; 2] = [br#"{"type":"ADDED","object":"#, br#"{"type":"MODIFIED","object":"#];
+    let object = heads.into_iter().find_map(|head| json.strip_prefix(head))?;
+    object.trim_ascii_end().strip_suffix(b"}")
 }
 
 /// Decodes the `metadata` of a list.
 ///
 /// # Errors
 /// When it is none.
-pub fn metadata(json: &[u8]) -> Result<Metadata, serde_json::Error> {
+pub fn metadata(json: &[u8]) -> Result<ListMetadata, serde_json::Error> {
     serde_json::from_slice(json)
 }
 
@@ -429,13 +524,13 @@ mod tests {
             "clusterIPs":["10.0.0.1","fd00::1"],"externalIPs":["192.0.2.1"],"ports":[{"name":"http",
             "protocol":"TCP","port":80,"targetPort":"x"}],"type":"LoadBalancer"},
             "status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.2"},{"hostname":"lb.example"}]}}}"#;
-        let Change::Service(service) = object(Kind::Service, json).unwrap() else { panic!() };
+        let (Change::Service(service), _) = object(Kind::Service, json).unwrap() else { panic!() };
         let own = ["10.0.0.1", "fd00::1"].map(|text| text.parse().unwrap()).to_vec();
         assert_eq!(service.kind, ServiceKind::ClusterIp(own));
         assert_eq!((service.ports.len(), service.external_ips.len()), (1, 2));
         assert_eq!(service.external_names, ["lb.example"]);
         let json = br#"{"metadata":{"name":"db"},"spec":{"clusterIP":"None"}}"#;
-        let Change::Service(service) = object(Kind::Service, json).unwrap() else { panic!() };
+        let (Change::Service(service), _) = object(Kind::Service, json).unwrap() else { panic!() };
         assert_eq!(service.kind, ServiceKind::Headless);
     }
 
@@ -447,7 +542,7 @@ mod tests {
             "2026-11-24T10:58:35.5Z"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]},
             {"addresses":["10.0.0.2"],"conditions":{"ready":false}},{"addresses":["10.0.0.3"],
             "conditions":{"ready":null},"targetRef":{"kind":"Pod","name":"web-0"}}],"ports":null}"#;
-        let Change::EndpointSlice(slice) = object(Kind::EndpointSlice, json).unwrap() else {
+        let (Change::EndpointSlice(slice), _) = object(Kind::EndpointSlice, json).unwrap() else {
             panic!()
         };
         let ready: Vec<bool> = slice.endpoints.iter().map(|endpoint| endpoint.ready).collect();
@@ -464,7 +559,7 @@ mod tests {
                 r#"{{"metadata":{{"name":"p"{metadata}}},"spec":{{"x":1}},"status":{{"phase":
                 "{phase}","podIPs":[{{"ip":"10.1.0.1"}},{{"ip":"fd00::2"}}]}}}}"#
             );
-            match object(Kind::Pod, json.as_bytes()).unwrap() {
+            match object(Kind::Pod, json.as_bytes()).unwrap().0 {
                 Change::Pod(pod) => pod.addresses.len(),
                 _ => panic!(),
             }
@@ -486,6 +581,13 @@ mod tests {
             _ => false,
         };
         assert!(is_namespace(&added));
+        for other in [
+            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7"}} }"#,
+            r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"7"}},"x":{}}"#,
+            r#"{"object":{"metadata":{"name":"\u0061","resourceVersion":"7"}},"type":"ADDED"}"#,
+        ] {
+            assert!(is_namespace(&read(other)), "{other}");
+        }
         let gone =
             read(r#"{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8"}}}"#);
         let WatchEvent::Object(Decoded::Change(gone), _) = gone else { panic!() };
@@ -503,13 +605,13 @@ mod tests {
     #[test]
     fn an_object_with_a_name_and_a_wrong_field_fails_alone() {
         let json = br#"{"metadata":{"name":"a","namespace":"n"},"spec":{"ips":"10.0.0.1"}}"#;
-        let Decoded::Undecodable(id, why) = any_object(Kind::ServiceImport, json).unwrap() else {
+        let Decoded::Undecodable(id, why) = any_object(Kind::ServiceImport, json).unwrap().0 else {
             panic!()
         };
         assert_eq!((&*id.namespace, &*id.name), ("n", "a"));
         assert!(why.contains("invalid type"), "{why}");
         let json = br#"{"metadata":{"name":"a","labels":[1]}}"#;
-        assert!(matches!(any_object(Kind::Pod, json).unwrap(), Decoded::Undecodable(..)));
+        assert!(matches!(any_object(Kind::Pod, json).unwrap().0, Decoded::Undecodable(..)));
         assert!(any_object(Kind::Pod, br#"{"metadata":{}}"#).is_ok(), "a pod without a name");
         assert!(any_object(Kind::Pod, b"[1]").is_err());
     }

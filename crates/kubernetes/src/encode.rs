@@ -8,6 +8,15 @@ use zonda_cluster::object::{
 };
 use zonda_cluster::{Change, Kind};
 
+/// The label that tells the service of a slice.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+/// The label that tells the service of a slice that is imported.
+const IMPORT_LABEL: &str = "multicluster.kubernetes.io/service-name";
+/// The label that tells the cluster that a slice comes from.
+const CLUSTER_LABEL: &str = "multicluster.kubernetes.io/source-cluster";
+/// The annotation by which a namespace keeps its search paths from being shortened.
+const AUTOPATH_ANNOTATION: &str = "zonda/autopath";
+
 /// The words for the kinds of objects.
 const KINDS: [(Kind, &str); 5] = [
     (Kind::Service, "Service"),
@@ -43,7 +52,7 @@ pub fn object(change: &Change) -> Option<Value> {
 pub fn read_object(json: &[u8]) -> Result<Option<Change>, serde_json::Error> {
     let KindOf { kind } = serde_json::from_slice(json)?;
     let kind = KINDS.iter().find(|(_, word)| *word == kind);
-    kind.map(|(kind, _)| crate::decode::object(*kind, json)).transpose()
+    kind.map(|(kind, _)| crate::decode::object(*kind, json).map(|it| it.0)).transpose()
 }
 
 /// The name of an object as its metadata.
@@ -89,13 +98,13 @@ fn service(object: &Service) -> Value {
 /// The JSON of a slice.
 fn slice(object: &EndpointSlice) -> Value {
     let label = match object.is_imported {
-        true => crate::decode::IMPORT_LABEL,
-        false => crate::decode::SERVICE_LABEL,
+        true => IMPORT_LABEL,
+        false => SERVICE_LABEL,
     };
     let mut metadata = metadata(&object.id);
     metadata["labels"][label] = object.service.clone().into();
     if !object.source_cluster.is_empty() {
-        metadata["labels"][crate::decode::CLUSTER_LABEL] = object.source_cluster.clone().into();
+        metadata["labels"][CLUSTER_LABEL] = object.source_cluster.clone().into();
     }
     let endpoints = object.endpoints.iter().map(|endpoint| {
         let mut json = json!({ "addresses": addresses(&endpoint.addresses) });
@@ -128,7 +137,7 @@ fn slice(object: &EndpointSlice) -> Value {
 fn namespace(object: &Namespace) -> Value {
     let mut json = json!({ "kind": "Namespace", "metadata": { "name": object.name } });
     if object.opts_out_of_autopath {
-        json["metadata"]["annotations"][crate::decode::AUTOPATH_ANNOTATION] = "false".into();
+        json["metadata"]["annotations"][AUTOPATH_ANNOTATION] = "false".into();
     }
     json
 }

@@ -146,7 +146,11 @@ impl fmt::Display for PluginError {
             Self::Timeout(limit) => write!(f, "has not ended after {} s", limit.as_secs()),
             Self::TooLong(limit) => write!(f, "prints more than {limit} octets"),
             Self::Exit(status, text) => write!(f, "fails ({status}): {text}"),
-            Self::Output(error) => write!(f, "prints no `ExecCredential`: {error}"),
+            Self::Output(error) => {
+                // The words of the error may have parts of a credential.
+                let (line, column) = (error.line(), error.column());
+                write!(f, "prints no `ExecCredential`: it is wrong at line {line}, column {column}")
+            }
             Self::Version(own, named) => {
                 write!(f, "prints an object of `{own}`, not an `ExecCredential` of `{named}`")
             }

@@ -150,7 +150,12 @@ fn a_program_runs_again_when_the_api_refuses_its_token() {
 fn what_a_program_does_wrong_is_told() {
     let cases = [
         ("fails", "echo sorry >&2; exit 3\n".to_owned(), "fails (exit status: 3): sorry"),
-        ("text", "echo hello\n".to_owned(), "prints no `ExecCredential`"),
+        ("text", "echo hello\n".to_owned(), "prints no `ExecCredential`: it is wrong at line 1"),
+        (
+            "token",
+            "echo '\"secret\"'\n".to_owned(),
+            "prints no `ExecCredential`: it is wrong at line 1, column 8",
+        ),
         ("nothing", print("{}"), "neither a token nor a client certificate"),
         ("half", print("{\"clientCertificateData\":\"x\"}"), "neither a token nor a client"),
         (

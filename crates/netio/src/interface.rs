@@ -54,7 +54,7 @@ impl fmt::Display for InterfaceError {
             Self::OtherKind(kind) => write!(
                 f,
                 "there is an interface of this name, which is no dummy interface ({kind}): choose \
-                 another name"
+                 another name, or remove it by `ip link delete` if a server that was killed left it"
             ),
             Self::NoDummies => f.write_str(
                 "the kernel has neither dummy interfaces nor bridges: load a module, as by \
@@ -100,8 +100,15 @@ const MARK: &str = "zonda";
 pub enum FormerInterface {
     /// There was none of the name.
     Absent,
-    /// There was one, perhaps with this alias.
-    Present(Option<String>),
+    /// There was one of the name.
+    Present {
+        /// The alias of the interface, if it had one.
+        alias: Option<String>,
+        /// All addresses of the interface.
+        addresses: Vec<IpAddr>,
+        /// Whether the interface was up.
+        is_up: bool,
+    },
 }
 
 /// What [`LocalInterface::repair`] has found.
@@ -113,6 +120,8 @@ pub enum Repair {
     Made,
     /// This many addresses were gone, or the interface was down: they were set again.
     Completed(usize),
+    /// Another process has claimed the interface, which was left as it is.
+    Foreign,
 }
 
 /// An interface of the system.
@@ -144,8 +153,9 @@ impl LocalInterface {
         &self.name
     }
 
-    /// Makes the interface, or takes over the one that is there: it has these addresses and no
-    /// other ones, and the mark of this process. What was changed is undone where this fails.
+    /// Makes the interface, or takes over the one that is there: it has these addresses besides
+    /// those that it had, and the mark of this process. What was changed is undone where this
+    /// fails.
     ///
     /// # Errors
     /// When the system refuses, or an interface of another kind has the name.
@@ -154,16 +164,15 @@ impl LocalInterface {
         let (found, is_new) = self.find_or_make(&netlink)?;
         let former = match is_new {
             true => FormerInterface::Absent,
-            false => FormerInterface::Present(found.alias.clone()),
+            false => FormerInterface::Present {
+                alias: found.alias.clone(),
+                addresses: netlink.addresses(found.index)?,
+                is_up: found.is_up,
+            },
         };
-        let claimed = self.complete(&netlink, &found).and_then(|_| {
-            for other in netlink.addresses(found.index)? {
-                if !self.addresses.contains(&other) && !is_of_the_kernel(other) {
-                    netlink.remove_address(found.index, other)?;
-                }
-            }
-            Ok(netlink.set_alias(found.index, &self.mark)?)
-        });
+        let claimed = self
+            .complete(&netlink, &found)
+            .and_then(|_| Ok(netlink.set_alias(found.index, &self.mark)?));
         if let Err(error) = claimed {
             self.give_back(&former);
             return Err(error);
@@ -173,29 +182,59 @@ impl LocalInterface {
 
     /// Puts back what [`Self::claim`] found: for a process that does not start after all.
     pub fn give_back(&self, former: &FormerInterface) {
-        let undone =
-            Netlink::open().and_then(|netlink| match (netlink.find(&self.name)?, former) {
-                (Some(found), FormerInterface::Absent) => netlink.remove(found.index),
-                (Some(found), FormerInterface::Present(alias)) => {
-                    netlink.set_alias(found.index, alias.as_deref().unwrap_or_default())
-                }
-                (None, _) => Ok(()),
-            });
-        drop(undone); // what made the start fail is told, and counts for more
+        // What fails here is not told: what made the start fail is, and counts for more.
+        let Ok(netlink) = Netlink::open() else { return };
+        let Ok(Some(found)) = netlink.find(&self.name) else { return };
+        let FormerInterface::Present { alias, addresses, is_up } = former else {
+            let _ = self.is_own(&found).then(|| netlink.remove(found.index));
+            return;
+        };
+        for address in self.addresses.iter().filter(|it| !addresses.contains(it)) {
+            let _ = netlink.remove_address(found.index, *address);
+        }
+        if !is_up {
+            let _ = netlink.set_up(found.index, false);
+        }
+        let _ = netlink.set_alias(found.index, alias.as_deref().unwrap_or_default());
     }
 
-    /// Makes anew what is missing of the interface.
+    /// Takes addresses that are not wanted from the interface, unless another process has claimed
+    /// it; returns how many there were.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn remove_foreign(&self) -> Result<usize, InterfaceError> {
+        let netlink = Netlink::open()?;
+        let found = netlink.find(&self.name)?.filter(|found| self.is_own(found));
+        let Some(SystemInterface { index, .. }) = found else { return Ok(0) };
+        let mut addresses = netlink.addresses(index)?;
+        addresses.retain(|it| !self.addresses.contains(it) && !is_of_the_kernel(*it));
+        for address in &addresses {
+            netlink.remove_address(index, *address)?;
+        }
+        Ok(addresses.len())
+    }
+
+    /// Makes anew what is missing of the interface, unless another process has claimed it.
     ///
     /// # Errors
     /// When the system refuses, or an interface of another kind has the name now.
     pub fn repair(&self) -> Result<Repair, InterfaceError> {
         let netlink = Netlink::open()?;
         let (found, is_new) = self.find_or_make(&netlink)?;
+        if found.is_marked() && !self.is_own(&found) {
+            return Ok(Repair::Foreign);
+        }
         let completed = self.complete(&netlink, &found)?;
         if is_new {
             return Ok(Repair::Made);
         }
         Ok(if completed == 0 { Repair::Whole } else { Repair::Completed(completed) })
+    }
+
+    /// Whether an interface has the mark of this process.
+    fn is_own(&self, found: &SystemInterface) -> bool {
+        found.alias.as_ref() == Some(&self.mark)
     }
 
     /// Removes the interface, unless it is gone or another process has claimed it; returns whether
@@ -206,7 +245,7 @@ impl LocalInterface {
     pub fn remove(&self) -> Result<bool, InterfaceError> {
         let netlink = Netlink::open()?;
         match netlink.find(&self.name)? {
-            Some(found) if found.alias.as_ref() == Some(&self.mark) => {
+            Some(found) if self.is_own(&found) => {
                 netlink.remove(found.index)?;
                 Ok(true)
             }
@@ -259,7 +298,7 @@ impl LocalInterface {
         // An IPv4 address can be used on an interface that is down, and programs that look for the
         // machine's addresses leave out such an interface. An IPv6 address cannot.
         if !found.is_up && self.addresses.iter().any(IpAddr::is_ipv6) {
-            netlink.set_up(found.index)?;
+            netlink.set_up(found.index, true)?;
             completed += 1;
         }
         let present = netlink.addresses(found.index)?;
@@ -361,7 +400,9 @@ impl Netlink {
         self.tell(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)?;
         // The kernel takes no alias with a new interface.
         match self.find(name)? {
-            Some(found) => self.set_alias(found.index, alias),
+            Some(found) => self.set_alias(found.index, alias).inspect_err(|_| {
+                let _ = self.remove(found.index); // without an alias, no process would take it
+            }),
             None => Err(io::Error::from_raw_os_error(libc::ENODEV)),
         }
     }
@@ -374,11 +415,12 @@ impl Netlink {
         self.tell(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Sets an interface up.
-    fn set_up(&self, index: u32) -> io::Result<()> {
+    /// Sets an interface up or down.
+    fn set_up(&self, index: u32, is_up: bool) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        (message.header.flags, message.header.change_mask) = (LinkFlags::Up, LinkFlags::Up);
+        message.header.change_mask = LinkFlags::Up;
+        message.header.flags = if is_up { LinkFlags::Up } else { LinkFlags::empty() };
         self.tell(RouteNetlinkMessage::SetLink(message), 0)
     }
 

@@ -6,7 +6,7 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-use libc::{c_int, uid_t};
+use libc::{c_int, gid_t, uid_t};
 
 use crate::check;
 
@@ -124,6 +124,22 @@ pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
 pub fn effective_user() -> uid_t {
     // SAFETY: the call takes nothing, and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Whether the process has the rights of a group.
+#[must_use]
+pub fn is_in_group(group: gid_t) -> bool {
+    // SAFETY: the call takes nothing, and cannot fail.
+    if unsafe { libc::getegid() } == group {
+        return true;
+    }
+    // SAFETY: with a length of 0, the call writes nothing, and returns how many groups there are.
+    let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
+    let mut groups = vec![0; usize::try_from(count).unwrap_or_default()];
+    // SAFETY: the list has room for `count` groups; if there are more by now, the call fails.
+    let count = unsafe { libc::getgroups(count.max(0), groups.as_mut_ptr()) };
+    groups.truncate(usize::try_from(count).unwrap_or_default());
+    groups.contains(&group)
 }
 
 #[cfg(test)]

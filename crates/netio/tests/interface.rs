@@ -62,9 +62,15 @@ fn the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone(
     let (first, second) =
         (interface(&["169.254.20.10", "10.96.0.10"], "one"), interface(&["169.254.20.10"], "two"));
     first.claim().unwrap();
+    let has_both = || ip("address show dev nodelocaldns").contains("10.96.0.10");
     let former = second.claim().unwrap();
-    assert_eq!(former, FormerInterface::Present(Some("zonda one".to_owned())));
-    assert!(!ip("address show dev nodelocaldns").contains("10.96.0.10"));
+    assert!(has_both(), "until the second process runs");
+    assert_eq!(first.repair().unwrap(), Repair::Foreign);
+    assert_eq!((first.remove_foreign().unwrap(), second.remove_foreign().unwrap()), (0, 1));
+    assert!(!has_both());
+    assert_eq!(first.repair().unwrap(), Repair::Foreign);
+    assert!(!has_both(), "the first process leaves alone what it has no more");
+    assert_eq!(second.repair().unwrap(), Repair::Whole);
     assert!(!first.remove().unwrap(), "it is the second one's");
     second.give_back(&former); // it does not start after all
     assert!(first.remove().unwrap());
@@ -72,6 +78,28 @@ fn the_next_process_takes_the_interface_over_and_the_former_one_leaves_it_alone(
     let former = second.claim().unwrap();
     second.give_back(&former);
     assert!(!ip("link").contains(NAME), "what a process made and does not use is removed");
+}
+
+#[test]
+fn a_process_that_does_not_start_leaves_an_interface_as_it_was() {
+    if !is_own_network("a_process_that_does_not_start_leaves_an_interface_as_it_was") {
+        return;
+    }
+    // The queue of an interface is made when it is set up, and stays.
+    let shown = || ip("address show dev nodelocaldns").replace("qdisc noop ", "qdisc noqueue ");
+    interface(&["169.254.20.10", "10.96.0.10"], "one").claim().unwrap();
+    let before = shown();
+    let second = interface(&["169.254.20.10", "169.254.20.11", "fd00::10"], "two");
+    let former = second.claim().unwrap();
+    assert!(shown().contains("fd00::10") && shown().contains("10.96.0.10"), "{}", shown());
+    second.give_back(&former);
+    assert_eq!(shown(), before);
+
+    // Nor does a claim that fails half-way.
+    std::fs::write("/proc/sys/net/ipv6/conf/nodelocaldns/disable_ipv6", "1").unwrap();
+    let error = second.claim().unwrap_err();
+    assert!(matches!(error, InterfaceError::NoIpv6(_)), "{error}");
+    assert_eq!(shown(), before);
 }
 
 #[test]

@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 use zonda_netio::process;
 
 /// Opens a regular file to read it, unless another user may have filled it: what it has would be
-/// given to clients.
+/// given to clients. The process's own groups may write to it, as the kubelet has it in volumes of
+/// a pod with an `fsGroup`.
 ///
 /// # Errors
 /// When it cannot be opened, or another user may write to it.
 pub fn open_own(path: &Path) -> io::Result<File> {
-    /// Permission to write, for the group and for all other users.
-    const WRITING: u32 = 0o022;
+    /// Permission to write, for the group.
+    const GROUP_WRITING: u32 = 0o020;
+    /// Permission to write, for all other users.
+    const WRITING: u32 = 0o002;
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file")); // a pipe could be waited for for ever
     }
@@ -24,8 +27,11 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     if ![0, process::effective_user()].contains(&about.uid()) {
         return Err(io::Error::other("the file is another user's"));
     }
-    if about.mode() & WRITING != 0 {
-        return Err(io::Error::other("other users may write to the file"));
+    let is_group_foreign = !process::is_in_group(about.gid());
+    let writing = if is_group_foreign { WRITING | GROUP_WRITING } else { WRITING };
+    if about.mode() & writing != 0 {
+        let text = "other users may write to the file: take that from them by `chmod go-w`";
+        return Err(io::Error::other(text));
     }
     Ok(file)
 }
@@ -50,13 +56,18 @@ pub fn write_with(
     let unfinished = unfinished(path);
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    if let Ok(former) = fs::metadata(path) {
-        file.set_permissions(former.permissions())?;
-    }
-    let mut file = BufWriter::new(file);
-    content(&mut file)?;
-    file.into_inner()?.sync_all()?;
-    fs::rename(&unfinished, path)?;
+    let write = || {
+        if let Ok(former) = fs::metadata(path) {
+            file.set_permissions(former.permissions())?;
+        }
+        let mut file = BufWriter::new(file);
+        content(&mut file)?;
+        file.into_inner()?.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&unfinished); // it may be what fills the disk
+    })?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
@@ -88,8 +99,31 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        let failed = write_with(&path, |file| {
+            file.write_all(b"third")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
         assert!(write(&directory.join("no/file"), b"").is_err());
         fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_read_unless_users_of_another_group_may_write_to_it() {
+        let path = std::env::temp_dir().join(format!("zonda-own-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        let is_readable = |mode: u32| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            open_own(&path).is_ok()
+        };
+        let own = [0o600, 0o644, 0o660, 0o602].map(is_readable);
+        assert_eq!(own, [true, true, true, false]);
+        if process::effective_user() == 0 {
+            std::os::unix::fs::chown(&path, None, Some(54_321)).unwrap();
+            assert_eq!([0o640, 0o660].map(is_readable), [true, false]);
+        }
+        fs::remove_file(path).unwrap();
     }
 }

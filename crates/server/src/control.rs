@@ -264,7 +264,7 @@ impl Control {
                     file.write(); // so that the successor begins with what is kept now
                 }
                 if let Some(control) = before.upgrade() {
-                    control.stores.stop(); // a file of redb has one user at a time
+                    control.stores.hand_over(); // a file of redb has one user at a time
                     let _ = control.publisher.hand_over_journal(); // the watchdog has why it fails
                 }
             }),

@@ -57,6 +57,21 @@ impl NodeInterface {
             let interface = self.interface.name();
             tracing::error!(interface, %error, "the interface cannot be taken back");
         }
+        self.remove_foreign();
+    }
+
+    /// Takes addresses of another configuration from the interface.
+    fn remove_foreign(&self) {
+        let interface = self.interface.name();
+        match self.interface.remove_foreign() {
+            Ok(0) => {}
+            Ok(addresses) => {
+                tracing::info!(interface, addresses, "addresses of another configuration removed");
+            }
+            Err(error) => tracing::warn!(
+                interface, %error, "addresses of another configuration cannot be removed"
+            ),
+        }
     }
 
     /// Makes the interface and its addresses again where they are gone. A failure is logged unless
@@ -64,7 +79,7 @@ impl NodeInterface {
     fn look(&self, was_failing: bool) -> bool {
         let interface = self.interface.name();
         match self.interface.repair() {
-            Ok(Repair::Whole) => return false,
+            Ok(Repair::Whole | Repair::Foreign) => return false,
             Ok(Repair::Made) => {
                 tracing::warn!(interface, "the interface was gone and is made again");
             }
@@ -106,7 +121,7 @@ impl ClaimedInterface {
             FormerInterface::Absent => {
                 tracing::info!(interface = name, addresses, "interface made");
             }
-            FormerInterface::Present(_) => {
+            FormerInterface::Present { .. } => {
                 tracing::info!(interface = name, addresses, "interface taken over");
             }
         }
@@ -115,13 +130,19 @@ impl ClaimedInterface {
         Ok(Some(Self { own, former: Some(former) }))
     }
 
-    /// Looks after the interface from now on.
+    /// What other threads have of the interface.
+    pub fn own(&self) -> Arc<NodeInterface> {
+        Arc::clone(&self.own)
+    }
+
+    /// Looks after the interface from now on, on which are no other addresses any more.
     ///
     /// # Errors
     /// When the system has no thread or descriptor left.
     pub fn keep(mut self, watchdog: &Arc<Watchdog>) -> io::Result<KeptInterface> {
         let kept = KeptInterface::start(Arc::clone(&self.own), watchdog)?;
         self.former = None;
+        self.own.remove_foreign(); // as late as this, for a start that fails leaves them there
         Ok(kept)
     }
 }
@@ -143,8 +164,7 @@ fn process() -> String {
 
 /// The interface while the server runs, and the thread that looks after it.
 pub struct KeptInterface {
-    /// What other threads have of it.
-    pub own: Arc<NodeInterface>,
+    own: Arc<NodeInterface>,
     is_ending: Arc<AtomicBool>,
     wake: Arc<Wake>,
     thread: JoinHandle<()>,
@@ -177,15 +197,11 @@ impl KeptInterface {
         Ok(Self { own, is_ending, wake, thread })
     }
 
-    /// Looks after the interface no more, and removes it unless it is to stay or another process
-    /// has taken it over.
-    pub fn end(self, stays: bool) {
+    /// Looks after the interface no more, and removes it unless another process has taken it over.
+    pub fn end(self) {
         self.is_ending.store(true, Ordering::Release);
         self.wake.wake();
         let _ = self.thread.join(); // what a panic did is in the watchdog
-        if stays {
-            return;
-        }
         let interface = self.own.interface.name();
         match self.own.interface.remove() {
             Ok(true) => tracing::info!(interface, "interface removed"),

@@ -13,7 +13,7 @@ use crate::handover;
 use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
-use crate::node_local::{ClaimedInterface, KeptInterface};
+use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
 use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
@@ -131,13 +131,17 @@ pub(crate) fn run(
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
-    let (sockets, config) = ((interface, sockets), (read_config, config_watch));
+    let sockets = (interface.as_ref().map(ClaimedInterface::own), sockets);
+    let config = (read_config, config_watch);
     let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
-    let (running, handles) = Running::start(&runtime, parts, settling)?;
+    let (mut running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
+    // Last, as a start that fails leaves the interface as it was.
+    let keep = |it: ClaimedInterface| it.keep(&control.watchdog);
+    running.interface = interface.map(keep).transpose().map_err(ServeError::Start)?;
     if let Some(former) = former {
         former.release();
     }
@@ -246,8 +250,8 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
 
 /// The parts of a server that are started.
 struct Parts {
-    /// The sockets, and the interface that they are on, if it is the server's.
-    sockets: (Option<ClaimedInterface>, Vec<Sockets>),
+    /// The interface that sockets are on, if it is the server's, and all sockets.
+    sockets: (Option<Arc<NodeInterface>>, Vec<Sockets>),
     first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
@@ -311,7 +315,6 @@ impl Running {
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
-        let interface = sockets.0.map(|it| it.keep(&watchdog)).transpose()?;
         let control = Control::new(ControlParts {
             publisher,
             read_config: config.0,
@@ -326,7 +329,7 @@ impl Running {
             own_queries: handlers.own_queries,
             long_calls,
             sockets: sockets.1,
-            interface: interface.as_ref().map(|it| Arc::clone(&it.own)),
+            interface: sockets.0,
             query_log,
             clock,
             cache_file,
@@ -339,7 +342,7 @@ impl Running {
         });
         let running = Self {
             control,
-            interface,
+            interface: None,
             workers,
             forwarders,
             deadlines: handlers.deadlines,
@@ -461,7 +464,7 @@ impl Running {
             self.control.flush_all(); // what fails is logged, and stays in the journal
         }
         if let Some(interface) = self.interface {
-            interface.end(is_handed_over); // last, as replies leave from its addresses
+            interface.end(); // last, as replies leave from its addresses
         }
         // The next server may start as soon as this one has stopped.
         let _ = self.control.publisher().hand_over_journal(); // the watchdog has why it fails

@@ -90,6 +90,15 @@ fn metric(name: &str) -> String {
     line.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
+/// Waits until a process has ended, which another one replaces.
+fn await_end(former: &mut Process, next: &Process) {
+    let limit = Instant::now() + LIMIT;
+    while !former.ended() {
+        assert!(Instant::now() < limit, "{}\n{}", former.log(""), next.log(""));
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Checks that the node's cache answers at all of its addresses, over UDP and TCP.
 fn assert_answers() {
     for words in [
@@ -150,9 +159,11 @@ fn a_successor_keeps_the_interface_and_one_that_does_not_start_changes_nothing()
     let mut first = serve(&folder, "first.log", &lines, &[]);
     assert_answers();
     let alias = || ip("link show dev nodelocaldns").lines().last().unwrap().to_owned();
-    let before = alias();
+    let all = || ip("address show dev nodelocaldns");
+    let (before, addresses) = (alias(), all());
 
-    let mut failing = serve(&folder, "failing.log", &lines, &[]);
+    let other = with_zone(&folder, "\"169.254.20.10\", \"169.254.20.11\"");
+    let mut failing = serve(&folder, "failing.log", &other, &[]);
     let limit = Instant::now() + LIMIT;
     while !failing.ended() {
         assert!(Instant::now() < limit, "two servers have the same addresses");
@@ -160,22 +171,30 @@ fn a_successor_keeps_the_interface_and_one_that_does_not_start_changes_nothing()
     }
     assert!(!failing.log("interface taken over").is_empty(), "{}", failing.log(""));
     assert!(!failing.log("the server ends").is_empty(), "{}", failing.log(""));
-    assert_eq!(alias(), before);
+    assert_eq!((alias(), all()), (before.clone(), addresses));
     assert_answers();
 
     let mut second = serve(&folder, "second.log", &lines, &["--take-over"]);
-    let limit = Instant::now() + LIMIT;
-    while !first.ended() {
-        assert!(Instant::now() < limit, "{}\n{}", first.log(""), second.log(""));
-        thread::sleep(Duration::from_millis(5));
-    }
+    await_end(&mut first, &second);
     assert_answers();
     assert_ne!(alias(), before);
-    second.signal("TERM");
-    while !second.ended() {
+
+    // One address less, and then another name of the interface.
+    let shown = || ip("address show");
+    let fewer = with_zone(&folder, "\"169.254.20.10\"");
+    let mut third = serve(&folder, "third.log", &fewer, &["--take-over"]);
+    await_end(&mut second, &third);
+    assert!(!shown().contains("fd00::10"), "{}", shown());
+    let renamed = format!("{fewer}\ninterface = \"dns0\"");
+    let mut fourth = serve(&folder, "fourth.log", &renamed, &["--take-over"]);
+    await_end(&mut third, &fourth);
+    assert!(!has_interface(), "{}", shown());
+    assert_eq!(dig("web.shop.svc.cluster.local +short").trim(), "10.96.0.20");
+    fourth.signal("TERM");
+    while !fourth.ended() {
         thread::sleep(Duration::from_millis(5));
     }
-    assert!(!has_interface());
+    assert!(!shown().contains(ADDRESS), "{}", shown());
 }
 
 #[test]

@@ -327,6 +327,12 @@ fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
     server.restart();
     let same = std::fs::read_to_string(&file).unwrap() == written;
     assert!(same, "names of the file are not written again as if they were new");
+    // Nor do they become new by a reload.
+    server.configure(&config.replace("snapshot =", "ttl = \"6s\"\nsnapshot ="));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert!(server.get("/ready").1.starts_with("ready\nzone cluster.local. is stale: "));
+    let pods = "zonda_cluster_names{zone=\"cluster.local.\",of=\"pods\"} 2\n";
+    assert!(server.get("/metrics").1.contains(pods), "{}", server.get("/metrics").1);
 
     api.start_api();
     let moved = [Endpoint::new("10.244.1.1").hostname("db-0")];
@@ -349,6 +355,17 @@ fn names_are_answered_from_the_snapshot_file_after_a_start_without_the_api() {
     assert_eq!(server.post("/v1/reload").0, 200);
     assert_eq!(answers(&server, "db-0.db.shop.svc.cluster.local", "A"), ["10.244.1.1"]);
     assert_eq!(answers(&server, "new.shop.svc.cluster.local", "A"), ["NXDOMAIN"]);
+
+    // The same cluster may have more names with other keys, and another one has other names.
+    server.configure(&config.replace("snapshot =", "zonal = true\nsnapshot ="));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    await_answers(&server, "new.shop.svc.cluster.local", "A", &["SERVFAIL"]);
+    assert_eq!(answers(&server, "db-0.db.shop.svc.cluster.local", "A"), ["10.244.1.1"]);
+    let other = folder.write("kubeconfig", std::fs::read(&kubeconfig).unwrap());
+    server.configure(&config.replace(&kubeconfig, other.to_str().unwrap()));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["SERVFAIL"]);
+    assert_eq!(answers(&server, "1.1.244.10.in-addr.arpa", "PTR"), ["SERVFAIL"]);
 }
 
 #[test]

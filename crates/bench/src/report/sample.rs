@@ -125,6 +125,7 @@ fn cell(
             ready_secs: 0.02 + size as f64 * 4e-6,
             cpu_secs: 0.01,
             memory_octets: memory,
+            memory_peak_octets: Some(memory + (memory >> 2)),
         }),
     }
 }

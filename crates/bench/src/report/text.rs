@@ -1,10 +1,10 @@
 //! A run as tables for a terminal.
 
 use super::caveats::caveats;
-use super::figures::{Figure, Group, groups};
+use super::figures::{Figure, Group, groups, mebioctets};
 use super::numbers::{grouped, relation, short};
 use super::verdict::{HOME, Ranking, behind, headlines, missing};
-use crate::data::{Cell, Run};
+use crate::data::{Cell, Run, Start};
 use crate::statistics::Spread;
 
 /// Heads of the columns; the first is left-aligned.
@@ -29,7 +29,7 @@ pub fn text(run: &Run) -> String {
     out += &format!("{}, {}, {}\n", environment.cpu, environment.kernel, environment.system);
     let groups = groups(run);
     for group in &groups {
-        out += &format!("\n{}\n{}", group.label(), table(group));
+        out += &format!("\n{}\n{}{}", group.label(), table(group), starts(group));
         if let Some(why) = group.unsteady() {
             out += &format!("  nothing is compared here: {why}\n");
         }
@@ -117,6 +117,17 @@ fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Ranking<'_>>) -> [Strin
         show(Figure::Percentile(99_000).of(cell), short),
         show(Figure::Memory.of(cell), short),
     ]
+}
+
+/// Returns a line of what starting cost each server; empty where the most memory is not known.
+fn starts(group: &Group<'_>) -> String {
+    let start = |cell: &&Cell| {
+        let Start { ready_secs, memory_octets, memory_peak_octets, .. } = cell.start.as_ref()?;
+        let [memory, peak] = [*memory_octets, (*memory_peak_octets)?].map(mebioctets).map(short);
+        Some(format!("{} {memory} MiB (at most {peak}) in {ready_secs:.2} s", cell.server))
+    };
+    let starts: Vec<String> = group.cells.iter().filter_map(start).collect();
+    if starts.is_empty() { String::new() } else { format!("  start: {}\n", starts.join(", ")) }
 }
 
 /// Columns as wide as their widest text, the first to the left and the rest to the right.

@@ -126,7 +126,7 @@ impl Kind {
     }
 
     /// Reads a file's text.
-    fn parse(text: &str) -> Result<Self, Box<toml::de::Error>> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Box<toml::de::Error>> {
         toml::from_str(text).map_err(Box::new)
     }
 }

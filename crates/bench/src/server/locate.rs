@@ -62,14 +62,15 @@ fn program(kind: &Kind) -> Option<PathBuf> {
     if kind.program == "self" { env::current_exe().ok() } else { in_folders(&kind.program) }
 }
 
-/// Returns the first file of this name in PATH, the folders of servers, and those of `go install`.
+/// Returns the first file of this name in PATH, the folders of servers, those of `go install`, and
+/// those of the peers of cluster names.
 pub fn in_folders(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"].map(PathBuf::from);
     let go = env::var_os("GOBIN").map(PathBuf::from);
     let home_go = env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin"));
     let folders = env::split_paths(&path).chain(usual).chain(go).chain(home_go);
-    let folders = folders.chain(install::go_folder());
+    let folders = folders.chain(install::go_folder()).chain(install::cluster_folders());
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 

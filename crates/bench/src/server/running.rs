@@ -96,7 +96,7 @@ impl RunningServer {
     ) -> Result<Duration, StartError> {
         for question in questions {
             while !question.is_answered_by(address)? {
-                if !matches!(self.child.try_wait(), Ok(None)) {
+                if self.has_ended() {
                     return Err(StartError::Ended(self.last_words()));
                 }
                 if self.began.elapsed() > limit {
@@ -124,6 +124,11 @@ impl RunningServer {
             }
             before = now;
         }
+    }
+
+    /// Whether the server has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Returns the last lines of what it has said.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
+use super::api::{Api, ApiError};
 use super::ground::Ground;
 use super::place::{Place, Zone};
 use super::spec::{Way, Workload};
@@ -28,6 +29,25 @@ pub struct Contestant {
     pub located: LocatedProgram,
 }
 
+/// The server behind a forwarder, and what it is given.
+struct UpstreamStock {
+    /// Server and its program.
+    contestant: Contestant,
+    /// Names of the zones.
+    zones: Vec<String>,
+    /// Folder with the master files.
+    folder: PathBuf,
+    /// Questions whose answers show that it is up.
+    ready: Vec<Question>,
+    /// Loss and delay on the way to it.
+    way: Option<Way>,
+}
+
+/// Reads the questions that show whether a server is up.
+fn questions(place: &Place, texts: &[String]) -> Result<Vec<Question>, BedError> {
+    place.ready(texts)?.iter().map(|text| Ok(Question::parse(text)?)).collect()
+}
+
 /// What all servers of one cell are given: written once.
 pub struct Stock {
     /// Names of the zones.
@@ -42,8 +62,10 @@ pub struct Stock {
     ready: Vec<Question>,
     /// Time in which the server must answer.
     start_max: Duration,
-    /// The server behind a forwarder, its zones, and the way to it.
-    upstream: Option<(Contestant, Vec<String>, PathBuf, Option<Way>)>,
+    /// The server behind a forwarder.
+    upstream: Option<UpstreamStock>,
+    /// The API server with the cluster's objects, which runs as long as the contest.
+    api: Option<Api>,
 }
 
 impl Stock {
@@ -52,7 +74,7 @@ impl Stock {
         workload: &Workload,
         place: &Place,
         upstream: Option<Contestant>,
-        folder: &Path,
+        (ground, folder): (&Ground, &Path),
         stop: &AtomicBool,
     ) -> Result<Self, BedError> {
         let zones_folder = folder.join("zones");
@@ -66,18 +88,22 @@ impl Stock {
         let queries = queries.map_err(BedError::Queries)?;
         let queries_file = folder.join("queries");
         fs::write(&queries_file, &lines)?;
-        let ready = place.ready(workload)?;
-        let ready = ready.iter().map(|text| Question::parse(text)).collect::<Result<_, _>>()?;
+        let ready = questions(place, &workload.ready)?;
         let upstream = match (&workload.upstream, upstream) {
             (Some(spec), Some(contestant)) => {
                 let folder = folder.join("upstream-zones");
                 let zones = write_zones(&folder, place.zones(&spec.zones)?, stop)?;
-                Some((contestant, zones, folder, workload.way.clone()))
+                let ready = questions(place, spec.ready.as_ref().unwrap_or(&workload.ready))?;
+                Some(UpstreamStock { contestant, zones, folder, ready, way: workload.way.clone() })
             }
             _ => None,
         };
         let start_max = Duration::from_secs(workload.start_secs_max);
-        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream })
+        let cluster = workload.cluster.as_ref();
+        let api =
+            cluster.map(|objects| Api::start(objects, place, ground, &folder.join("cluster")));
+        let api = api.transpose().map_err(BedError::Api)?;
+        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream, api })
     }
 }
 
@@ -124,6 +150,9 @@ impl Bed {
         let folder = ground.folder.join("bed");
         let _ = fs::remove_dir_all(&folder);
         let mut values = place.values.clone();
+        if let Some(api) = &stock.api {
+            values.set("kubeconfig", api.kubeconfig.display());
+        }
         let (upstream, relay) = start_upstream(stock, ground, &folder, &mut values)?;
         let address = local(free_port()?);
         let mut servers = Vec::new();
@@ -144,6 +173,7 @@ impl Bed {
             ready_secs: ready.as_secs_f64(),
             cpu_secs: usage(&servers).cpu_secs(),
             memory_octets: memory_octets(&servers),
+            memory_peak_octets: Some(memory_peak_octets(&servers)),
         };
         Ok(Self { servers, _relay: relay, _upstream: upstream, address, start })
     }
@@ -186,6 +216,11 @@ fn memory_octets(servers: &[RunningServer]) -> u64 {
     servers.iter().map(|server| procfs::memory_octets(server.process())).sum()
 }
 
+/// Returns the sum over processes of the most memory that each has had.
+fn memory_peak_octets(servers: &[RunningServer]) -> u64 {
+    servers.iter().map(|server| procfs::memory_peak_octets(server.process())).sum()
+}
+
 /// Starts the server behind a forwarder and the way to it, and says in `values` where to ask.
 fn start_upstream(
     stock: &Stock,
@@ -193,15 +228,18 @@ fn start_upstream(
     folder: &Path,
     values: &mut Values,
 ) -> Result<(Option<RunningServer>, Option<Relay>), BedError> {
-    let Some((Contestant { kind, located }, zones, zones_folder, way)) = &stock.upstream else {
+    let Some(UpstreamStock { contestant, zones, folder: zones_folder, ready, way }) =
+        &stock.upstream
+    else {
         return Ok((None, None));
     };
+    let Contestant { kind, located } = contestant;
     let role = kind.roles.get("authoritative").ok_or(BedError::Upstream)?;
     let address = local(free_port()?);
     let own = listening(values, address, 1, zones);
     let folder = folder_with_zones(folder, "upstream", zones_folder)?;
     let mut running = RunningServer::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
-    running.wait_until_ready(address, &stock.ready, stock.start_max)?;
+    running.wait_until_ready(address, ready, stock.start_max)?;
     let relay = match way {
         None => None,
         Some(way) => {
@@ -260,6 +298,8 @@ pub enum BedError {
     Start(StartError),
     /// The upstream has no role `authoritative`.
     Upstream,
+    /// There is no API server.
+    Api(ApiError),
 }
 
 impl From<TemplateError> for BedError {
@@ -294,6 +334,7 @@ impl fmt::Display for BedError {
             Self::Queries(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
+            Self::Api(error) => error.fmt(f),
             Self::Upstream => f.write_str("the upstream's kind has no role `authoritative`"),
         }
     }

@@ -54,6 +54,9 @@ fn check(kind: &Kind, workload: &Workload, place: &Place, folder: &Path) {
         values.set("upstream_address", "127.0.0.1");
         values.set("upstream_port", 53_001);
     }
+    if workload.cluster.is_some() {
+        values.set("kubeconfig", "/kubeconfig");
+    }
     role.write_files(&values, &folder).unwrap();
     for text in role.arguments.iter().chain(role.environment.values()) {
         values.fill(text).unwrap();

@@ -6,6 +6,7 @@
 //! | [`series`] | numbered texts: zones, records and queries by the thousand |
 //! | [`place`] | one place in a workload's matrix, with its settings |
 //! | [`ground`] | where it runs: CPUs, and a folder for files |
+//! | [`api`] | a Kubernetes API server with the objects of a workload |
 //! | [`bed`] | what is started for one round: upstream, relay, server |
 //! | [`dnsperf`] | rounds in which that program asks |
 //! | [`measure`] | one round of one server, and its latency at a rate |
@@ -19,6 +20,7 @@
 //! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because they
 //! are computed where they are shown; see [`crate::data`].
 
+pub mod api;
 pub mod bed;
 #[cfg(test)]
 mod configurations;

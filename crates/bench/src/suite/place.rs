@@ -99,8 +99,8 @@ impl Place {
     }
 
     /// Questions that show whether a server is up here.
-    pub fn ready(&self, workload: &Workload) -> Result<Vec<String>, TemplateError> {
-        workload.ready.iter().map(|text| self.values.fill(text)).collect()
+    pub fn ready(&self, questions: &[String]) -> Result<Vec<String>, TemplateError> {
+        questions.iter().map(|text| self.values.fill(text)).collect()
     }
 
     /// Returns the axes of the place as a line of text; empty without any.

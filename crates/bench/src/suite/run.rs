@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::bed::{Bed, Contestant, Stock};
+use super::bed::{Bed, BedError, Contestant, Stock};
 use super::contest::{Contest, Seat, cell, cut};
 use super::dnsperf::Dnsperf;
 use super::environment::environment;
@@ -323,10 +323,18 @@ impl Runner<'_> {
                 return Ok(());
             }
         };
-        let stock = Stock::write(workload, place, upstream, &folder, &self.stop)?;
+        let stock = Stock::write(workload, place, upstream, (&self.ground, &folder), &self.stop);
+        let stock = match stock {
+            Err(BedError::Api(error)) => {
+                self.skip("all", format!("{}: no API server: {error}", workload.name));
+                return Ok(());
+            }
+            stock => stock?,
+        };
         if self.is_stopped() {
             return Ok(());
         }
+        self.wait_for_api(contest, &stock);
         let first = self.run.cells.len();
         let cpus = self.ground.cpus_used(place);
         self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place, cpus)));
@@ -357,6 +365,17 @@ impl Runner<'_> {
         self.run.took_secs = self.began.elapsed().as_secs_f64();
         (self.watch)(Step::Measured(&self.run));
         Ok(())
+    }
+
+    /// Waits until an API server answers all that servers ask it, so that no start waits for that:
+    /// a server is started and ended. One that does not come up is reported when it takes part.
+    fn wait_for_api(&self, contest: &Contest<'_>, stock: &Stock) {
+        let Contest { workload, place, contestants } = contest;
+        let first = contestants.iter().find(|one| !one.kind.floor);
+        let role = first.and_then(|one| Some((one, one.role(workload)?)));
+        if let (Some(_), Some((one, role))) = (&workload.cluster, role) {
+            let _ = Bed::start(one, role, place, stock, &self.ground);
+        }
     }
 
     /// Marks cells from `first` on in which no round counts.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use super::api::Objects;
 use super::series::Series;
 use crate::data::Table;
 
@@ -79,6 +80,9 @@ pub struct Workload {
     pub alike: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
+    /// The objects of a Kubernetes cluster, which servers read from an API server; none is no
+    /// cluster.
+    pub cluster: Option<Objects>,
     /// Loss and delay on the way to the server; none is a direct way.
     pub way: Option<Way>,
     /// Rates below saturation at which latency is measured; none is none. Not of a cache that must
@@ -180,6 +184,9 @@ pub struct Upstream {
     pub server: String,
     /// Zones that the upstream serves.
     pub zones: Vec<Zones>,
+    /// Questions whose answers show that the upstream is up, as [`Workload::ready`]; none is those
+    /// of the workload.
+    pub ready: Option<Vec<String>>,
 }
 
 /// Loss and delay; see [`crate::relay::Way`].
@@ -300,7 +307,7 @@ mod tests {
                     Kind::named(name).unwrap();
                 }
                 for place in Place::all(workload).unwrap() {
-                    for question in place.ready(workload).unwrap() {
+                    for question in place.ready(&workload.ready).unwrap() {
                         Question::parse(&question).unwrap();
                     }
                 }

@@ -75,8 +75,8 @@ fn stale(control: &Control) -> String {
     let lines = states.iter().filter_map(|(zone, state)| {
         let since = time(UNIX_EPOCH + Duration::from_secs(since(state)?));
         Some(format!(
-            "zone {zone} is stale: its names are those of {since}, from the snapshot file, until \
-             the API server has told all objects\n"
+            "zone {zone} is stale: its names are those of {since} until the API server has told \
+             all objects\n"
         ))
     });
     lines.collect()

@@ -1,9 +1,10 @@
 //! The feed of a Kubernetes cluster: keeps its zones as its objects are.
 
 use super::Update;
+use super::change_times::ChangeTimes;
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
-use super::cluster_subjects::{Subjects, followed, options, place};
+use super::cluster_subjects::{FormerNames, Subjects, followed, options, place};
 use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;
@@ -14,26 +15,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zonda_cluster::object::EndpointSlice;
-use zonda_cluster::{Builder, Change, Cluster, Kind};
-use zonda_engine::zones::{ClusterNames, ClusterZone};
+use zonda_cluster::{Builder, Cluster, Kind};
+use zonda_engine::zones::{ClusterNames, ClusterZone, Source};
 use zonda_kubernetes::{Event, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
-/// How long changes are gathered: a client that asks for what it has just changed waits for it.
-const GATHERING: Duration = Duration::from_millis(10);
+/// The least time between two versions of the names: a client that asks for what it has just
+/// changed waits for it while there are many changes.
+const GATHERING: Duration = Duration::from_millis(20);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
 const EVENTS_MAX: usize = 1024;
 /// How often it is looked whether the feed is to end.
 const LOOK: Duration = Duration::from_millis(250);
-/// Changes between two versions whose times are counted.
-const TRIGGERS_MAX: usize = 1024;
 
 /// What a feed needs, and needs again when it starts again.
 #[derive(Clone)]
@@ -48,6 +47,8 @@ pub(super) struct FeedSetup {
     pub stop: Arc<StopRequest>,
     /// What is told of the feed.
     pub state: Arc<ClusterState>,
+    /// What the names are worth that the zone has when the feed begins.
+    pub former: FormerNames,
 }
 
 /// Keeps the zones of a cluster as its objects are.
@@ -71,17 +72,15 @@ pub(super) struct ClusterFeed {
     /// When the data were made.
     dated: Option<Instant>,
     state: Arc<ClusterState>,
-    /// When the oldest change that has not been published was received.
-    changed: Option<Instant>,
-    /// What triggered changes that have not been published.
-    triggered: Vec<SystemTime>,
+    former: FormerNames,
+    times: ChangeTimes,
     writer: SnapshotWriter,
 }
 
 impl ClusterFeed {
     /// A feed that has no objects yet. `first` is dropped when the zones have been published once.
     pub fn new(setup: FeedSetup, first: Option<SyncSender<()>>) -> Self {
-        let FeedSetup { subjects, publisher, number, stop, state } = setup;
+        let FeedSetup { subjects, publisher, number, stop, state, former } = setup;
         let seed = publisher.state().seed;
         Self {
             builder: Builder::new(&subjects.apex, seed, options(&subjects.keys)),
@@ -96,8 +95,8 @@ impl ClusterFeed {
             own_address: None,
             dated: None,
             state,
-            changed: None,
-            triggered: Vec::new(),
+            former,
+            times: ChangeTimes::new(),
             writer: SnapshotWriter::default(),
         }
     }
@@ -151,13 +150,12 @@ impl ClusterFeed {
             Event::Begin => {
                 followed.lists.fetch_add(1, Relaxed);
                 self.builder.begin_list(kind);
+                self.times.begin_list(kind);
                 false
             }
             Event::Change(change) => {
                 followed.changes.fetch_add(1, Relaxed);
-                if self.synced.contains(&kind) {
-                    self.note_change(&change);
-                }
+                self.times.note(kind, &change);
                 self.builder.apply(*change);
                 true
             }
@@ -173,6 +171,7 @@ impl ClusterFeed {
             }
             Event::Synced => {
                 self.builder.end_list(kind);
+                self.times.end_list(kind);
                 self.synced.insert(kind);
                 true
             }
@@ -200,25 +199,56 @@ impl ClusterFeed {
         }
     }
 
-    /// Notes when a change came, and what triggered it.
-    fn note_change(&mut self, change: &Change) {
-        self.changed.get_or_insert_with(Instant::now);
-        if let Change::EndpointSlice(EndpointSlice { trigger_time: Some(time), .. }) = change
-            && self.triggered.len() < TRIGGERS_MAX
-        {
-            self.triggered.push(*time);
+    /// Keeps the names that a former feed has left, which are newer than those of a snapshot file,
+    /// as far as they are of use until all objects are known. Returns whether they are.
+    fn keep_former(&self) -> Result<bool, PublisherFailed> {
+        let (state, apex) = (self.publisher.state(), &self.subjects.apex);
+        let served = self.names().filter_map(|name| {
+            let zone = state.zone_set.zone(&name).filter(|zone| zone.unit.is_of_feed())?;
+            zone.data()?;
+            let names = match &zone.entry.source {
+                Source::Cluster(names) => Some((Arc::clone(names), zone.records as usize)),
+                _ => None,
+            };
+            Some((name, names))
+        });
+        let served: Vec<_> = served.collect();
+        let has_names = served.iter().any(|(name, names)| name == apex && names.is_some());
+        let former = if has_names { self.former } else { FormerNames::Foreign };
+        for (name, names) in served {
+            let update = match (former, names) {
+                (FormerNames::Whole, Some(_)) => continue,
+                (FormerNames::Partial, Some((names, services))) => {
+                    let falls_through = self.subjects.keys.falls_through(&name);
+                    let (data, cluster) = (Arc::clone(&names.data), names.cluster.clone());
+                    let (names, is_stale) = (names.names, true);
+                    let stale = ClusterZone { data, cluster, names, falls_through, is_stale };
+                    Update::Cluster(Arc::new(stale), services)
+                }
+                _ => Update::Expired(LoadError::awaited()),
+            };
+            let _ = self.publisher.update(&name, self.number, update)?; // no change to refuse
         }
+        if former == FormerNames::Partial {
+            let now = u64::from(load::unix_secs());
+            let _ = self.state.stale_since.compare_exchange(0, now, Relaxed, Relaxed);
+        }
+        Ok(former != FormerNames::Foreign)
+    }
+
+    /// The names of the zones in lower case: those of addresses, and the apex.
+    fn names(&self) -> impl Iterator<Item = Name> {
+        self.subjects.keys.reverse_zones().into_iter().chain([self.subjects.apex.clone()])
     }
 
     /// Serves what the snapshot file has, if there is one, until all objects are known. A zone that
-    /// a former feed has filled keeps what it has, which is newer.
+    /// a former feed has filled keeps what it has, if that is of use.
     fn restore(&mut self) -> Result<(), PublisherFailed> {
-        let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
-        let Some(path) = &keys.snapshot else { return Ok(()) };
-        let served = self.publisher.state().zone_set.zone(&apex).cloned();
-        if served.is_some_and(|zone| zone.data().is_some()) {
+        if self.keep_former()? {
             return Ok(());
         }
+        let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
+        let Some(path) = &keys.snapshot else { return Ok(()) };
         let mut builder = Builder::new(&apex, self.publisher.state().seed, options(&keys));
         let file = path.display();
         let read = cluster_file::read(path, (&apex, &keys), |change| builder.apply(change));
@@ -257,7 +287,7 @@ impl ClusterFeed {
         let cluster = self.builder.snapshot();
         self.state.stale_since.store(0, Relaxed);
         self.send(&cluster)?;
-        self.note_published();
+        self.times.count(&self.state);
         self.writer.note_change(self.subjects.keys.snapshot.is_some());
         Ok(())
     }
@@ -288,18 +318,6 @@ impl ClusterFeed {
         Ok(())
     }
 
-    /// Counts how long the changes that have been published took.
-    fn note_published(&mut self) {
-        if let Some(changed) = self.changed.take() {
-            self.state.publishing.note(changed.elapsed());
-        }
-        for time in self.triggered.drain(..) {
-            // A clock that is behind that of the API's writer tells nothing.
-            let took = SystemTime::now().duration_since(time);
-            took.into_iter().for_each(|took| self.state.programming.note(took));
-        }
-    }
-
     /// What the snapshot file is to have, if all objects are known.
     fn content(&mut self) -> Option<FileContent> {
         let is_known = self.synced.len() == self.state.kinds.len();
@@ -312,10 +330,13 @@ impl ClusterFeed {
         })
     }
 
-    /// Writes what the snapshot file lacks when the feed ends.
+    /// Writes the snapshot file when the feed ends: what it lacks, or else that its names are those
+    /// of now.
     async fn write_at_end(&mut self) {
         self.writer.wait().await;
-        let content = self.writer.is_behind().then(|| self.content()).flatten();
+        let is_followed = self.state.kinds.iter().all(|kind| kind.is_followed.load(Relaxed));
+        let is_due = self.writer.is_behind() || is_followed;
+        let content = is_due.then(|| self.content()).flatten();
         if let Some((content, path)) = content.zip(self.subjects.keys.snapshot.as_ref()) {
             cluster_file::write(&content, path, &self.state);
         }
@@ -326,8 +347,7 @@ impl ClusterFeed {
     fn make_data(&mut self, restored: Option<&mut Builder>) {
         self.dated = Some(Instant::now());
         let state = self.publisher.state();
-        let mut names = self.subjects.keys.reverse_zones();
-        names.push(self.subjects.apex.clone());
+        let names: Vec<Name> = self.names().collect();
         let builder = restored.unwrap_or(&mut self.builder);
         for name in names {
             let text = builder.data_text(&name, load::unix_secs(), self.own_address);

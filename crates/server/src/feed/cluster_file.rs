@@ -12,6 +12,7 @@
 //! - A file that is cut off, or of another cluster, is of no use as a whole.
 
 use super::cluster_state::ClusterState;
+use super::store_feed::lock;
 use crate::atomic_file;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -63,7 +65,8 @@ impl fmt::Display for FileError {
             Self::LongLine(line) => write!(f, "line {line} is longer than {LINE_BYTES_MAX} octets"),
             Self::Foreign => f.write_str(
                 "it is of another format, zone or cluster, or was made with other `labels`, \
-                 `namespace-labels`, `pods` or `endpoint-pod-names`",
+                 `namespace-labels`, `pods`, `endpoint-pod-names`, `multicluster`, \
+                 `external` or `external-headless`",
             ),
             Self::CutOff => f.write_str("it is cut off"),
         }
@@ -83,6 +86,9 @@ fn header(apex: &Name, keys: &KubernetesKeys) -> Value {
             "namespace-labels": keys.namespace_labels,
             "pods": format!("{:?}", keys.pods),
             "endpoint-pod-names": keys.endpoint_pod_names,
+            "multicluster": keys.multicluster,
+            "external": keys.external,
+            "external-headless": keys.external_headless,
         },
     })
 }
@@ -171,9 +177,15 @@ pub fn read(
     }
 }
 
-/// Writes the snapshot file, and tells of failures.
-pub fn write(content: &FileContent, path: &Path, state: &ClusterState) {
-    match content.write(path) {
+/// Writes the snapshot file, unless it is another process's, and tells of failures; whether it is
+/// written.
+pub fn write(content: &FileContent, path: &Path, state: &ClusterState) -> bool {
+    let is_foreign = lock(&state.is_file_foreign);
+    if *is_foreign {
+        return false;
+    }
+    let result = content.write(path);
+    match &result {
         Ok(()) => state.written_at.store(content.written, Relaxed),
         Err(error) => {
             state.failed_writes.fetch_add(1, Relaxed);
@@ -181,14 +193,15 @@ pub fn write(content: &FileContent, path: &Path, state: &ClusterState) {
             tracing::error!(%zone, %path, %error, "cannot write a snapshot of a cluster");
         }
     }
+    result.is_ok()
 }
 
 /// When the snapshot file is written, in a thread beside that of the feed.
 #[derive(Default)]
 pub struct SnapshotWriter {
     /// Whether the names have changed since the file was written.
-    is_behind: bool,
-    /// When the file was written last.
+    is_behind: Arc<AtomicBool>,
+    /// When it was begun last to write the file.
     written: Option<Instant>,
     /// The write that is under way.
     task: Option<JoinHandle<()>>,
@@ -197,32 +210,35 @@ pub struct SnapshotWriter {
 impl SnapshotWriter {
     /// Notes that names have changed.
     pub fn note_change(&mut self, has_file: bool) {
-        self.is_behind |= has_file;
+        self.is_behind.fetch_or(has_file, Relaxed);
     }
 
     /// Whether names have changed since the file was written.
     pub fn is_behind(&self) -> bool {
-        self.is_behind
+        self.is_behind.load(Relaxed)
     }
 
     /// Whether the file is to be written now.
     pub fn due(&self) -> bool {
         let is_free = self.task.as_ref().is_none_or(JoinHandle::is_finished);
         let is_time = self.written.is_none_or(|written| written.elapsed() >= WRITE_INTERVAL);
-        self.is_behind && is_free && is_time
+        self.is_behind() && is_free && is_time
     }
 
-    /// Begins to write the file in another thread.
+    /// Begins to write the file in another thread. If that fails, the file is still behind.
     pub fn write_beside(
         &mut self,
         content: FileContent,
         keys: &Arc<KubernetesKeys>,
         state: &Arc<ClusterState>,
     ) {
-        (self.is_behind, self.written) = (false, Some(Instant::now()));
+        self.is_behind.store(false, Relaxed);
+        self.written = Some(Instant::now());
         let (keys, state) = (Arc::clone(keys), Arc::clone(state));
+        let is_behind = Arc::clone(&self.is_behind);
         self.task = Some(tokio::task::spawn_blocking(move || {
-            keys.snapshot.iter().for_each(|path| write(&content, path, &state));
+            let is_written = keys.snapshot.as_ref().is_none_or(|it| write(&content, it, &state));
+            is_behind.fetch_or(!is_written, Relaxed);
         }));
     }
 
@@ -235,7 +251,7 @@ impl SnapshotWriter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use zonda_cluster::{Builder, Options, PodNames};
@@ -270,12 +286,15 @@ mod tests {
         Builder::new(&"cluster.local".parse().unwrap(), HashSeed(7), options)
     }
 
-    /// The keys of a configuration.
+    /// The keys of a configuration with names of pods.
     fn keys(toml: &str) -> Arc<KubernetesKeys> {
-        let toml = format!(
-            "version = 1\n[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\n\
-             pods = \"verified\"\n{toml}"
-        );
+        own_keys(&format!("pods = \"verified\"\n{toml}"))
+    }
+
+    /// The keys of a configuration.
+    pub(in super::super) fn own_keys(toml: &str) -> Arc<KubernetesKeys> {
+        let toml =
+            format!("version = 1\n[[zone]]\nname = \"cluster.local\"\n[zone.kubernetes]\n{toml}");
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Relaxed);
         let name = format!("zonda-cluster-{}-{number}.toml", std::process::id());
@@ -336,11 +355,39 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_could_not_be_written_is_still_behind() {
+        let name = format!("zonda-unwritten-cluster-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let keys = keys(&format!("snapshot = \"{}\"", directory.join("names").display()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (mut writer, state) = (SnapshotWriter::default(), Arc::new(ClusterState::new([])));
+        let mut write = || {
+            writer.note_change(true);
+            let content = content(builder(), &keys).0;
+            runtime.block_on(async {
+                writer.write_beside(content, &keys, &state);
+                writer.wait().await;
+            });
+            writer.is_behind()
+        };
+        assert!(write(), "there is no directory for it");
+        std::fs::create_dir_all(&directory).unwrap();
+        assert!(!write());
+        assert_eq!((state.failed_writes.load(Relaxed), state.written_at.load(Relaxed)), (1, 5));
+        *state.is_file_foreign.lock().unwrap() = true;
+        assert!(write(), "a successor writes it");
+        assert_eq!(state.failed_writes.load(Relaxed), 1);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
     fn a_file_of_another_cluster_is_refused() {
         let name = format!("zonda-other-cluster-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let (content, _) = content(builder(), &keys(""));
-        content.write(&path).unwrap();
+        let write = |keys: &Arc<KubernetesKeys>| {
+            content(builder(), keys).0.write(&path).unwrap();
+        };
+        write(&keys(""));
         let read = |apex: &str, keys: &KubernetesKeys| {
             read(&path, (&apex.parse().unwrap(), keys), drop).map_err(|error| error.to_string())
         };
@@ -348,6 +395,10 @@ mod tests {
         assert!(read("example.org", &keys("")).unwrap_err().contains("another"));
         assert!(read("cluster.local", &keys("labels = \"a=b\"")).is_err());
         assert!(read("cluster.local", &keys("context = \"b\"\nkubeconfig = \"c\"")).is_err());
+        write(&own_keys(""));
+        assert_eq!(read("cluster.local", &own_keys("")), Ok(5));
+        assert!(read("cluster.local", &own_keys("multicluster = true")).is_err());
+        assert!(read("cluster.local", &own_keys("external = true")).is_err());
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zonda_cluster::Kind;
 
@@ -77,11 +78,14 @@ pub struct ClusterState {
     pub kinds: Vec<KindFollowed>,
     /// The services, namespaces, addresses with names, and pods of the version in force.
     pub counts: [AtomicU64; 4],
-    /// The moment of the names of the version in force, if they come from the snapshot file,
-    /// seconds since 1970; 0 if they come from the API.
+    /// The moment of the names of the version in force, if they come from the snapshot file or
+    /// were chosen otherwise, seconds since 1970; 0 if they are those of the API.
     pub stale_since: AtomicU64,
     /// When the snapshot file was written last, seconds since 1970; 0 if it was not.
     pub written_at: AtomicU64,
+    /// Whether the snapshot file is another process's; held while the file is written, as there is
+    /// one unfinished file.
+    pub is_file_foreign: Arc<Mutex<bool>>,
     /// How often the snapshot file could not be written.
     pub failed_writes: AtomicU64,
     /// Times from the receipt of a change to the publication of its names.
@@ -110,9 +114,23 @@ impl ClusterState {
             counts: Default::default(),
             stale_since: AtomicU64::default(),
             written_at: AtomicU64::default(),
+            is_file_foreign: Arc::default(),
             failed_writes: AtomicU64::default(),
             publishing: Times::default(),
             programming: Times::default(),
+        }
+    }
+
+    /// Takes over what was told of the names of a former feed, as they stay.
+    pub fn inherit(&self, former: &Self) {
+        let counts = self.counts.iter().zip(&former.counts);
+        let moments = [
+            (&self.stale_since, &former.stale_since),
+            (&self.written_at, &former.written_at),
+            (&self.failed_writes, &former.failed_writes),
+        ];
+        for (own, former) in counts.chain(moments) {
+            own.store(former.load(Relaxed), Relaxed);
         }
     }
 

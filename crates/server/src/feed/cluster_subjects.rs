@@ -19,6 +19,43 @@ pub(super) struct Subjects {
     pub keys: Arc<KubernetesKeys>,
 }
 
+/// What the names that a former feed has left are worth to the next feed of the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormerNames {
+    /// They are all names that the next feed would have: they stay as they are.
+    Whole,
+    /// They are of the same cluster, of which the next feed may have more: a name that is missing
+    /// may exist.
+    Partial,
+    /// They are of another source: none of them stays.
+    Foreign,
+}
+
+impl FormerNames {
+    /// Compares the configuration of a former feed with that of the next.
+    pub fn of(former: &KubernetesKeys, next: &KubernetesKeys) -> Self {
+        let is_same_source = former.kubeconfig == next.kubeconfig
+            && former.context == next.context
+            && former.endpoint == next.endpoint
+            && former.multicluster == next.multicluster
+            && former.external == next.external;
+        let has_all_names = former.namespaces == next.namespaces
+            && former.namespace_labels == next.namespace_labels
+            && former.labels == next.labels
+            && former.pods == next.pods
+            && former.endpoint_pod_names == next.endpoint_pod_names
+            && former.external_headless == next.external_headless
+            && former.ignore_empty_services == next.ignore_empty_services
+            && former.zonal == next.zonal
+            && former.compatible == next.compatible;
+        match (is_same_source, has_all_names) {
+            (false, _) => Self::Foreign,
+            (true, false) => Self::Partial,
+            (true, true) => Self::Whole,
+        }
+    }
+}
+
 /// Checks whether what is needed to reach a cluster can be read.
 ///
 /// # Errors
@@ -91,4 +128,29 @@ pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
         kinds.push(Kind::Pod);
     }
     kinds.into_iter().map(of_kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cluster_file::tests::own_keys;
+    use super::*;
+
+    #[test]
+    fn names_of_a_former_feed_stay_as_far_as_the_next_one_would_have_them() {
+        let of = |former: &str, next: &str| FormerNames::of(&own_keys(former), &own_keys(next));
+        for same in ["ttl = \"1s\"", "reverse = [\"10.0.0.0/8\"]", "autopath = true"] {
+            assert_eq!(of("", same), FormerNames::Whole, "{same}");
+        }
+        for other in ["namespaces = [\"a\"]", "labels = \"a=b\"", "zonal = true"] {
+            assert_eq!(of("", other), FormerNames::Partial, "{other}");
+            assert_eq!(of(other, ""), FormerNames::Partial, "{other}");
+        }
+        for other in ["multicluster = true", "external = true", "kubeconfig = \"a\""] {
+            assert_eq!(of("", other), FormerNames::Foreign, "{other}");
+        }
+        let headless = "external = true\nexternal-headless = true";
+        assert_eq!(of("external = true", headless), FormerNames::Partial);
+        let in_context = |name: &str| format!("kubeconfig = \"a\"\ncontext = \"{name}\"");
+        assert_eq!(of(&in_context("a"), &in_context("b")), FormerNames::Foreign);
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::cluster_feed::{ClusterFeed, FeedSetup};
 use super::cluster_state::ClusterState;
-use super::cluster_subjects::{Subjects, followed};
+use super::cluster_subjects::{FormerNames, Subjects, followed};
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
 use crate::publish::PublisherHandle;
 use arc_swap::ArcSwap;
@@ -73,10 +73,11 @@ impl ClusterFeeds {
         let (kept, gone): (Vec<_>, Vec<_>) =
             std::mem::take(&mut *running).into_iter().partition(|it| wanted.contains(&it.subjects));
         *running = kept;
-        end(gone);
+        end(&gone);
         for subjects in wanted {
             if !running.iter().any(|feed| feed.subjects == subjects) {
-                running.push(start(subjects, publisher.clone(), first.clone())?);
+                let former = gone.iter().find(|feed| feed.subjects.apex == subjects.apex);
+                running.push(start(subjects, publisher.clone(), first.clone(), former)?);
             }
         }
         let states = running.iter().map(|it| (it.subjects.apex.clone(), Arc::clone(&it.state)));
@@ -84,9 +85,17 @@ impl ClusterFeeds {
         Ok(())
     }
 
+    /// Leaves all snapshot files to another process from now on, or takes them back. Waits for a
+    /// write that is under way.
+    pub fn leave_files(&self, are_foreign: bool) {
+        for feed in &*lock(&self.running) {
+            *lock(&feed.state.is_file_foreign) = are_foreign;
+        }
+    }
+
     /// Ends all feeds.
     pub fn stop(&self) {
-        end(std::mem::take(&mut *lock(&self.running)));
+        end(&std::mem::take(&mut *lock(&self.running)));
     }
 }
 
@@ -97,7 +106,7 @@ impl Drop for ClusterFeeds {
 }
 
 /// Ends feeds, and waits until they have ended.
-fn end(feeds: Vec<RunningCluster>) {
+fn end(feeds: &[RunningCluster]) {
     feeds.iter().for_each(|feed| feed.stop.stop());
     let limit = Instant::now() + STOP_TIMEOUT;
     for feed in feeds {
@@ -105,11 +114,13 @@ fn end(feeds: Vec<RunningCluster>) {
     }
 }
 
-/// Starts a feed in a thread of its own, which starts it again should it fail.
+/// Starts a feed in a thread of its own, which starts it again should it fail. The zone may have
+/// names of a former feed.
 fn start(
     subjects: Subjects,
     publisher: PublisherHandle,
     first: SyncSender<()>,
+    former: Option<&RunningCluster>,
 ) -> io::Result<RunningCluster> {
     let stop = Arc::<StopRequest>::default();
     let number = NEXT_NUMBER.fetch_add(1, Relaxed);
@@ -119,13 +130,24 @@ fn start(
     let _ = publisher.adopt_feed(names, number, true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let kinds = followed(&subjects.keys).into_iter().map(|subject| subject.kind);
-    let state = Arc::new(ClusterState::new(kinds));
-    let setup = FeedSetup {
+    let mut state = ClusterState::new(kinds);
+    let worth = former.map(|it| FormerNames::of(&it.subjects.keys, &subjects.keys));
+    let worth = worth.unwrap_or(FormerNames::Foreign);
+    if let Some(former) = former {
+        // Its thread may write the file still.
+        state.is_file_foreign = Arc::clone(&former.state.is_file_foreign);
+        if worth != FormerNames::Foreign {
+            state.inherit(&former.state);
+        }
+    }
+    let state = Arc::new(state);
+    let mut setup = FeedSetup {
         subjects: subjects.clone(),
         publisher,
         number,
         stop: Arc::clone(&stop),
         state: Arc::clone(&state),
+        former: worth,
     };
     let (sender, ended) = sync_channel::<()>(0);
     std::thread::Builder::new().name("zonda-cluster".to_owned()).spawn(move || {
@@ -138,6 +160,7 @@ fn start(
             if has_ended || setup.stop.pause(RESTART_PAUSE) {
                 break;
             }
+            setup.former = FormerNames::Whole; // the feed has dealt with others first of all
             let kinds = setup.state.kinds.iter();
             kinds.for_each(|it| it.is_followed.store(false, Relaxed));
             tracing::error!(zone = %setup.subjects.apex, "the feed of a cluster starts again");

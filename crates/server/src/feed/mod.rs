@@ -10,6 +10,7 @@
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+mod change_times;
 mod cluster_feed;
 pub mod cluster_file;
 pub mod cluster_state;

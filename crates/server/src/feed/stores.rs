@@ -151,12 +151,22 @@ impl StoreFeeds {
         end(std::mem::take(&mut *running));
     }
 
-    /// Follows stores again after [`stop`](Self::stop).
+    /// Ends the feeds of stores, which a successor follows from now on, and leaves snapshot files of
+    /// clusters to it. Clusters are followed on, for a successor may take long to start.
+    pub fn hand_over(&self) {
+        let mut running = lock(&self.running);
+        self.is_stopped.store(true, Relaxed);
+        self.clusters.leave_files(true);
+        end(std::mem::take(&mut *running));
+    }
+
+    /// Follows stores again after [`hand_over`](Self::hand_over).
     ///
     /// # Errors
     /// When a thread cannot be had.
     pub fn resume(&self, config: &Config) -> io::Result<()> {
         self.is_stopped.store(false, Relaxed);
+        self.clusters.leave_files(false);
         self.follow(config).map(drop)
     }
 }

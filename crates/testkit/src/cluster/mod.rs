@@ -7,6 +7,7 @@
 mod api_client;
 mod api_server;
 mod certificates;
+mod clients;
 mod comparison;
 mod core_dns;
 mod etcd;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 
 pub use api_client::{ApiClient, ApiReply};
 pub use api_server::{ApiOptions, ApiServer};
+pub use clients::ClusterClients;
 pub use comparison::{ClusterComparison, without_serials};
 pub use core_dns::CoreDns;
 pub use etcd::EtcdBuild;

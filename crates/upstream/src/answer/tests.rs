@@ -299,11 +299,18 @@ fn laborious() -> Vec<u8> {
     message
 }
 
+/// The CPU time of this thread so far, as the kernel counts it (`/proc/thread-self/schedstat`).
+fn cpu_time() -> std::time::Duration {
+    let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanos = line.split_whitespace().next().unwrap().parse().unwrap();
+    std::time::Duration::from_nanos(nanos)
+}
+
 #[test]
 fn an_answer_that_is_made_to_cost_time_costs_little() {
-    let start = std::time::Instant::now();
+    let before = cpu_time();
     let lines = read(&mut laborious(), "l0", false);
-    let took = start.elapsed();
+    let took = cpu_time() - before;
     assert_eq!((lines.len(), &*lines[0]), (1 + LINKS_MAX, "NoData"));
     // Some 5 ms; 50 ms when each link reads all names anew.
     assert!(took < std::time::Duration::from_millis(100), "{took:?}");

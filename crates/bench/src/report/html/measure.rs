@@ -51,7 +51,7 @@ impl Measure {
             "success rate (%)" => Self::Success,
             "failure rate (%)" => Self::Failure,
             "cpu usage" => Self::CpuShare,
-            "memory (base)" => Self::Of(Figure::Memory, 1.0),
+            "memory (base)" | "memory (mb)" => Self::Of(Figure::Memory, 1.0),
             _ => return None,
         })
     }

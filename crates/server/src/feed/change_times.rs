@@ -1,0 +1,103 @@
+//! Times from changes of a cluster's objects to the publication of their names.
+
+use super::cluster_state::ClusterState;
+use std::collections::HashSet;
+use std::time::{Instant, SystemTime};
+use zonda_cluster::object::EndpointSlice;
+use zonda_cluster::{Change, Kind};
+
+/// Changes between two versions whose times are counted.
+const TRIGGERS_MAX: usize = 1024;
+
+/// The times of changes that have not been published. Objects of a list do not count, nor triggers
+/// from before the feed began: they may be of any age.
+pub struct ChangeTimes {
+    /// When the feed began.
+    began: SystemTime,
+    /// The kinds of objects of which single changes are received at the moment.
+    followed: HashSet<Kind>,
+    /// When the oldest change was received.
+    changed: Option<Instant>,
+    /// What triggered the changes.
+    triggered: Vec<SystemTime>,
+}
+
+impl ChangeTimes {
+    /// The times of a feed that begins now.
+    pub fn new() -> Self {
+        let (followed, triggered) = (HashSet::new(), Vec::new());
+        Self { began: SystemTime::now(), followed, changed: None, triggered }
+    }
+
+    /// Notes that a list of all objects of a kind begins.
+    pub fn begin_list(&mut self, kind: Kind) {
+        self.followed.remove(&kind);
+    }
+
+    /// Notes that a list of all objects of a kind has ended.
+    pub fn end_list(&mut self, kind: Kind) {
+        self.followed.insert(kind);
+    }
+
+    /// Notes when a change came, and what triggered it.
+    pub fn note(&mut self, kind: Kind, change: &Change) {
+        if !self.followed.contains(&kind) {
+            return;
+        }
+        self.changed.get_or_insert_with(Instant::now);
+        if let Change::EndpointSlice(EndpointSlice { trigger_time: Some(time), .. }) = change
+            && self.triggered.len() < TRIGGERS_MAX
+            && *time >= self.began
+        {
+            self.triggered.push(*time);
+        }
+    }
+
+    /// Counts how long all changes took, as they have been published.
+    pub fn count(&mut self, state: &ClusterState) {
+        if let Some(changed) = self.changed.take() {
+            state.publishing.note(changed.elapsed());
+        }
+        for time in self.triggered.drain(..) {
+            // A clock that is behind that of the API's writer tells nothing.
+            let took = SystemTime::now().duration_since(time);
+            took.into_iter().for_each(|took| state.programming.note(took));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::time::Duration;
+    use zonda_kubernetes::encode;
+
+    #[test]
+    fn only_changes_that_the_feed_has_seen_happen_are_counted() {
+        let object = br#"{"kind":"EndpointSlice","metadata":{"name":"a","namespace":"b",
+            "labels":{"kubernetes.io/service-name":"c"}},"addressType":"IPv4","endpoints":[]}"#;
+        let change = |age: Duration| {
+            let mut change = encode::read_object(object).unwrap().unwrap();
+            let Change::EndpointSlice(slice) = &mut change else { panic!("{change:?}") };
+            slice.trigger_time = Some(SystemTime::now() - age);
+            change
+        };
+        let state = ClusterState::new([Kind::EndpointSlice]);
+        let mut times = ChangeTimes::new();
+        let mut counted = |is_list: bool, age: Duration| {
+            times.begin_list(Kind::EndpointSlice);
+            if !is_list {
+                times.end_list(Kind::EndpointSlice);
+            }
+            times.note(Kind::EndpointSlice, &change(age));
+            times.count(&state);
+            let count = |times: [u64; 16]| times.iter().sum::<u64>();
+            (count(state.publishing.counts()), count(state.programming.counts()))
+        };
+        assert_eq!(counted(true, Duration::ZERO), (0, 0), "an object of the first list");
+        assert_eq!(counted(false, Duration::ZERO), (1, 1));
+        assert_eq!(counted(true, Duration::ZERO), (1, 1), "an object of a further list");
+        assert_eq!(counted(false, Duration::from_secs(3600)), (2, 1), "an old trigger");
+    }
+}
