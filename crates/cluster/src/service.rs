@@ -357,8 +357,10 @@ impl<'n> Selection<'n> {
         self.port.is_none_or(|labels| port.is_named(labels))
     }
 
-    /// Whether the name has the addresses of the service itself.
-    fn own_addresses(&self) -> Option<&'n [IpAddr]> {
+    /// Returns the addresses of the service itself, if the name has these.
+    #[inline]
+    #[must_use]
+    pub fn own_addresses(&self) -> Option<&'n [IpAddr]> {
         match &self.service.addresses {
             Addresses::Own(addresses) if self.endpoints == EndpointFilter::All => Some(addresses),
             _ => None,
@@ -471,16 +473,14 @@ impl<'n> Selection<'n> {
         self.each_endpoint().next().is_some()
     }
 
-    /// Returns the addresses of a family that the name has, each once.
-    pub fn addresses(self, is_v6: bool) -> impl Iterator<Item = IpAddr> + Clone {
-        let own = self.own_addresses();
-        let of_endpoints = self.each_endpoint().filter(move |_| own.is_none());
-        let of_endpoints = of_endpoints.filter(move |found| {
+    /// Returns the addresses of a family that the endpoints which are meant have, each once; those
+    /// of the name unless the service has [its own](Self::own_addresses).
+    pub fn endpoint_addresses(self, is_v6: bool) -> impl Iterator<Item = IpAddr> + Clone {
+        let meant = self.each_endpoint().filter(move |found| {
             found.0.repeated_addresses.is_empty() || !self.is_address_repeated(*found, false)
         });
-        let of_endpoints = of_endpoints.map(|(_, _, endpoint)| endpoint.address);
-        let own = own.unwrap_or_default().iter().copied();
-        own.chain(of_endpoints).filter(move |address| address.is_ipv6() == is_v6)
+        let addresses = meant.map(|(_, _, endpoint)| endpoint.address);
+        addresses.filter(move |address| address.is_ipv6() == is_v6)
     }
 
     /// Calls a function with the labels in front of the service's (none for the service itself), in

@@ -72,11 +72,10 @@ fn told(cluster: &Cluster, name: &str) -> String {
         ClusterMatch::Missing => "missing".to_owned(),
         ClusterMatch::Address(address) => address.to_string(),
         ClusterMatch::Service(found) => {
-            let mut parts: Vec<String> = found
-                .addresses(false)
-                .chain(found.addresses(true))
-                .map(|it| it.to_string())
-                .collect();
+            let of_endpoints =
+                || found.endpoint_addresses(false).chain(found.endpoint_addresses(true)).collect();
+            let addresses = found.own_addresses().map_or_else(of_endpoints, <[_]>::to_vec);
+            let mut parts: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
             let written = found.each_target(|labels, port| {
                 let label = text(labels);
                 parts.push(format!("{label}:{port}/{}", found.weight()));

@@ -84,9 +84,15 @@ impl<'s> Walk<'_, 's, '_> {
             ClusterMatch::Service(found) if qtype == Type::SRV => {
                 services(reply, owner, (&zone.cluster, found))?
             }
-            ClusterMatch::Service(found) => {
-                addresses(reply, (owner, qtype, ttl), turn, |is_v6| found.addresses(is_v6))?
-            }
+            ClusterMatch::Service(found) => match found.own_addresses() {
+                // Most services: an iterator that is a slice, not one that is moved by memcpy.
+                Some(own) => addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
+                    own.iter().copied().filter(move |it| it.is_ipv6() == is_v6)
+                })?,
+                None => addresses(reply, (owner, qtype, ttl), turn, |is_v6| {
+                    found.endpoint_addresses(is_v6)
+                })?,
+            },
         };
         *flags |= flag::AA;
         match has_answered {
