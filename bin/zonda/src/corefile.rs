@@ -261,8 +261,8 @@ mod tests {
         let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
         folder.write("Corefile", ".:53 {\n reload\n forward . 192.0.2.1\n}\n");
         load(&source, &folder).unwrap();
-        for refused in ["erratic", "forward b. tls://192.0.2.1 {\n  tls none.pem\n }"] {
-            folder.write("Corefile", format!(".:53 {{\n forward . 192.0.2.1\n {refused}\n}}\n"));
+        for refused in ["192.0.2.1\n erratic", "tls://192.0.2.1 {\n  tls none.pem\n }"] {
+            folder.write("Corefile", format!(".:53 {{\n forward . {refused}\n}}\n"));
             assert!(source.has_changed());
             load(&source, &folder).unwrap_err();
             assert!(!source.has_changed());

@@ -233,6 +233,35 @@ fn a_query_that_waits_for_upstreams_waits_with_its_new_question() {
 }
 
 #[test]
+fn a_reply_with_another_type_or_code_is_not_authentic() {
+    let by_type = RewriteRule { to_type: Some(Type::A), ..RewriteRule::new() };
+    let by_code =
+        RewriteRule { rcode: Some((Rcode::NOERROR, Rcode::NXDOMAIN)), ..RewriteRule::new() };
+    for rule in [by_type, by_code] {
+        let mut engine = engine(vec![rule], Vec::new());
+        let asked = query("a.net", Type::AAAA);
+        let mut buffer = vec![0; 1232];
+        buffer[..asked.len()].copy_from_slice(&asked);
+        let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
+        let Outcome::Deferred(Deferral { query: read, octets, history, .. }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        let octets = octets.map_or(asked, Vec::from);
+        let (is_authentic, goes_on, text, name) = (true, false, &b""[..], &b"\x01a\x03net\0"[..]);
+        let (rcode, counts, reason) = (Rcode::NOERROR, [0, 0, 0], Reason::Forwarded);
+        let answer =
+            UpstreamAnswer { name, rcode, is_authentic, counts, body: &[], goes_on, reason, text };
+        buffer[..octets.len()].copy_from_slice(&octets);
+        let (peer, len) = (&peer(Transport::Udp), octets.len());
+        let waiting =
+            DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
+        let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
+        let message = Message::parse(&buffer[..len]).unwrap();
+        assert!(!message.has(flag::AD), "no signature covers the type or the code");
+    }
+}
+
+#[test]
 fn templates_answer_before_zones_and_see_the_new_name() {
     let scope = Scope { zone: "new".parse().unwrap(), except: Vec::new() };
     let template = Template {

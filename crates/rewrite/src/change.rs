@@ -121,8 +121,8 @@ impl Change {
         let mut places = std::mem::take(&mut memory.places);
         let mut reply = Reply::new(buffer, &query, limit, &mut places);
         let mut kept = flags & (REPLY_FLAGS | flag::RD);
-        if self.changes_names() {
-            kept &= !flag::AD; // no signature covers the names that the client gets
+        if self.changes_what_is_signed() {
+            kept &= !flag::AD; // no signature covers what the client gets (rfc4035#3.2.3)
         }
         let mut rcode = Rcode(flags & 0xf);
         let mut is_extended = false; // then this is only the lower half of the code
@@ -219,10 +219,13 @@ impl Change {
         })
     }
 
-    /// Whether names of the question or of the reply are changed.
-    fn changes_names(&self) -> bool {
-        self.met_rules()
-            .any(|rule| rule.to.is_some() || !rule.owners.is_empty() || !rule.targets.is_empty())
+    /// Whether the question, the names of the reply or its response code are changed.
+    fn changes_what_is_signed(&self) -> bool {
+        self.met_rules().any(|it| {
+            let of_question = it.rule.to_type.is_some() || it.rule.to_class.is_some();
+            let of_names = it.to.is_some() || !it.owners.is_empty() || !it.targets.is_empty();
+            of_question || of_names || it.rule.rcode.is_some()
+        })
     }
 }
 

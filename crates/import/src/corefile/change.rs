@@ -76,6 +76,13 @@ impl Importer<'_> {
                 }
             }
         }
+        for block in self.blocks.iter().filter(|block| block.sources.is_empty()) {
+            for rule in &block.access {
+                let why = "the block has no zone that could carry it: add a `forward`, `file` or \
+                    `hosts` to the block";
+                reports.push(((rule.place.clone(), rule.rule.clone()), Lost, why));
+            }
+        }
         for ((place, what), effect, why) in reports {
             self.leave_at(&place, effect, what, why);
         }

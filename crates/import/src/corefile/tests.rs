@@ -153,6 +153,13 @@ fn access_rules_are_for_the_zones_that_they_name() {
 }
 
 #[test]
+fn access_rules_of_a_block_without_zones_are_lost() {
+    let text = "e.org {\n acl {\n  block net 10.0.0.0/8\n }\n \
+        template IN A {\n  answer \"{{ .Name }} 60 IN A 192.0.2.1\"\n }\n}\n";
+    assert_eq!(lost(&of(text)), [3]);
+}
+
+#[test]
 fn a_cluster_takes_its_reverse_zones_and_what_falls_through_goes_around() {
     let import =
         of(". {\n kubernetes c.l 10.0.0.0/8 2001:db8::/32 {\n  fallthrough in-addr.arpa\n }\n \

@@ -22,12 +22,12 @@ pub(super) struct Subjects {
 /// What the names that a former feed has left are worth to the next feed of the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FormerNames {
-    /// They are all names that the next feed would have: they stay as they are.
+    /// The names are all that the next feed would have, and stay as they are.
     Whole,
-    /// They are of the same cluster, of which the next feed may have more: a name that is missing
-    /// may exist.
+    /// The names are of the same cluster, of which the next feed may have more: a name that is
+    /// missing may exist.
     Partial,
-    /// They are of another source: none of them stays.
+    /// The names are of another source: none of them stays.
     Foreign,
 }
 

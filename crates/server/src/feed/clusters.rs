@@ -160,7 +160,7 @@ fn start(
             if has_ended || setup.stop.pause(RESTART_PAUSE) {
                 break;
             }
-            setup.former = FormerNames::Whole; // the feed has dealt with others first of all
+            setup.former = FormerNames::Whole; // the feed has dealt with foreign names first of all
             let kinds = setup.state.kinds.iter();
             kinds.for_each(|it| it.is_followed.store(false, Relaxed));
             tracing::error!(zone = %setup.subjects.apex, "the feed of a cluster starts again");

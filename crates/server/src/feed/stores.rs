@@ -151,8 +151,8 @@ impl StoreFeeds {
         end(std::mem::take(&mut *running));
     }
 
-    /// Ends the feeds of stores, which a successor follows from now on, and leaves snapshot files of
-    /// clusters to it. Clusters are followed on, for a successor may take long to start.
+    /// Ends the feeds of stores, which a successor follows from now on, and leaves snapshot files
+    /// of clusters to it. Clusters are followed on, for a successor may take long to start.
     pub fn hand_over(&self) {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
