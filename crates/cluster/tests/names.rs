@@ -8,7 +8,7 @@ use zonda_cluster::object::{
     ServiceKind,
 };
 use zonda_cluster::{
-    AddressMatch, Builder, Change, Cluster, ClusterMatch, Kind, Options, PodNames,
+    AddressMatch, Builder, Change, Cluster, ClusterMatch, ExternalNames, Kind, Options, PodNames,
 };
 use zonda_wire::Name;
 use zonda_zone::{HashSeed, LookupName};
@@ -402,4 +402,57 @@ fn reverse_names_of_networks_exist_and_those_of_unknown_addresses_do_not() {
     assert!(matches!(told("9.0.1.10.in-addr.arpa"), AddressMatch::Missing));
     assert!(matches!(told("1.10.in-addr.arpa"), AddressMatch::Empty));
     assert!(matches!(told("ns.dns.10.in-addr.arpa"), AddressMatch::InData));
+}
+
+#[test]
+fn external_names_are_those_of_the_objects_made_of_a_snapshot() {
+    let external = |name: &str, kind, ips: &[&str], names: &[&str]| {
+        let external_ips = ips.iter().map(|it| it.parse().unwrap()).collect();
+        let external_names = names.iter().map(|it| (*it).to_owned()).collect();
+        let (id, ports) = (id(name), vec![port("http", 80)]);
+        Change::Service(Service { id, kind, ports, external_ips, external_names })
+    };
+    let own = || ServiceKind::ClusterIp(vec!["10.0.0.1".parse().unwrap()]);
+    let names = ExternalNames { server_label: "dns".to_owned(), has_endpoints: true };
+    let options = || Options { external: Some(names.clone()), ..Options::default() };
+    let objects = [
+        external("web", own(), &["192.0.2.1", "2001:db8::1"], &[]),
+        external("named", own(), &[], &["lb.example"]),
+        external("inner", own(), &[], &[]),
+        external("db", ServiceKind::Headless, &[], &[]),
+        slice("db-1", "db", &[["10.1.0.1", "a", ""]]),
+        slice("inner-1", "inner", &[["10.1.0.2", "b", ""]]),
+        external("far", ServiceKind::ExternalName("x.example".to_owned()), &[], &[]),
+    ];
+    let mut first = cluster(options(), objects);
+    let mut second = cluster(options(), []);
+    let snapshot = first.snapshot();
+    let taken = snapshot.each_object(first.aliases(), |change| {
+        second.apply(change);
+        Ok::<(), ()>(())
+    });
+    taken.unwrap();
+    for builder in [&mut first, &mut second] {
+        let cluster = builder.snapshot();
+        let expected = [
+            ("web.shop", "192.0.2.1 2001:db8::1 :80/50"),
+            ("_http._tcp.web.shop", "192.0.2.1 2001:db8::1 :80/50"),
+            ("a.web.shop", "missing"),
+            ("named.shop", "data"),
+            ("inner.shop", ""),
+            ("b.inner.shop", "10.1.0.2 b:80/100"),
+            ("db.shop", "10.1.0.1 a:80/100"),
+            ("far.shop", "missing"),
+            ("ns1.dns", "data"),
+        ];
+        for (name, answer) in expected {
+            assert_eq!(told(&cluster, name), answer, "{name}");
+        }
+        assert_eq!(pointers(&cluster, "192.0.2.1"), ["web.shop"]);
+        assert!(pointers(&cluster, "10.1.0.1").is_empty());
+        let text = builder.data_text(cluster.apex(), 1, None);
+        assert!(text.contains("named.shop.cluster.local. IN CNAME lb.example."), "{text}");
+        let port = "_http._tcp.named.shop.cluster.local. IN SRV 0 100 80 lb.example.";
+        assert!(text.contains(port), "{text}");
+    }
 }

@@ -65,7 +65,8 @@ impl fmt::Display for FileError {
             Self::LongLine(line) => write!(f, "line {line} is longer than {LINE_BYTES_MAX} octets"),
             Self::Foreign => f.write_str(
                 "it is of another format, zone or cluster, or was made with other `labels`, \
-                 `namespace-labels`, `pods`, `endpoint-pod-names` or `multicluster`",
+                 `namespace-labels`, `pods`, `endpoint-pod-names`, `multicluster`, \
+                 `external` or `external-headless`",
             ),
             Self::CutOff => f.write_str("it is cut off"),
         }
@@ -86,6 +87,8 @@ fn header(apex: &Name, keys: &KubernetesKeys) -> Value {
             "pods": format!("{:?}", keys.pods),
             "endpoint-pod-names": keys.endpoint_pod_names,
             "multicluster": keys.multicluster,
+            "external": keys.external,
+            "external-headless": keys.external_headless,
         },
     })
 }
@@ -395,6 +398,7 @@ pub(super) mod tests {
         write(&own_keys(""));
         assert_eq!(read("cluster.local", &own_keys("")), Ok(5));
         assert!(read("cluster.local", &own_keys("multicluster = true")).is_err());
+        assert!(read("cluster.local", &own_keys("external = true")).is_err());
         std::fs::remove_file(path).unwrap();
     }
 }

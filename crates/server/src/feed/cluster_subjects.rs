@@ -37,12 +37,14 @@ impl FormerNames {
         let is_same_source = former.kubeconfig == next.kubeconfig
             && former.context == next.context
             && former.endpoint == next.endpoint
-            && former.multicluster == next.multicluster;
+            && former.multicluster == next.multicluster
+            && former.external == next.external;
         let has_all_names = former.namespaces == next.namespaces
             && former.namespace_labels == next.namespace_labels
             && former.labels == next.labels
             && former.pods == next.pods
             && former.endpoint_pod_names == next.endpoint_pod_names
+            && former.external_headless == next.external_headless
             && former.ignore_empty_services == next.ignore_empty_services
             && former.zonal == next.zonal
             && former.compatible == next.compatible;
@@ -143,9 +145,11 @@ mod tests {
             assert_eq!(of("", other), FormerNames::Partial, "{other}");
             assert_eq!(of(other, ""), FormerNames::Partial, "{other}");
         }
-        for other in ["multicluster = true", "kubeconfig = \"a\""] {
+        for other in ["multicluster = true", "external = true", "kubeconfig = \"a\""] {
             assert_eq!(of("", other), FormerNames::Foreign, "{other}");
         }
+        let headless = "external = true\nexternal-headless = true";
+        assert_eq!(of("external = true", headless), FormerNames::Partial);
         let in_context = |name: &str| format!("kubeconfig = \"a\"\ncontext = \"{name}\"");
         assert_eq!(of(&in_context("a"), &in_context("b")), FormerNames::Foreign);
     }
