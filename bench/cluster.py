@@ -9,10 +9,9 @@ slices of endpoints into etcd, and has Zonda and CoreDNS, each on one CPU, read 
 
 memory    at the first answer and the most until then, over a server of a cluster that has nothing
 ready     from the start of the program to the answer for the last service, and what of it is the
-          API's: `curl` reads all services and slices on the same machine just before
+          API's: a client that parses nothing reads all services and slices just before
 change    from the moment at which a watch of slices has an endpoint to the first answer with it
-churn     CPU time while a thousand endpoints a second change, and what of 10,000 queries a second
-          for 100 names of a zone beside comes out of hot answers meanwhile
+churn     CPU time while a thousand endpoints a second change
 """
 
 import argparse
@@ -299,12 +298,7 @@ class Server:
     def __init__(self, kind, zonda, api, folder):
         self.kind, self.port, self.folder = kind, free_port(), folder
         folder.mkdir(parents=True)
-        self.socket = folder / "admin.sock"
         if kind == "zonda":
-            (folder / "beside.zone").write_text(
-                "$TTL 60\n@ SOA ns h 1 7200 3600 1209600 60\n@ NS ns\nns A 192.0.2.1\n"
-                + "".join(f"h{n} A 192.0.2.{n}\n" for n in range(1, 101))
-            )
             (folder / "zonda.toml").write_text(
                 f"""version = 1
 workers = 1
@@ -316,12 +310,9 @@ name = "cluster.local"
 kubeconfig = "{api.kubeconfig}"
 pods = "insecure"
 reverse = ["10.0.0.0/8"]
-[[zone]]
-name = "beside.test"
-file = "beside.zone"
 [admin]
 address = "off"
-socket = "{self.socket}"
+socket = "{folder}/admin.sock"
 """
             )
             command = [zonda, "serve", "--config", folder / "zonda.toml"]
@@ -332,12 +323,6 @@ socket = "{self.socket}"
   kubernetes cluster.local in-addr.arpa {{
     kubeconfig {api.kubeconfig}
     pods insecure
-  }}
-}}
-beside.test:{self.port} {{
-  bind 127.0.0.1
-  template IN A {{
-    answer "{{{{ .Name }}}} 60 IN A 192.0.2.1"
   }}
 }}
 """
@@ -365,19 +350,6 @@ beside.test:{self.port} {{
             return None
         count = struct.unpack("!H", reply[6:8])[0]
         return [socket.inet_ntoa(reply[-4:])] if count == 1 else [""] * count
-
-    def metrics(self):
-        """The counters of Zonda, summed over labels."""
-        connection = http.client.HTTPConnection("localhost")
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(str(self.socket))
-        connection.request("GET", "/metrics")
-        found = {}
-        for line in connection.getresponse().read().decode().splitlines():
-            if line and not line.startswith("#"):
-                key, value = line.rsplit(" ", 1)
-                found[key] = float(value)
-        return found
 
 
 def start(kind, arguments, api, folder, last):
@@ -452,21 +424,6 @@ def churn(api, server, per_second, seconds):
             "micros_per_change": 1e6 * used / made if made else None}
 
 
-def hot(arguments, api, server, per_second, seconds):
-    """What queries for names of another zone cost, and how many hot answers serve."""
-    queries = server.folder / "queries"
-    queries.write_text("".join(f"h{n}.beside.test A\n" for n in range(1, 101)))
-    command = [arguments.zonda, "bench", "load", "-s", "127.0.0.1", "-p", str(server.port), "-d",
-               queries, "--rate", "10000", "-l", str(seconds), "--format", "json"]
-    before = server.metrics() if server.kind == "zonda" else {}
-    load = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
-    result = churn(api, server, per_second, seconds)
-    load.communicate()
-    after = server.metrics() if server.kind == "zonda" else {}
-    grown = {key: after[key] - before.get(key, 0) for key in after if "hot" in key}
-    return {**result, "counters": {key: value for key, value in grown.items() if value}}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--zonda", default=str(HERE.parent / "target/release/zonda"))
@@ -500,9 +457,6 @@ def main():
                         for rate in [0, 1000, 1000, 1000]:
                             own["churn"].append(churn(api, server, rate, arguments.seconds))
                             say(kind, own["churn"][-1])
-                        own["hot"] = [hot(arguments, api, server, rate, arguments.seconds)
-                                      for rate in [0, 1000, 0, 1000]]
-                        say(kind, own["hot"])
                         own["after"] = server.process.memory()
                         say(kind, "after the changes", own["after"])
                     server.process.__exit__()

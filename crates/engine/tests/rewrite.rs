@@ -239,7 +239,8 @@ fn a_reply_with_another_type_or_code_is_not_authentic() {
         RewriteRule { rcode: Some((Rcode::NOERROR, Rcode::NXDOMAIN)), ..RewriteRule::new() };
     for rule in [by_type, by_code] {
         let mut engine = engine(vec![rule], Vec::new());
-        let asked = query("a.net", Type::AAAA);
+        let mut asked = query("a.net", Type::AAAA);
+        asked[3] |= flag::AD as u8; // AD is told to clients that ask for it (rfc6840#5.7)
         let mut buffer = vec![0; 1232];
         buffer[..asked.len()].copy_from_slice(&asked);
         let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
