@@ -106,8 +106,8 @@ impl Builder {
     }
 }
 
-/// Returns the external addresses of the services with an endpoint at an address, or else that
-/// address.
+/// Returns the external addresses of the services that have an endpoint at an address; that address
+/// itself if no service has one.
 fn external_addresses(cluster: &Cluster, own: IpAddr) -> BTreeSet<IpAddr> {
     let has_endpoint = |it: &&ServiceRecord| Selection::slices_at(it, own).next().is_some();
     let addresses =

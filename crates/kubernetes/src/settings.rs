@@ -99,8 +99,8 @@ impl Settings {
     /// The settings for a URL.
     ///
     /// # Errors
-    /// When it is none, certificates cannot be read, or a token would leave the machine without
-    /// TLS.
+    /// When the text is no URL, certificates cannot be read, or a token would be sent to another
+    /// machine without TLS.
     pub fn of_url(url: &str, trust: Trust, credential: Credential) -> Result<Self, ConnectError> {
         let malformed = || ConnectError::Url(url.to_owned());
         let uri: http::Uri = url.parse().map_err(|_| malformed())?;

@@ -154,8 +154,7 @@ impl LocalInterface {
     }
 
     /// Makes the interface, or takes over the one that is there: it has these addresses besides
-    /// those that it had, and the mark of this process. What was changed is undone where this
-    /// fails.
+    /// those that it had, and the mark of this process. A failure undoes what was changed.
     ///
     /// # Errors
     /// When the system refuses, or an interface of another kind has the name.

@@ -64,8 +64,8 @@ fn external(number: usize) -> (Vec<String>, Vec<Value>) {
     }
 }
 
-/// Creates services of all kinds with endpoints; returns the names to ask for, below each zone, and
-/// the addresses.
+/// Creates services of all kinds with endpoints. Returns the names to ask for below each zone, and
+/// the addresses to ask for in reverse.
 fn populate(client: &ApiClient) -> (Vec<String>, Vec<String>) {
     client.create_all(&[namespace("shop"), namespace("empty")]);
     let (http, dns) = (Port::tcp("http", 80), Port::udp("dns", 53));

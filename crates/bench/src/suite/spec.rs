@@ -80,8 +80,8 @@ pub struct Workload {
     pub alike: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
-    /// The objects of a Kubernetes cluster, which servers read from an API server; none is no
-    /// cluster.
+    /// The objects of a Kubernetes cluster, which servers read from an API server; none if the
+    /// workload has no cluster.
     pub cluster: Option<Objects>,
     /// Loss and delay on the way to the server; none is a direct way.
     pub way: Option<Way>,

@@ -330,8 +330,8 @@ impl ClusterFeed {
         })
     }
 
-    /// Writes the snapshot file when the feed ends: what it lacks, or else that its names are those
-    /// of now.
+    /// Writes the snapshot file when the feed ends: with the changes that it lacks, or if there are
+    /// none, with the present time as that of its names.
     async fn write_at_end(&mut self) {
         self.writer.wait().await;
         let is_followed = self.state.kinds.iter().all(|kind| kind.is_followed.load(Relaxed));

@@ -177,8 +177,8 @@ pub fn read(
     }
 }
 
-/// Writes the snapshot file, unless it is another process's, and tells of failures; whether it is
-/// written.
+/// Writes the snapshot file, unless another process keeps it, and logs failures. Returns whether
+/// the file is written.
 pub fn write(content: &FileContent, path: &Path, state: &ClusterState) -> bool {
     let is_foreign = lock(&state.is_file_foreign);
     if *is_foreign {
