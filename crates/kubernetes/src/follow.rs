@@ -13,16 +13,11 @@ use crate::settings::{Place, Settings};
 use crate::split::{LineSplitter, ListSplitter, Piece};
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use zonda_cluster::object::ObjectName;
 use zonda_cluster::{Change, Kind};
 
-/// How long events are left to the kernel when they come one by one, so that a read has several.
-const READ_PAUSE: Duration = Duration::from_millis(8);
-/// How long an event was waited for if it is one of many; what had already come takes less.
-const FREQUENT: Range<Duration> = Duration::from_micros(300)..Duration::from_millis(8);
 /// Objects of a page of a list.
 const PAGE: usize = 500;
 /// How long a server is asked for pages that began to stream a list and never ended it.
@@ -321,7 +316,6 @@ impl Follower {
         }
         loop {
             let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
-            let asked = Instant::now();
             let octets = tokio::select! {
                 octets = body.next(within(silence_max, due)) => match octets {
                     Err(ConnectError::Timeout(_)) if is_list => {
@@ -332,7 +326,6 @@ impl Follower {
                 () = self.sender.closed() => return Err(ConnectError::Ended),
             };
             let Some(octets) = octets else { break };
-            let is_frequent = !is_list && FREQUENT.contains(&asked.elapsed());
             let mut events = Vec::new();
             splitter.take(&octets, |line| -> Result<(), ConnectError> {
                 events.push(decode::event(self.subject.kind, line)?);
@@ -359,9 +352,6 @@ impl Follower {
                 if !is_list && !version.is_empty() {
                     self.version = version;
                 }
-            }
-            if is_frequent {
-                tokio::time::sleep(READ_PAUSE).await;
             }
         }
         match is_list {

@@ -24,9 +24,8 @@ use zonda_kubernetes::{Event, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
-/// The least time between two versions of the names: a client that asks for what it has just
-/// changed waits for it while there are many changes.
-const GATHERING: Duration = Duration::from_millis(20);
+/// How long changes are gathered: a client that asks for what it has just changed waits for it.
+const GATHERING: Duration = Duration::from_millis(10);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
