@@ -17,9 +17,10 @@ use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
 use crate::sent_reply::{SentReply, count};
 use crate::snapshot::Snapshot;
+use crate::transfer::Transfer;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
-use crate::{client_subnet, epilogue, plan};
+use crate::{client_subnet, epilogue, plan, signature};
 use arc_swap::{ArcSwap, Guard};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{Change, RewriteRules};
 use zonda_wire::query::flag;
-use zonda_wire::{Places, Query, Rcode, Reply};
+use zonda_wire::{Fault, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -114,6 +115,14 @@ impl Engine {
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
+                if let Some(Fault::Signed(at)) = prepared.fault {
+                    let record = &mut self.worker.signature_record;
+                    let rest = (&**snapshot, &self.worker.hot);
+                    let octets = (message.buffer, &mut *message.len);
+                    query_bytes += *octets.1;
+                    signature::check(prepared, octets, at.into(), rest, record, now);
+                    query_bytes -= *message.len;
+                }
             }
             let mut is_rewritten = false;
             if let Some(rules) = &snapshot.settings.rewrites {
@@ -142,6 +151,7 @@ impl Engine {
                     }
                     true => self.finish_rewritten(now, &snapshot, (index, start), peer, buffer),
                 };
+                let outcome = self.sign(index, &snapshot, buffer, outcome, now);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -206,9 +216,27 @@ impl Engine {
         outcome: Outcome,
     ) -> Outcome {
         let Outcome::Reply(len) = outcome else { return outcome };
-        let query = &self.prepared[index].query;
-        let limit = epilogue::reply_bytes_max(query, &snapshot.settings, peer.transport);
+        let prepared = &self.prepared[index];
+        let limit = reply_bytes_max(prepared, snapshot, peer.transport);
         Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
+    }
+
+    /// Signs the reply to message `index`, if that was signed.
+    #[inline]
+    fn sign(
+        &self,
+        index: usize,
+        snapshot: &Snapshot,
+        buffer: &mut [u8],
+        outcome: Outcome,
+        now: Now,
+    ) -> Outcome {
+        match (&self.prepared[index].signature, outcome) {
+            (Some(signature), Outcome::Reply(len)) => {
+                Outcome::Reply(signature::sign(signature, snapshot, (buffer, len), now))
+            }
+            (_, outcome) => outcome,
+        }
     }
 
     /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
@@ -246,6 +274,7 @@ impl Engine {
             Some(query) => prepared.recall((query, &buffer[..len]), zone, &snapshot, hot),
             None => prepared.read(buffer, len, &snapshot, hot),
         }
+        (prepared.signature, prepared.signed_at) = (history.signature.as_deref().copied(), 0);
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
@@ -253,6 +282,7 @@ impl Engine {
         if let Some(change) = &history.change {
             outcome = self.revert((0, change), &snapshot, peer, buffer, outcome);
         }
+        outcome = self.sign(0, &snapshot, buffer, outcome, now);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -279,6 +309,11 @@ impl Engine {
     /// [`AnswerBelow`](crate::AnswerBelow) keeps them with its octets.
     pub fn take_facts(&mut self) -> Option<AnswerFacts> {
         self.facts.take()
+    }
+
+    /// Takes out the transfer that the last query has begun, which was deferred to [`To::Transfer`].
+    pub fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        self.worker.transfer.take()
     }
 
     /// Brings back what code has noted about a query before it was deferred, and what code
@@ -318,13 +353,14 @@ impl Engine {
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
         let subnet = client_subnet.as_ref();
         let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
-        let limit = epilogue::reply_bytes_max(query, settings, peer.transport);
+        let limit = reply_bytes_max(prepared, snapshot, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
             peer: &peer,
             query,
             client_subnet,
+            signature: prepared.signature.as_ref(),
             name: &prepared.name,
             zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
             start,
@@ -342,6 +378,7 @@ impl Engine {
             Verdict::Defer => {
                 return Outcome::Deferred(deferral(&ask, &answer, &mut self.worker, prepared));
             }
+            Verdict::Transfer => (Some(SentReply::TRANSFER), Reason::Transferred),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
                 debug_assert!(
@@ -367,7 +404,20 @@ impl Engine {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
         }
         self.worker.handler_reply.tags.clear();
+        if reason == Reason::Transferred {
+            return Outcome::Deferred(Deferral::new(To::Transfer, 0));
+        }
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
+    }
+}
+
+/// The largest reply to a message that may be sent, without its signature.
+#[inline]
+fn reply_bytes_max(prepared: &PreparedQuery, snapshot: &Snapshot, transport: Transport) -> usize {
+    let limit = epilogue::reply_bytes_max(&prepared.query, &snapshot.settings, transport);
+    match &prepared.signature {
+        None => limit,
+        Some(it) => limit.saturating_sub(signature::reserved_bytes(it, snapshot)),
     }
 }
 
@@ -483,7 +533,7 @@ fn deferral(
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
         To::Code(elsewhere) => Some(elsewhere),
-        To::Forward(_) => None,
+        To::Forward(_) | To::Transfer => None,
     };
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
@@ -499,9 +549,13 @@ fn deferral(
         code_scope,
         checkpoint,
         change,
+        signature: ask.signature.map(|signature| Box::new(*signature)),
         search_step,
     };
-    let octets = ask.progress.rewritten.and_then(|it| answer.reply.buffer().get(..it.len));
+    let rewritten = ask.progress.rewritten.map(|it| it.len);
+    // Of a signed query, what was in front of its signature.
+    let unsigned = prepared.signature.map(|_| prepared.signed_at).filter(|len| *len > 0);
+    let octets = rewritten.or(unsigned).and_then(|len| answer.reply.buffer().get(..len));
     let mut query = *ask.query;
     let mut hides_subnet = false;
     if let Some(edns) = &mut query.edns

@@ -4,7 +4,7 @@ use crate::ask::Ask;
 use crate::counters::{Counters, OPCODES};
 use crate::message::Peer;
 use crate::reason::Reason;
-use crate::reuse::Reuse;
+use crate::reuse::{NotReused, Reuse};
 use zonda_wire::query::flag;
 use zonda_wire::{Opcode, Rcode};
 
@@ -25,6 +25,19 @@ pub struct SentReply {
     pub is_forwarded_nodata: bool,
     /// Whether the worker may reuse the reply.
     pub reuse: Reuse,
+}
+
+impl SentReply {
+    /// The messages of a transfer, which are written later.
+    pub const TRANSFER: Self = Self {
+        bytes: 0,
+        body_end: 0,
+        counts: [0; 3],
+        rcode: Rcode::NOERROR,
+        flags: flag::AA,
+        is_forwarded_nodata: false,
+        reuse: Reuse::No(NotReused::Gate),
+    };
 }
 
 /// Counts what became of a message.

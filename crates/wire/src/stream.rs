@@ -7,7 +7,8 @@
 
 use crate::code::{Class, Type};
 use crate::name::{self, LABEL_BYTES_MAX};
-use crate::query::HEADER_BYTES;
+use crate::message::Reader;
+use crate::query::{HEADER_BYTES, Query};
 use crate::reply::Full;
 
 /// Octets of a message up to which records are added. A pointer leads no further than 0x3fff, so
@@ -198,6 +199,29 @@ impl StreamWriter {
     }
 }
 
+/// Returns the serial that a client has of the zone that it asks for changes of, by its SOA record in
+/// the authority section (rfc1995#3); none if there is no such record. The message must be the one
+/// that the query was read from.
+#[must_use]
+pub fn ixfr_base(query: &Query, message: &[u8]) -> Option<u32> {
+    /// Octets of the five numbers at the end of the data.
+    const NUMBERS_BYTES: usize = 5 * 4;
+    let question = message.get(HEADER_BYTES..usize::from(query.name_end))?;
+    let [answers, authorities] = [message.get(6..8)?, message.get(8..10)?];
+    if answers != [0, 0] || authorities == [0, 0] {
+        return None;
+    }
+    let mut reader = Reader { octets: message, at: query.question_end() };
+    let mut owner = Vec::new();
+    reader.name_into(&mut owner)?;
+    let fixed = reader.take(8)?;
+    let is_soa = fixed.starts_with(&[0, 6, 0, 1]) && owner.eq_ignore_ascii_case(question);
+    let len = usize::from(reader.u16()?);
+    let data = reader.take(len).filter(|_| is_soa)?;
+    let numbers = data.get(data.len().checked_sub(NUMBERS_BYTES)?..)?;
+    Some(u32::from_be_bytes(*numbers.first_chunk()?))
+}
+
 /// The suffixes of a name, but for the root.
 struct Suffixes {
     /// The number of suffixes.
@@ -314,6 +338,24 @@ mod tests {
         assert_eq!(last.len(), 2);
         assert_eq!(last[1].as_wire(), name(number));
         assert_eq!(last[0].as_wire(), name(number + 1));
+    }
+
+    #[test]
+    fn the_serial_of_a_client_is_that_of_its_soa_record_of_the_zone_it_asks_for() {
+        let query = |authority: &[u8], count: u8| {
+            let mut message = vec![0, 1, 0, 0, 0, 1, 0, 0, 0, count, 0, 0];
+            message.extend_from_slice(b"\x01A\0\0\xfb\0\x01");
+            message.extend_from_slice(authority);
+            let query = Query::parse(&message).unwrap();
+            ixfr_base(&query, &message)
+        };
+        let data = b"\0\x16\0\0\0\0\0\x07\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+        let soa = |owner: &[u8]| [owner, b"\0\x06\0\x01\0\0\0\0", data].concat();
+        assert_eq!(query(&soa(b"\xc0\x0c"), 1), Some(7));
+        assert_eq!(query(&soa(b"\x01a\0"), 1), Some(7));
+        assert_eq!(query(&soa(b"\x01b\0"), 1), None);
+        assert_eq!(query(&[], 0), None);
+        assert_eq!(query(&[b"\xc0\x0c\0\x01\0\x01\0\0\0\0", &data[..]].concat(), 1), None);
     }
 
     #[test]
