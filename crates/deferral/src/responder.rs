@@ -1,7 +1,8 @@
 //! What a transport asks of the engine.
 
 use zonda_engine::{
-    AnswerFacts, Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transfer, Transport,
+    AnswerFacts, Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transfer,
+    Transport,
 };
 
 /// Makes replies from queries: the engine, or a stand-in in tests.

@@ -6,8 +6,8 @@
 //! Deliberately absent: which records are sent, and signatures.
 
 use crate::code::{Class, Type};
-use crate::name::{self, LABEL_BYTES_MAX};
 use crate::message::Reader;
+use crate::name::{self, LABEL_BYTES_MAX};
 use crate::query::{HEADER_BYTES, Query};
 use crate::reply::Full;
 

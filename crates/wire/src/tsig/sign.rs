@@ -255,13 +255,7 @@ impl Digest {
     }
 
     /// Adds what the TSIG record itself says.
-    pub(super) fn variables(
-        &mut self,
-        key: &Key,
-        time: &[u8],
-        error: Rcode,
-        other: &[u8],
-    ) {
+    pub(super) fn variables(&mut self, key: &Key, time: &[u8], error: Rcode, other: &[u8]) {
         self.octets(key.name().as_wire());
         self.octets(&Class::ANY.0.to_be_bytes());
         self.octets(&[0; 4]); // TTL
