@@ -16,12 +16,16 @@ pub const PLAIN: &str = "$TTL 60\n@ SOA ns host 7 7200 3600 1209600 60\n@ NS ns\
     @ MX 10 Mail.Example.Test.\nns A 192.0.2.1\nwww A 192.0.2.2\nwww A 192.0.2.3\n\
     www 300 TXT \"Text\" \"two\"\n*.wild TXT w\nsub NS ns.sub\nsub DS 1 13 2 \
     00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF\nns.sub A 192.0.2.9\n\
-    below.sub TXT occluded\ndname DNAME elsewhere.test.\na.dname TXT occluded\n\
-    deep.ent.ent2 A 192.0.2.4\nsvc SVCB 1 . alpn=h2\n_s._tcp SRV 1 2 3 Www.Example.test.\n";
+    below.sub TXT occluded\ndname DNAME elsewhere.test.\ndeep.ent.ent2 A 192.0.2.4\nsvc SVCB 1 . alpn=h2\n\
+    _s._tcp SRV 1 2 3 Www.Example.test.\n";
+
+/// Records of that zone.
+pub const RECORDS: usize = 17;
 
 /// A running server with `[[key]]` and transfers.
 pub struct Primary {
-    pub process: Process,
+    /// Ends with the test.
+    _process: Process,
     pub address: SocketAddr,
     pub admin: SocketAddr,
     pub folder: Folder,
@@ -55,7 +59,7 @@ impl Primary {
             command.args(["--listen", &format!("127.0.0.1:{port}")]);
             command
         });
-        Self { process, address, admin, folder }
+        Self { _process: process, address, admin, folder }
     }
 
     /// What a client prints that is asked for something of this server.

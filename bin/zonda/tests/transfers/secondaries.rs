@@ -1,6 +1,6 @@
 //! Knot, NSD and BIND as secondaries: they have every record that the primary has.
 
-use crate::primary::{KEY, PLAIN, Primary, key_argument, records};
+use crate::primary::{KEY, PLAIN, Primary, RECORDS, key_argument, records};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,14 +15,14 @@ const ZONES: [(&str, bool); 4] =
 
 /// The primary: two zones that are not signed, two with NSEC3 records; each pair with and without
 /// a key.
-fn primary() -> Primary {
+fn primary(strings: usize) -> Primary {
     let nsec3 = |name: &str, denial| {
         let zone = Zone { name: format!("{name}."), text: origin(name), names: Vec::new() };
         sign(&zone, denial).text
     };
     let texts = [
         PLAIN.to_owned(),
-        PLAIN.to_owned() + &many_names(),
+        PLAIN.to_owned() + &many_names(strings),
         nsec3("nsec3.test", Denial::Nsec3),
         nsec3("signed.test", Denial::Nsec3OptOut),
     ];
@@ -34,24 +34,20 @@ fn primary() -> Primary {
 
 /// The plain zone as a file of its own.
 fn origin(name: &str) -> String {
-    let text = PLAIN.replacen("$TTL 60\n", &format!("$ORIGIN {name}.\n$TTL 60\n"), 1);
-    // ldns refuses what is below a DNAME.
-    text.lines()
-        .filter(|line| !line.starts_with("a.dname"))
-        .map(|line| line.to_owned() + "\n")
-        .collect()
+    PLAIN.replacen("$TTL 60\n", &format!("$ORIGIN {name}.\n$TTL 60\n"), 1)
 }
 
-/// More names than fit into one message, and a record that fits into none beside others.
-fn many_names() -> String {
+/// More names than fit into one message, and a record of so many strings of 250 octets.
+fn many_names(strings: usize) -> String {
     let names = (0..3000).map(|number| format!("h{number} A 10.0.0.1\n")).collect::<String>();
-    let strings = format!(" \"{}\"", "x".repeat(250)).repeat(230);
+    let strings = format!(" \"{}\"", "x".repeat(250)).repeat(strings);
     format!("{names}large TXT{strings}\n")
 }
 
 /// Starts a secondary of all zones, and compares what it has with the primary.
 fn check(program: &str, command: impl Fn(&Path, &Folder, u16, SocketAddr) -> Command) {
-    let primary = primary();
+    // NSD takes longer records, but ends its own transfers with one (NLnetLabs/nsd#273).
+    let primary = primary(if program == "nsd" { 60 } else { 230 });
     let path = required(program).unwrap();
     let folder = Folder::new(program);
     let names = ZONES.map(|(name, _)| format!("{name}."));
@@ -63,7 +59,14 @@ fn check(program: &str, command: impl Fn(&Path, &Folder, u16, SocketAddr) -> Com
         let arguments: &[&str] = if is_keyed { &["-y", &key] } else { &[] };
         let (ours, theirs) =
             (records(primary.address, name, arguments), records(address, name, &[]));
-        assert!(ours.len() > 18, "{name}: {ours:?}");
+        // Knot and NSD make names in data lower case.
+        let plain = |records: Vec<String>| -> Vec<String> {
+            let is_bind = program == "named";
+            let records = records.into_iter();
+            records.map(|it| if is_bind { it } else { it.to_lowercase() }).collect()
+        };
+        let (ours, theirs) = (plain(ours), plain(theirs));
+        assert!(ours.len() >= RECORDS, "{name}: {ours:?}");
         let only = |a: &[String], b: &[String]| -> Vec<String> {
             a.iter().filter(|record| !b.contains(record)).cloned().collect()
         };
