@@ -7,9 +7,9 @@ use std::time::Duration;
 use zonda_wire::Name;
 
 section! {
-    /// A key with which messages are signed (TSIG, rfc8945), which both sides have. Give `secret` or
-    /// `secret-file`. `tsig-keygen` and `keymgr -t` make keys. To change a key without a pause, add
-    /// one of another name, let the peers use that, and remove the former one.
+    /// A key with which messages are signed (TSIG, rfc8945), which both sides have. Give `secret`
+    /// or `secret-file`. `tsig-keygen` and `keymgr -t` make keys. To change a key without a pause,
+    /// add one of another name, let the peers use that, and remove the former one.
     pub struct TsigKeys: Array "key", Reload;
 
     /// The name of the key, which the peers use as well.
@@ -38,9 +38,9 @@ section! {
     /// Bounds on transfers of zones to other servers.
     pub struct TransfersKeys: Table "transfers", Reload;
 
-    /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries again
-    /// later.
+    /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries
+    /// again later.
     at_once: u32 = "10", from "1" to "10000";
-    /// How long a transfer may take. The version of the zone that it began with is kept for as long.
+    /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
 }

@@ -65,8 +65,8 @@ pub struct TransferClient {
 
 impl Value for TransferClient {
     fn form() -> String {
-        "an address or a network, the key, or both, such as \"192.0.2.7\", \"key transfer.example\" \
-         or \"192.0.2.0/24 key transfer.example\""
+        "an address or a network, the key, or both, such as \"192.0.2.7\", \"key \
+         transfer.example\" or \"192.0.2.0/24 key transfer.example\""
             .into()
     }
 

@@ -27,7 +27,8 @@ pub trait Responder: Send + 'static {
         None
     }
 
-    /// Takes out the transfer that the last query has begun. A responder that is no engine has none.
+    /// Takes out the transfer that the last query has begun. A responder that is no engine has
+    /// none.
     fn take_transfer(&mut self) -> Option<Box<Transfer>> {
         None
     }

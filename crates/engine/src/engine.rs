@@ -217,7 +217,7 @@ impl Engine {
     ) -> Outcome {
         let Outcome::Reply(len) = outcome else { return outcome };
         let prepared = &self.prepared[index];
-        let limit = reply_bytes_max(prepared, snapshot, peer.transport);
+        let limit = signature::reply_bytes_max(prepared, snapshot, peer.transport);
         Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
     }
 
@@ -311,7 +311,7 @@ impl Engine {
         self.facts.take()
     }
 
-    /// Takes out the transfer that the last query has begun, which was deferred to [`To::Transfer`].
+    /// Takes out the transfer that the last query has begun: it was deferred to [`To::Transfer`].
     pub fn take_transfer(&mut self) -> Option<Box<Transfer>> {
         self.worker.transfer.take()
     }
@@ -353,7 +353,7 @@ impl Engine {
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
         let subnet = client_subnet.as_ref();
         let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
-        let limit = reply_bytes_max(prepared, snapshot, peer.transport);
+        let limit = signature::reply_bytes_max(prepared, snapshot, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
@@ -408,16 +408,6 @@ impl Engine {
             return Outcome::Deferred(Deferral::new(To::Transfer, 0));
         }
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
-    }
-}
-
-/// The largest reply to a message that may be sent, without its signature.
-#[inline]
-fn reply_bytes_max(prepared: &PreparedQuery, snapshot: &Snapshot, transport: Transport) -> usize {
-    let limit = epilogue::reply_bytes_max(&prepared.query, &snapshot.settings, transport);
-    match &prepared.signature {
-        None => limit,
-        Some(it) => limit.saturating_sub(signature::reserved_bytes(it, snapshot)),
     }
 }
 

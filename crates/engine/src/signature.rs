@@ -1,8 +1,9 @@
 //! Signatures of messages: a query's is checked and cut off before anything looks at the query, a
 //! reply's is added when nothing changes the reply any more (rfc8945#5).
 
+use crate::epilogue;
 use crate::hot::HotTable;
-use crate::message::Now;
+use crate::message::{Now, Transport};
 use crate::prepared::PreparedQuery;
 use crate::snapshot::Snapshot;
 use zonda_wire::query::HEADER_BYTES;
@@ -39,9 +40,23 @@ fn uncount(message: &mut [u8]) {
     }
 }
 
+/// The largest reply to a message that may be sent, without its signature.
+#[inline]
+pub fn reply_bytes_max(
+    prepared: &PreparedQuery,
+    snapshot: &Snapshot,
+    transport: Transport,
+) -> usize {
+    let limit = epilogue::reply_bytes_max(&prepared.query, &snapshot.settings, transport);
+    match &prepared.signature {
+        None => limit,
+        Some(it) => limit.saturating_sub(reserved_bytes(it, snapshot)),
+    }
+}
+
 /// Octets to leave free in a reply for its signature.
 #[cold]
-pub fn reserved_bytes(signature: &QuerySignature, snapshot: &Snapshot) -> usize {
+fn reserved_bytes(signature: &QuerySignature, snapshot: &Snapshot) -> usize {
     if !signature.check.is_answered_signed() {
         return 0;
     }

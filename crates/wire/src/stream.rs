@@ -199,9 +199,9 @@ impl StreamWriter {
     }
 }
 
-/// Returns the serial that a client has of the zone that it asks for changes of, by its SOA record in
-/// the authority section (rfc1995#3); none if there is no such record. The message must be the one
-/// that the query was read from.
+/// Returns the serial that a client has of the zone that it asks for changes of, by its SOA record
+/// in the authority section (rfc1995#3); none if there is no such record. The message must be the
+/// one that the query was read from.
 #[must_use]
 pub fn ixfr_base(query: &Query, message: &[u8]) -> Option<u32> {
     /// Octets of the five numbers at the end of the data.

@@ -23,7 +23,7 @@ fn no_octet_of_a_signed_query_can_be_changed_so_that_it_stays_sound() {
                 let mut wrong = octets.clone();
                 wrong[at] ^= bit;
                 let check = any_signature::check(&wrong);
-                // The id may be another's, and letters of the names of key and algorithm others.
+                // The id may be another's, and letters of the names in another case.
                 let may_differ = at < 2 || bit == 0x20;
                 let is_still = check == Some(SignatureCheck::Sound);
                 assert!(may_differ || !is_still, "{}: octet {at}", file.display());

@@ -19,10 +19,12 @@ fn primary() -> Primary {
         ("elsewhere.test", PLAIN, "\"192.0.2.0/24\", \"key other\""),
         ("closed.test", PLAIN, ""),
     ];
-    let more = "[[key]]\nname = \"other\"\nalgorithm = \"hmac-sha512\"\nsecret = \"b3RoZXJvdGhlcg==\"\n\
-                [[key]]\nname = \"sha1\"\nalgorithm = \"hmac-sha1\"\nsecret = \"b3RoZXJvdGhlcg==\"\n\
-                [[key]]\nname = \"sha384\"\nalgorithm = \"hmac-sha384\"\nsecret = \"b3RoZXJvdGhlcg==\"\n";
-    Primary::start(&zones, more)
+    let others = [("other", "sha512"), ("sha1", "sha1"), ("sha384", "sha384")];
+    let more = others.map(|(name, hash)| {
+        let secret = "secret = \"b3RoZXJvdGhlcg==\"";
+        format!("[[key]]\nname = \"{name}\"\nalgorithm = \"hmac-{hash}\"\n{secret}\n")
+    });
+    Primary::start(&zones, &more.concat())
 }
 
 /// Keys as `-y` takes them.

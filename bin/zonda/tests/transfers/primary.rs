@@ -16,7 +16,8 @@ pub const PLAIN: &str = "$TTL 60\n@ SOA ns host 7 7200 3600 1209600 60\n@ NS ns\
     @ MX 10 Mail.Example.Test.\nns A 192.0.2.1\nwww A 192.0.2.2\nwww A 192.0.2.3\n\
     www 300 TXT \"Text\" \"two\"\n*.wild TXT w\nsub NS ns.sub\nsub DS 1 13 2 \
     00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF\nns.sub A 192.0.2.9\n\
-    below.sub TXT occluded\ndname DNAME elsewhere.test.\ndeep.ent.ent2 A 192.0.2.4\nsvc SVCB 1 . alpn=h2\n\
+    below.sub TXT occluded\ndname DNAME elsewhere.test.\ndeep.ent.ent2 A 192.0.2.4\n\
+    svc SVCB 1 . alpn=h2\n\
     _s._tcp SRV 1 2 3 Www.Example.test.\n";
 
 /// Records of that zone.

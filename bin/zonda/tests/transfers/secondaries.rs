@@ -92,9 +92,9 @@ fn knot_as_a_secondary_has_every_record() {
             "server:\n  listen: 127.0.0.1@{port}\n  rundir: {own}\n  udp-workers: 1\n  \
              tcp-workers: 1\n  background-workers: 1\nlog:\n  - target: stderr\n    any: info\n\
              database:\n  storage: {own}\nkey:\n  - id: {key}\n    algorithm: hmac-sha256\n    \
-             secret: {secret}\nremote:\n  - id: open\n    address: {address}@{at}\n  - id: keyed\n    \
-             address: {address}@{at}\n    key: {key}\nacl:\n  - id: any\n    address: 127.0.0.1\n    \
-             action: transfer\ntemplate:\n  - id: default\n    storage: {own}\nzone:\n{zones}",
+             secret: {secret}\nremote:\n  - id: open\n    address: {address}@{at}\n  \
+             - id: keyed\n    address: {address}@{at}\n    key: {key}\nacl:\n  \
+             - id: any\n    address: 127.0.0.1\n    action: transfer\ntemplate:\n  - id: default\n    storage: {own}\nzone:\n{zones}",
             key = KEY.0,
             secret = KEY.1,
             zones = zones.concat()
@@ -113,16 +113,16 @@ fn nsd_as_a_secondary_has_every_record() {
         let zones = ZONES.map(|(name, is_keyed)| {
             let key = if is_keyed { KEY.0 } else { "NOKEY" };
             format!(
-                "zone:\n  name: {name}\n  zonefile: {name}.zone\n  request-xfr: AXFR {address}@{at} \
-                 {key}\n  provide-xfr: 127.0.0.1 NOKEY\n"
+                "zone:\n  name: {name}\n  zonefile: {name}.zone\n  request-xfr: \
+                 AXFR {address}@{at} {key}\n  provide-xfr: 127.0.0.1 NOKEY\n"
             )
         });
         let text = format!(
             "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  \
              chroot: \"\"\n  zonesdir: {own}\n  database: \"\"\n  pidfile: {own}/nsd.pid\n  \
              xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  rrl-ratelimit: 0\n  \
-             xfrdir: {own}\n  verbosity: 2\nremote-control:\n  control-enable: no\nkey:\n  name: {key}\n  \
-             algorithm: hmac-sha256\n  secret: \"{secret}\"\n{zones}",
+             xfrdir: {own}\n  verbosity: 2\nremote-control:\n  control-enable: no\nkey:\n  \
+             name: {key}\n  algorithm: hmac-sha256\n  secret: \"{secret}\"\n{zones}",
             key = KEY.0,
             secret = KEY.1,
             zones = zones.concat()

@@ -56,7 +56,7 @@ pub struct Transfer {
 enum Phase {
     /// Nothing was sent.
     First,
-    /// The SOA record was sent, and perhaps others.
+    /// The SOA record was sent, and perhaps more records.
     Records,
     /// All but the last SOA record was sent.
     Last,

@@ -79,8 +79,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// What tells a key from others: it depends on the key's name alone, so that it is the same after a
-/// reload.
+/// The identity of a key. It depends on the name of the key alone, so that it outlives a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(u64);
 
@@ -99,7 +98,7 @@ impl KeyId {
 pub struct Key {
     /// The name in lower case.
     name: Name,
-    /// What tells the key from others.
+    /// The identity of the key.
     id: KeyId,
     /// The algorithm that the key is for.
     algorithm: Algorithm,
@@ -121,7 +120,7 @@ impl Key {
         &self.name
     }
 
-    /// Returns what tells the key from others.
+    /// Returns the identity of the key.
     #[must_use]
     pub fn id(&self) -> KeyId {
         self.id

@@ -3,7 +3,7 @@
 //! ```text
 //! query ─ SignatureRecord::read ─► verify(keys, time) ─► QuerySignature ─► sign(reply)
 //!                   │                    └ check: what is wrong with it, if anything is
-//!                   └► rejection: the unsigned record of a reply to a signature that proves nothing
+//!                   └► rejection: the unsigned record of the reply to one that proves nothing
 //! transfer ─ StreamSigner::sign(message), each over the former one's signature
 //! ```
 //!

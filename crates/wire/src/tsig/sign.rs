@@ -365,7 +365,7 @@ mod tests {
         SignatureRecord::default().verify(message, usize::from(at), &ring, NOW)
     }
 
-    /// The same, as far as the check goes.
+    /// The check that the server makes of a message.
     fn result(keys: &[Key], message: &[u8]) -> Option<SignatureCheck> {
         check(keys, message).map(|signature| signature.check)
     }
