@@ -227,14 +227,14 @@ impl Cluster {
     }
 
     /// Brings what a name is looked up by into the processor's cache.
-    #[inline]
+    #[inline(never)] // most servers have no cluster, and their path would be longer
     #[must_use]
     pub fn touch(&self, name: &LookupName) -> u64 {
         self.service_label(name).map_or(0, |label| self.services.touch(name.hash(label)))
     }
 
     /// Brings the service of a name into the processor's cache, with its labels and addresses.
-    #[inline]
+    #[inline(never)] // most servers have no cluster, and their path would be longer
     #[must_use]
     pub fn touch_service(&self, name: &LookupName) -> u64 {
         let service = self.service_label(name).and_then(|label| self.service(name.hash(label)));
