@@ -1,0 +1,111 @@
+//! Tells what changes of endpoint slices cost without a network: decoding, taking, and publishing
+//! them: `change-cost [SERVICES] [PODS] [CHANGES]`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::net::Ipv4Addr;
+use std::time::Instant;
+use zonda_cluster::{Builder, Cluster, Kind, Options};
+use zonda_kubernetes::decode::{self, Decoded, WatchEvent};
+use zonda_zone::HashSeed;
+
+/// Changes that are published together.
+const GATHERED: usize = 10;
+
+/// The numbers of the pods of a service.
+fn pods_of(service: usize, services: usize, pods: usize) -> std::ops::Range<usize> {
+    pods * (service - 1) / services + 1..pods * service / services + 1
+}
+
+/// An address of a number.
+fn address(start: u32, number: usize) -> Ipv4Addr {
+    Ipv4Addr::from(start + number as u32)
+}
+
+/// An event with the slice of a service, as an API server writes it; the first endpoint has an
+/// address of its own.
+fn event(service: usize, pods: std::ops::Range<usize>, first: Option<Ipv4Addr>) -> String {
+    let name = format!("s{service}");
+    let first_pod = pods.start;
+    let endpoints = pods.map(|pod| {
+        let own = first.filter(|_| pod == first_pod);
+        let address = own.unwrap_or_else(|| address(0x0a80_0000, pod));
+        format!(
+            r#"{{"addresses":["{address}"],"conditions":{{"ready":true,"serving":true,"terminating":false}},"targetRef":{{"kind":"Pod","namespace":"default","name":"{name}-6d4cf56db6-{pod:05x}","uid":"00000000-0000-4000-9000-{pod:012x}"}},"nodeName":"node-{:04}","zone":"zone-{}"}}"#,
+            pod / 30,
+            ["a", "b", "c"][pod % 3],
+        )
+    });
+    let endpoints: Vec<String> = endpoints.collect();
+    format!(
+        r#"{{"type":"MODIFIED","object":{{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{{"name":"{name}-00000","namespace":"default","uid":"00000000-0000-4000-8000-{service:012x}","resourceVersion":"123456","creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"{name}","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","kubernetes.io/service-name":"{name}"}}}},"addressType":"IPv4","endpoints":[{}],"ports":[{{"name":"http","protocol":"TCP","port":8080}}]}}}}"#,
+        endpoints.join(","),
+    )
+}
+
+/// The CPU time of this process, µs.
+fn cpu_micros() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap();
+    stat.split(' ').next().unwrap().parse::<f64>().unwrap() / 1000.0
+}
+
+/// Decodes an event.
+fn decoded(octets: &str) -> zonda_cluster::Change {
+    match decode::event(Kind::EndpointSlice, octets.as_bytes()).unwrap() {
+        WatchEvent::Object(Decoded::Change(change), _) => *change,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|it| it.parse::<usize>().unwrap());
+    let services = arguments.next().unwrap_or(8200);
+    let pods = arguments.next().unwrap_or(150_000);
+    let changes = arguments.next().unwrap_or(20_000);
+    let apex = "cluster.local".parse().unwrap();
+    let mut builder = Builder::new(&apex, HashSeed(7), Options::default());
+    for service in 1..=services {
+        let change = decoded(&event(service, pods_of(service, services, pods), None));
+        builder.apply(change);
+        let json = format!(
+            r#"{{"type":"ADDED","object":{{"metadata":{{"name":"s{service}","namespace":"default"}},"spec":{{"clusterIP":"{}","ports":[{{"name":"http","port":80}}]}}}}}}"#,
+            address(0x0a60_0100, service)
+        );
+        let WatchEvent::Object(Decoded::Change(change), _) =
+            decode::event(Kind::Service, json.as_bytes()).unwrap()
+        else {
+            panic!()
+        };
+        builder.apply(*change);
+    }
+    let mut in_force: Cluster = builder.snapshot();
+    let events: Vec<String> = (0..changes)
+        .map(|number| {
+            let service = 1 + number % services;
+            let first = address(0x0ad0_0000, number);
+            event(service, pods_of(service, services, pods), Some(first))
+        })
+        .collect();
+    println!("{} octets an event", events.iter().map(String::len).sum::<usize>() / changes);
+    let began = Instant::now();
+    let before = cpu_micros();
+    events.iter().for_each(|event| drop(decoded(event)));
+    println!("decode   {:.1} µs", (cpu_micros() - before) / changes as f64);
+    let mut spent = [0.0; 3];
+    for events in events.chunks(GATHERED) {
+        for event in events {
+            let before = Instant::now();
+            let change = decoded(event);
+            spent[0] += before.elapsed().as_secs_f64();
+            let before = Instant::now();
+            builder.apply(change);
+            spent[1] += before.elapsed().as_secs_f64();
+        }
+        let before = Instant::now();
+        in_force = builder.snapshot();
+        spent[2] += before.elapsed().as_secs_f64();
+    }
+    let [decode, apply, publish] = spent.map(|it| it * 1e6 / changes as f64);
+    println!("decode {decode:.1}, apply {apply:.1}, publish {publish:.1} µs");
+    println!("{:?}, {:?}", in_force.counts(), began.elapsed());
+}
