@@ -76,7 +76,7 @@ fn main() {
         else {
             panic!()
         };
-        builder.apply(change);
+        builder.apply(*change);
     }
     let mut in_force: Cluster = builder.snapshot();
     let events: Vec<String> = (0..changes)

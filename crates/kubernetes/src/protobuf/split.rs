@@ -51,7 +51,7 @@ impl ListSplitter {
         while !rest.is_empty() {
             rest = match self.next {
                 Next::Magic => self.take_magic(rest)?,
-                Next::Envelope | Next::Field => self.take_head(rest)?,
+                Next::Envelope | Next::Field => self.take_head::<E>(rest)?,
                 Next::Skipped(is_in_list, len) => {
                     let taken = len.min(rest.len() as u64);
                     self.next = match (len - taken, is_in_list) {
