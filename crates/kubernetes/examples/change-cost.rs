@@ -1,12 +1,16 @@
 //! Tells what changes of endpoint slices cost without a network: decoding, taking, and publishing
-//! them: `change-cost [SERVICES] [PODS] [CHANGES]`.
+//! them: `change-cost [json|protobuf] [SERVICES] [PODS] [CHANGES]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "../tests/messages/mod.rs"]
+mod messages;
+
 use std::net::Ipv4Addr;
 use std::time::Instant;
-use zonda_cluster::{Builder, Cluster, Kind, Options};
+use zonda_cluster::{Builder, Change, Cluster, Kind, Options};
 use zonda_kubernetes::decode::{self, Decoded, WatchEvent};
+use zonda_kubernetes::protobuf;
 use zonda_zone::HashSeed;
 
 /// Changes that are published together.
@@ -49,53 +53,64 @@ fn cpu_micros() -> f64 {
     stat.split(' ').next().unwrap().parse::<f64>().unwrap() / 1000.0
 }
 
-/// Decodes an event.
-fn decoded(octets: &str) -> zonda_cluster::Change {
-    match decode::event(Kind::EndpointSlice, octets.as_bytes()).unwrap() {
+/// Decodes an event in one of the forms.
+fn decoded(is_json: bool, octets: &[u8]) -> Change {
+    let event = match is_json {
+        true => decode::event(Kind::EndpointSlice, octets).unwrap(),
+        false => protobuf::decode::event(Kind::EndpointSlice, octets).unwrap(),
+    };
+    match event {
         WatchEvent::Object(Decoded::Change(change), _) => *change,
         other => panic!("{other:?}"),
     }
 }
 
+/// Fills a builder with services, each with a slice of its pods.
+fn fill(builder: &mut Builder, services: usize, pods: usize) {
+    for service in 1..=services {
+        let event = event(service, pods_of(service, services, pods), None);
+        builder.apply(decoded(true, event.as_bytes()));
+        let json = format!(
+            r#"{{"metadata":{{"name":"s{service}","namespace":"default"}},"spec":{{"clusterIP":"{}","ports":[{{"name":"http","port":80}}]}}}}"#,
+            address(0x0a60_0100, service)
+        );
+        builder.apply(decode::object(Kind::Service, json.as_bytes()).unwrap().0);
+    }
+}
+
+/// An event in Protocol Buffers, without its length.
+fn message(json: &str) -> Vec<u8> {
+    let json: serde_json::Value = serde_json::from_str(json).unwrap();
+    messages::event("MODIFIED", "EndpointSlice", &json["object"])[4..].to_vec()
+}
+
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|it| it.parse::<usize>().unwrap());
+    let mut arguments = std::env::args().skip(1);
+    let is_json = arguments.next().is_some_and(|form| form == "json");
+    let mut arguments = arguments.map(|it| it.parse::<usize>().unwrap());
     let services = arguments.next().unwrap_or(8200);
     let pods = arguments.next().unwrap_or(150_000);
     let changes = arguments.next().unwrap_or(20_000);
     let apex = "cluster.local".parse().unwrap();
     let mut builder = Builder::new(&apex, HashSeed(7), Options::default());
-    for service in 1..=services {
-        let change = decoded(&event(service, pods_of(service, services, pods), None));
-        builder.apply(change);
-        let json = format!(
-            r#"{{"type":"ADDED","object":{{"metadata":{{"name":"s{service}","namespace":"default"}},"spec":{{"clusterIP":"{}","ports":[{{"name":"http","port":80}}]}}}}}}"#,
-            address(0x0a60_0100, service)
-        );
-        let WatchEvent::Object(Decoded::Change(change), _) =
-            decode::event(Kind::Service, json.as_bytes()).unwrap()
-        else {
-            panic!()
-        };
-        builder.apply(*change);
-    }
+    fill(&mut builder, services, pods);
     let mut in_force: Cluster = builder.snapshot();
-    let events: Vec<String> = (0..changes)
-        .map(|number| {
-            let service = 1 + number % services;
-            let first = address(0x0ad0_0000, number);
-            event(service, pods_of(service, services, pods), Some(first))
-        })
-        .collect();
-    println!("{} octets an event", events.iter().map(String::len).sum::<usize>() / changes);
-    let began = Instant::now();
+    let events = (0..changes).map(|number| {
+        let service = 1 + number % services;
+        let first = address(0x0ad0_0000, number);
+        let event = event(service, pods_of(service, services, pods), Some(first));
+        if is_json { event.into_bytes() } else { message(&event) }
+    });
+    let events: Vec<Vec<u8>> = events.collect();
+    println!("{} octets an event", events.iter().map(Vec::len).sum::<usize>() / changes);
     let before = cpu_micros();
-    events.iter().for_each(|event| drop(decoded(event)));
-    println!("decode   {:.1} µs", (cpu_micros() - before) / changes as f64);
+    events.iter().for_each(|event| drop(decoded(is_json, event)));
+    println!("decode alone {:.1} µs", (cpu_micros() - before) / changes as f64);
     let mut spent = [0.0; 3];
     for events in events.chunks(GATHERED) {
         for event in events {
             let before = Instant::now();
-            let change = decoded(event);
+            let change = decoded(is_json, event);
             spent[0] += before.elapsed().as_secs_f64();
             let before = Instant::now();
             builder.apply(change);
@@ -107,5 +122,5 @@ fn main() {
     }
     let [decode, apply, publish] = spent.map(|it| it * 1e6 / changes as f64);
     println!("decode {decode:.1}, apply {apply:.1}, publish {publish:.1} µs");
-    println!("{:?}, {:?}", in_force.counts(), began.elapsed());
+    println!("{:?}", in_force.counts());
 }
