@@ -104,8 +104,7 @@ impl Endpoints {
     /// No endpoints yet, with room for so many and for so many octets of their texts.
     #[must_use]
     pub fn with_capacity(endpoints: usize, text_bytes: usize) -> Self {
-        let (texts, endpoints) =
-            (String::with_capacity(text_bytes), Vec::with_capacity(endpoints));
+        let (texts, endpoints) = (String::with_capacity(text_bytes), Vec::with_capacity(endpoints));
         Self { texts, endpoints }
     }
 

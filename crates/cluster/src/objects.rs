@@ -4,7 +4,8 @@ use crate::address;
 use crate::builder::Change;
 use crate::cluster::{Cluster, PodNames};
 use crate::object::{
-    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Service, ServiceImport, ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Service, ServiceImport,
+    ServiceKind,
 };
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap};

@@ -4,8 +4,8 @@
 
 use std::net::IpAddr;
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
-    ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service,
+    ServiceImport, ServiceKind,
 };
 use zonda_cluster::{
     AddressMatch, Builder, Change, Cluster, ClusterMatch, ExternalNames, Kind, Options, PodNames,

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
-    ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service,
+    ServiceImport, ServiceKind,
 };
 use zonda_cluster::{Change, Kind};
 

@@ -261,14 +261,11 @@ impl Follower {
             let parameters = [("limit", &*limit), ("continue", &*continuation)];
             let path = self.subject.request(&parameters);
             let mut body = match connection.take() {
-                Some(kept) => {
-                    get_next(kept, settings, self.request(&path), &self.limits).await?
-                }
+                Some(kept) => get_next(kept, settings, self.request(&path), &self.limits).await?,
                 None => get(settings, self.request(&path), &self.limits).await?,
             };
             let due = Instant::now() + self.limits.page;
-            let (mut reader, mut objects) =
-                (ListReader::new(self.subject.kind, &body), Vec::new());
+            let (mut reader, mut objects) = (ListReader::new(self.subject.kind, &body), Vec::new());
             while let Some(octets) = body.next(within(self.limits.silence, due)).await? {
                 reader.take(&octets, &mut objects)?;
                 for object in objects.drain(..) {
@@ -310,8 +307,7 @@ impl Follower {
     ) -> Result<(), ConnectError> {
         // The API ends a watch itself; one that goes on for longer is not served by it any more.
         let due = Instant::now() + Duration::from_secs(seconds) + self.limits.watch_excess;
-        let (mut reader, mut events) =
-            (EventReader::new(self.subject.kind, &body), Vec::new());
+        let (mut reader, mut events) = (EventReader::new(self.subject.kind, &body), Vec::new());
         // Timers and listeners are set once, not for each event.
         let sender = self.sender.clone();
         let mut closed = pin!(sender.closed());

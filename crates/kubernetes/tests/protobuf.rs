@@ -94,7 +94,8 @@ fn slice_with_all() -> Value {
 #[test]
 fn an_object_with_a_name_and_a_wrong_field_fails_alone() {
     let metadata = json!({ "metadata": { "name": "a", "namespace": "n", "resourceVersion": "7" } });
-    for (number, octets) in [(2, &b"\x08"[..]), (3, b"\x18\xff\xff\xff\xff\x0f"), (3, b"\x0a\x09x")] {
+    for (number, octets) in [(2, &b"\x08"[..]), (3, b"\x18\xff\xff\xff\xff\x0f"), (3, b"\x0a\x09x")]
+    {
         let mut slice = message("EndpointSlice", &metadata);
         push_octets(&mut slice, number, octets);
         let (decoded, version) = protobuf::decode::any_object(Kind::EndpointSlice, &slice).unwrap();
@@ -187,7 +188,9 @@ fn what_is_longer_than_any_object_is_refused_before_it_comes() {
     let taken = ListSplitter::default().take(&octets, |_| Ok::<(), ConnectError>(()));
     assert!(matches!(taken, Err(ConnectError::TooLarge(_))));
     // An item that is longer than the list that it is in, and what is no list at all.
-    for octets in [&b"k8s\0\x12\x04\x12\x05ab"[..], b"{\"kind\":", b"k8s\0\x12\x01\x12", b"k8s\0\x0b"] {
+    for octets in
+        [&b"k8s\0\x12\x04\x12\x05ab"[..], b"{\"kind\":", b"k8s\0\x12\x01\x12", b"k8s\0\x0b"]
+    {
         let taken = ListSplitter::default().take(octets, |_| Ok::<(), ConnectError>(()));
         assert!(matches!(taken, Err(ConnectError::Decode(_))), "{octets:?}");
     }

@@ -2,8 +2,8 @@
 
 use zonda_cluster::Kind;
 use zonda_kubernetes::protobuf::split::EventSplitter;
-use zonda_kubernetes::{ConnectError, decode, protobuf};
 use zonda_kubernetes::split::{LineSplitter, ListSplitter, OBJECT_BYTES_MAX, Piece, TooLarge};
+use zonda_kubernetes::{ConnectError, decode, protobuf};
 
 /// Kinds of objects that are decoded.
 const KINDS: [Kind; 5] =
