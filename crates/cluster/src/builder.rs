@@ -79,7 +79,7 @@ impl Contribution {
 /// The labels of a service and of its namespace, in wire form and lower case.
 struct ServiceLabels {
     wire: [u8; NAME_BYTES_MAX],
-    /// The octets of the labels, which others may follow.
+    /// The octets of the labels, which the rest of a name may follow.
     len: usize,
 }
 

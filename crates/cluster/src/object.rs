@@ -124,7 +124,7 @@ impl Endpoints {
         self.texts.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Adds an endpoint behind the others.
+    /// Adds an endpoint at the end.
     pub fn push(&mut self, endpoint: Endpoint<'_>) {
         // The addresses of an endpoint share its texts, and neighbours are often in one zone.
         let last = self.endpoints.last();

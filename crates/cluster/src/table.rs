@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
-/// Shards of a page. A change counts a further reference to each shard of a page and, with the other
-/// changes of a version, to each page: most of what it costs. A page of 1,024 octets is more than
+/// Shards of a page. A change counts a further reference to each shard of a page and, with the
+/// other changes of a version, to each page: most of what it costs. A page of 1,024 octets is more than
 /// the allocator keeps at hand.
 const PAGE_SHARDS: usize = 32;
 /// Values for each shard above which the table gets more shards. They are copied by a change, and

@@ -6,12 +6,12 @@
 #[path = "../tests/messages/mod.rs"]
 mod messages;
 
+use serde_json::json;
 use std::net::Ipv4Addr;
 use std::time::Instant;
-use zonda_cluster::{Builder, Change, Cluster, Kind, Options};
+use zonda_cluster::{Builder, Change, Cluster, HashSeed, Kind, Options};
 use zonda_kubernetes::decode::{self, Decoded, WatchEvent};
 use zonda_kubernetes::protobuf;
-use zonda_zone::HashSeed;
 
 /// Changes that are published together.
 const GATHERED: usize = 10;
@@ -29,22 +29,43 @@ fn address(start: u32, number: usize) -> Ipv4Addr {
 /// An event with the slice of a service, as an API server writes it; the first endpoint has an
 /// address of its own.
 fn event(service: usize, pods: std::ops::Range<usize>, first: Option<Ipv4Addr>) -> String {
-    let name = format!("s{service}");
-    let first_pod = pods.start;
+    let (name, first_pod) = (format!("s{service}"), pods.start);
     let endpoints = pods.map(|pod| {
         let own = first.filter(|_| pod == first_pod);
         let address = own.unwrap_or_else(|| address(0x0a80_0000, pod));
-        format!(
-            r#"{{"addresses":["{address}"],"conditions":{{"ready":true,"serving":true,"terminating":false}},"targetRef":{{"kind":"Pod","namespace":"default","name":"{name}-6d4cf56db6-{pod:05x}","uid":"00000000-0000-4000-9000-{pod:012x}"}},"nodeName":"node-{:04}","zone":"zone-{}"}}"#,
-            pod / 30,
-            ["a", "b", "c"][pod % 3],
-        )
+        json!({
+            "addresses": [address],
+            "conditions": { "ready": true, "serving": true, "terminating": false },
+            "nodeName": format!("node-{:04}", pod / 30),
+            "targetRef": {
+                "kind": "Pod",
+                "namespace": "default",
+                "name": format!("{name}-6d4cf56db6-{pod:05x}"),
+                "uid": format!("00000000-0000-4000-9000-{pod:012x}"),
+            },
+            "zone": format!("zone-{}", ["a", "b", "c"][pod % 3]),
+        })
     });
-    let endpoints: Vec<String> = endpoints.collect();
-    format!(
-        r#"{{"type":"MODIFIED","object":{{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{{"name":"{name}-00000","namespace":"default","uid":"00000000-0000-4000-8000-{service:012x}","resourceVersion":"123456","creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app":"{name}","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","kubernetes.io/service-name":"{name}"}}}},"addressType":"IPv4","endpoints":[{}],"ports":[{{"name":"http","protocol":"TCP","port":8080}}]}}}}"#,
-        endpoints.join(","),
-    )
+    let object = json!({
+        "kind": "EndpointSlice",
+        "apiVersion": "discovery.k8s.io/v1",
+        "metadata": {
+            "name": format!("{name}-00000"),
+            "namespace": "default",
+            "uid": format!("00000000-0000-4000-8000-{service:012x}"),
+            "resourceVersion": "123456",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {
+                "app": name,
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+                "kubernetes.io/service-name": name,
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints.collect::<Vec<_>>(),
+        "ports": [{ "name": "http", "protocol": "TCP", "port": 8080 }],
+    });
+    format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}")
 }
 
 /// The CPU time of this process, µs.
@@ -70,10 +91,14 @@ fn fill(builder: &mut Builder, services: usize, pods: usize) {
     for service in 1..=services {
         let event = event(service, pods_of(service, services, pods), None);
         builder.apply(decoded(true, event.as_bytes()));
-        let json = format!(
-            r#"{{"metadata":{{"name":"s{service}","namespace":"default"}},"spec":{{"clusterIP":"{}","ports":[{{"name":"http","port":80}}]}}}}"#,
-            address(0x0a60_0100, service)
-        );
+        let json = json!({
+            "metadata": { "name": format!("s{service}"), "namespace": "default" },
+            "spec": {
+                "clusterIP": address(0x0a60_0100, service),
+                "ports": [{ "name": "http", "port": 80 }],
+            },
+        });
+        let json = json.to_string();
         builder.apply(decode::object(Kind::Service, json.as_bytes()).unwrap().0);
     }
 }

@@ -320,7 +320,8 @@ impl Follower {
             let octets = tokio::select! {
                 octets = body.octets() => octets?,
                 () = &mut timer => {
-                    return Err(ConnectError::Timeout(if is_list { "end of a list" } else { "data" }));
+                    let missing = if is_list { "end of a list" } else { "data" };
+                    return Err(ConnectError::Timeout(missing));
                 }
                 () = &mut closed => return Err(ConnectError::Ended),
             };

@@ -78,7 +78,7 @@ impl ListReader {
         Self { kind, splitter: Splitter::of(body), metadata: None }
     }
 
-    /// Takes the next octets, and adds the objects that are whole to others.
+    /// Takes the next octets, and adds the objects that are whole to a list.
     ///
     /// # Errors
     /// When they are no part of such a list.
@@ -125,7 +125,7 @@ impl EventReader {
         Self { kind, splitter: Splitter::of(body) }
     }
 
-    /// Takes the next octets, and adds the events that are whole to others.
+    /// Takes the next octets, and adds the events that are whole to a list.
     ///
     /// # Errors
     /// When they are no part of a watch.
