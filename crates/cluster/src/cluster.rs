@@ -500,7 +500,7 @@ impl Cluster {
 
 /// Whether any port of a service has a protocol.
 fn has_protocol(service: &ServiceRecord, label: &[u8]) -> bool {
-    let of_slices = service.slices.iter().flat_map(|it| &it.slice.ports);
+    let of_slices = service.slices.iter().flat_map(|it| it.slice.ports.iter());
     let mut named = service.ports.iter().chain(of_slices).filter(|port| !port.name.is_empty());
     named.any(|port| port.protocol.label() == label)
 }

@@ -22,3 +22,4 @@ pub use search::{SEARCH_DOMAINS_MAX, SearchedName};
 pub use service::{
     Addresses, EndpointFilter, EndpointRecord, Selection, ServiceRecord, SliceRecord,
 };
+pub use zonda_zone::HashSeed;

@@ -4,7 +4,8 @@ use crate::address;
 use crate::builder::Change;
 use crate::cluster::{Cluster, PodNames};
 use crate::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Service, ServiceImport, ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Service, ServiceImport,
+    ServiceKind,
 };
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap};
@@ -134,13 +135,12 @@ fn slice_object(
     number: usize,
     is_imported: bool,
 ) -> EndpointSlice {
-    let endpoint = |endpoint: &crate::EndpointRecord| Endpoint {
-        addresses: vec![endpoint.address],
-        hostname: text(slice.hostname(endpoint)),
-        pod: String::new(),
-        zone: text(slice.zone(endpoint)),
-        ready: true,
-    };
+    let mut endpoints = Endpoints::default();
+    for endpoint in &slice.endpoints {
+        let (hostname, zone) = (text(slice.hostname(endpoint)), text(slice.zone(endpoint)));
+        let (address, hostname, zone) = (endpoint.address, &*hostname, &*zone);
+        endpoints.push(Endpoint { address, hostname, pod: "", zone, ready: true });
+    }
     let name = format!("{}-{number}", service.name);
     EndpointSlice {
         id: ObjectName { namespace: service.namespace.clone(), name },
@@ -148,7 +148,7 @@ fn slice_object(
         source_cluster: text(&slice.cluster),
         is_imported,
         ports: ports(&slice.ports),
-        endpoints: slice.endpoints.iter().map(endpoint).collect(),
+        endpoints,
         trigger_time: None,
     }
 }

@@ -1,8 +1,8 @@
 //! A hash table in shards, which its versions share.
 //!
 //! ```text
-//! pages  Arc per 64 shards, shared by versions until one of their shards changes
-//! shard  slots of some four keys in one piece of memory, none if it is empty
+//! pages  Arc per 32 shards, shared by versions until one of their shards changes
+//! shard  slots of some ten keys in one piece of memory, none if it is empty
 //! slot   hash u64 | value
 //! ```
 //!
@@ -13,10 +13,13 @@
 
 use std::sync::Arc;
 
-/// Shards of a page.
-const PAGE_SHARDS: usize = 64;
-/// Values for each shard above which the table gets more shards.
-const LOAD_MAX: usize = 4;
+/// Shards of a page. A change counts a further reference to each shard of a page and, with the
+/// other changes of a version, to each page: most of what it costs. A page of 1,024 octets is more than
+/// the allocator keeps at hand.
+const PAGE_SHARDS: usize = 32;
+/// Values for each shard above which the table gets more shards. They are copied by a change, and
+/// read one after the other by a query.
+const LOAD_MAX: usize = 16;
 
 /// A value and its hash.
 #[derive(Clone)]
@@ -92,15 +95,16 @@ impl<T: Clone> Table<T> {
             self.grow();
         }
         let shard = self.shard_mut(hash);
+        if let Some(slots) = shard {
+            let place = slots.iter().position(|slot| slot.hash == hash && is_same(&slot.value));
+            if let Some(place) = place {
+                Arc::make_mut(slots)[place].value = value;
+                return;
+            }
+        }
         let slots = shard.as_deref().unwrap_or_default();
-        let place = slots.iter().position(|slot| slot.hash == hash && is_same(&slot.value));
-        let (before, after) = match place {
-            Some(place) => (&slots[..place], &slots[place + 1..]),
-            None => (slots, &[][..]),
-        };
-        let new = [Slot { hash, value }];
-        *shard = Some(before.iter().chain(&new).chain(after).cloned().collect());
-        self.len += usize::from(place.is_none());
+        *shard = Some(slots.iter().cloned().chain([Slot { hash, value }]).collect());
+        self.len += 1;
     }
 
     /// Removes the value of a hash that `is_it` accepts.
@@ -124,9 +128,9 @@ impl<T: Clone> Table<T> {
         &mut Arc::make_mut(page).0[shard]
     }
 
-    /// Gives the table four times as many shards.
+    /// Gives the table twice as many shards.
     fn grow(&mut self) {
-        let pages = self.pages.len() * 4;
+        let pages = self.pages.len() * 2;
         let mask = pages * PAGE_SHARDS - 1;
         let mut shards: Vec<Vec<Slot<T>>> = vec![Vec::new(); pages * PAGE_SHARDS];
         for slot in self.slots_of_all() {

@@ -271,10 +271,10 @@ fn cluster(apex: &Name, services: usize) -> Cluster {
         let [a, b, c] = octets(n);
         let id = ObjectName { namespace: "default".to_owned(), name: format!("s{n}") };
         let endpoint = Endpoint {
-            addresses: vec![[11, a, b, c].into()],
-            hostname: String::new(),
-            pod: String::new(),
-            zone: String::new(),
+            address: [11, a, b, c].into(),
+            hostname: "",
+            pod: "",
+            zone: "",
             ready: true,
         };
         builder.apply(Change::EndpointSlice(EndpointSlice {
@@ -283,7 +283,7 @@ fn cluster(apex: &Name, services: usize) -> Cluster {
             source_cluster: String::new(),
             is_imported: false,
             ports: vec![port.clone()],
-            endpoints: vec![endpoint],
+            endpoints: [endpoint].into_iter().collect(),
             trigger_time: None,
         }));
         builder.apply(Change::Service(Service {

@@ -63,10 +63,10 @@ fn endpoints(name: &str, count: u8) -> [Change; 2] {
     let kind = ServiceKind::Headless;
     let (external_ips, external_names, ports) = (Vec::new(), Vec::new(), port());
     let endpoint = |octet| Endpoint {
-        addresses: vec![[10, 1, 0, octet].into()],
-        hostname: String::new(),
-        pod: String::new(),
-        zone: String::new(),
+        address: [10, 1, 0, octet].into(),
+        hostname: "",
+        pod: "",
+        zone: "",
         ready: true,
     };
     let slice = EndpointSlice {

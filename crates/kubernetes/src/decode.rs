@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
-    ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service,
+    ServiceImport, ServiceKind,
 };
 use zonda_cluster::{Change, Kind};
 
@@ -357,25 +357,27 @@ fn slice(object: JsonSlice<'_>) -> EndpointSlice {
     let is_imported = import.is_some();
     let is_v6 = &*object.address_type == "IPv6";
     let has_addresses = matches!(&*object.address_type, "IPv4" | "IPv6");
-    let endpoint = |endpoint: JsonEndpoint<'_>| {
-        let mut addresses = addresses(endpoint.addresses);
-        addresses.retain(|address| has_addresses && address.is_ipv6() == is_v6);
+    let all = object.endpoints.unwrap_or_default();
+    let mut endpoints = Endpoints::with_capacity(all.len(), 0);
+    for endpoint in all {
         let pod = endpoint.target_ref.filter(|target| &*target.kind == "Pod");
-        Endpoint {
-            addresses,
-            hostname: endpoint.hostname.unwrap_or_default().into(),
-            pod: pod.map_or_else(String::new, |pod| pod.name.into()),
-            zone: endpoint.zone.unwrap_or_default().into(),
-            ready: endpoint.conditions.unwrap_or_default().ready.unwrap_or(true),
+        let (hostname, zone) = (endpoint.hostname.as_deref(), endpoint.zone.as_deref());
+        let (hostname, zone) = (hostname.unwrap_or_default(), zone.unwrap_or_default());
+        let pod = pod.as_ref().map_or("", |pod| &*pod.name);
+        let ready = endpoint.conditions.unwrap_or_default().ready.unwrap_or(true);
+        for address in addresses(endpoint.addresses) {
+            if has_addresses && address.is_ipv6() == is_v6 {
+                endpoints.push(Endpoint { address, hostname, pod, zone, ready });
+            }
         }
-    };
+    }
     EndpointSlice {
         id,
         service: import.or(labels.service).unwrap_or_default().into(),
         source_cluster: labels.cluster.unwrap_or_default().into(),
         is_imported,
         ports: ports(object.ports),
-        endpoints: object.endpoints.into_iter().flatten().map(endpoint).collect(),
+        endpoints,
         trigger_time: annotations.trigger_time.and_then(|text| time(&text)),
     }
 }
@@ -547,7 +549,7 @@ mod tests {
         };
         let ready: Vec<bool> = slice.endpoints.iter().map(|endpoint| endpoint.ready).collect();
         assert_eq!((&*slice.service, &ready[..]), ("web", &[true, false, true][..]));
-        assert_eq!(slice.endpoints[2].pod, "web-0");
+        assert_eq!(slice.endpoints.iter().nth(2).unwrap().pod, "web-0");
         let seconds = slice.trigger_time.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(seconds, Duration::from_millis(1_795_517_915_500));
     }
