@@ -109,19 +109,24 @@ pub(crate) struct Frame {
     pub search_path: Vec<Name>,
 }
 
+/// Values of a shard of the services, which each query reads some of.
+const SERVICES_LOAD: usize = 4;
+/// Values of a shard of what few queries read.
+const LOAD: usize = 16;
+
 /// The names of a cluster at one moment.
 #[derive(Clone)]
 pub struct Cluster {
     /// What all snapshots have in common.
     pub(crate) frame: Arc<Frame>,
     /// The namespaces, by the hashes of their labels.
-    pub(crate) namespaces: Table<NamespaceRecord>,
+    pub(crate) namespaces: Table<NamespaceRecord, LOAD>,
     /// The services, by the hashes of their names.
-    pub(crate) services: Table<Arc<ServiceRecord>>,
+    pub(crate) services: Table<Arc<ServiceRecord>, SERVICES_LOAD>,
     /// The hashes of services, by those of their addresses.
-    pub(crate) addresses: Table<u64>,
+    pub(crate) addresses: Table<u64, LOAD>,
     /// The namespaces of pods and their addresses, by the hashes of the addresses.
-    pub(crate) pods: Table<(u64, IpAddr)>,
+    pub(crate) pods: Table<(u64, IpAddr), LOAD>,
     /// The versions of what names of services answer.
     pub(crate) versions: Versions,
 }

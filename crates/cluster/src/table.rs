@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pages  Arc per 32 shards, shared by versions until one of their shards changes
-//! shard  slots of some ten keys in one piece of memory, none if it is empty
+//! shard  slots of some keys in one piece of memory, none if it is empty
 //! slot   hash u64 | value
 //! ```
 //!
@@ -17,10 +17,6 @@ use std::sync::Arc;
 /// other changes of a version, to each page: most of what it costs. A page of 1,024 octets is more than
 /// the allocator keeps at hand.
 const PAGE_SHARDS: usize = 32;
-/// Values for each shard above which the table gets more shards. They are copied by a change, and
-/// read one after the other by a query.
-const LOAD_MAX: usize = 16;
-
 /// A value and its hash.
 #[derive(Clone)]
 struct Slot<T> {
@@ -42,20 +38,22 @@ impl<T> Page<T> {
     }
 }
 
-/// A table whose clones share their memory until they change.
+/// A table whose clones share their memory until they change. It gets more shards when there are
+/// `LOAD` values for each: these are copied by a change, together with a reference to each shard of
+/// a page, and read one after the other by a query.
 #[derive(Clone)]
-pub struct Table<T> {
+pub struct Table<T, const LOAD: usize> {
     pages: Arc<Vec<Arc<Page<T>>>>,
     len: usize,
 }
 
-impl<T: Clone> Default for Table<T> {
+impl<T: Clone, const LOAD: usize> Default for Table<T, LOAD> {
     fn default() -> Self {
         Self { pages: Arc::new(vec![Arc::new(Page::empty())]), len: 0 }
     }
 }
 
-impl<T: Clone> Table<T> {
+impl<T: Clone, const LOAD: usize> Table<T, LOAD> {
     /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -91,7 +89,7 @@ impl<T: Clone> Table<T> {
 
     /// Adds a value, in place of the one of its hash that `is_same` accepts if there is one.
     pub fn put(&mut self, hash: u64, value: T, is_same: impl Fn(&T) -> bool) {
-        if self.len >= self.pages.len() * PAGE_SHARDS * LOAD_MAX {
+        if self.len >= self.pages.len() * PAGE_SHARDS * LOAD {
             self.grow();
         }
         let shard = self.shard_mut(hash);
@@ -165,7 +163,7 @@ mod tests {
 
     #[test]
     fn values_are_found_replaced_and_removed_while_the_table_grows() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         for number in 0..5000 {
             table.put(hash(number), number, |_| true);
         }
@@ -179,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_former_version_keeps_its_values() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         (0..100).for_each(|number| table.put(hash(number), number, |_| true));
         let former = table.clone();
         table.remove(hash(1), |_| true);
@@ -190,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_hash_may_have_several_values() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         [1, 2, 3].into_iter().for_each(|value| table.put(9, value, |it| *it == value));
         table.remove(9, |value| *value == 2);
         assert!(table.all(9).eq([&1, &3]));
