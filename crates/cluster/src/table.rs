@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 /// Shards of a page. A change counts a further reference to each shard of a page and, with the
-/// other changes of a version, to each page: most of what it costs. A page of 1,024 octets is more than
-/// the allocator keeps at hand.
+/// other changes of a version, to each page: most of what it costs. The allocator has pieces of up
+/// to 1,032 octets at hand, which is less than a page of 64 shards has.
 const PAGE_SHARDS: usize = 32;
 /// A value and its hash.
 #[derive(Clone)]

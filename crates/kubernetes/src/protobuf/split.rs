@@ -218,8 +218,11 @@ fn length_of(length: [u8; LENGTH_BYTES]) -> Result<usize, TooLarge> {
     if length > OBJECT_BYTES_MAX { Err(TooLarge) } else { Ok(length) }
 }
 
+/// The octets of an event, and those that follow it.
+type Cut<'o> = (&'o [u8], &'o [u8]);
+
 /// Returns the event at the beginning of octets and what follows it, if it is whole.
-fn whole(octets: &[u8]) -> Result<Option<(&[u8], &[u8])>, TooLarge> {
+fn whole(octets: &[u8]) -> Result<Option<Cut<'_>>, TooLarge> {
     let Some((length, rest)) = octets.split_first_chunk() else { return Ok(None) };
     Ok(rest.split_at_checked(length_of(*length)?))
 }

@@ -62,9 +62,12 @@ fn check_protobuf(octets: &[u8]) {
     }
 }
 
+/// Whether a piece of a list is an item, and its octets.
+type Part = (bool, Vec<u8>);
+
 /// Cuts messages that come in parts of so many octets: a list into whether each piece is an item,
 /// and its octets; and a watch into events.
-fn messages(octets: &[u8], step: usize) -> (Vec<(bool, Vec<u8>)>, Vec<Vec<u8>>) {
+fn messages(octets: &[u8], step: usize) -> (Vec<Part>, Vec<Vec<u8>>) {
     let (mut splitter, mut pieces) = (protobuf::split::ListSplitter::default(), Vec::new());
     for part in octets.chunks(step) {
         let taken = splitter.take(part, |piece| {
