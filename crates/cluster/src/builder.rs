@@ -7,7 +7,7 @@
 //!   gone meanwhile.
 
 use crate::address::{fold, hash, hash_label};
-use crate::cluster::{Cluster, Options};
+use crate::cluster::{Cluster, Options, PodAddress};
 use crate::data::text_of;
 use crate::object::{
     EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
@@ -461,7 +461,8 @@ impl Builder {
         let namespace = pod.id.namespace.to_ascii_lowercase();
         let label = hash_label(namespace.as_bytes(), seed);
         for address in &pod.addresses {
-            let value = (label, *address);
+            let is_of_host = pod.is_on_host_network;
+            let value = PodAddress { namespace: label, address: *address, is_of_host };
             // Pods on the network of a host share an address, each with a value of its own.
             self.cluster.pods.put(hash(*address, seed), value, |_| false);
         }
@@ -503,8 +504,9 @@ impl Builder {
             }
             Kind::Pod => {
                 for address in &brought.addresses {
-                    let value = (hash_of, *address);
-                    self.cluster.pods.remove(hash(*address, seed), |it| *it == value);
+                    self.cluster.pods.remove(hash(*address, seed), |it| {
+                        (it.namespace, it.address) == (hash_of, *address)
+                    });
                 }
             }
         }

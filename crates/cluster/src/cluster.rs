@@ -26,6 +26,17 @@ use std::sync::Arc;
 use zonda_wire::Name;
 use zonda_zone::{HashSeed, LookupName};
 
+/// An address of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PodAddress {
+    /// The hash of the namespace's label.
+    pub namespace: u64,
+    /// Address of the pod, or of its host.
+    pub address: IpAddr,
+    /// Whether the address is that of the pod's host.
+    pub is_of_host: bool,
+}
+
 /// Which names of pods exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNames {
@@ -126,7 +137,7 @@ pub struct Cluster {
     /// The hashes of services, by those of their addresses.
     pub(crate) addresses: Table<u64, LOAD>,
     /// The namespaces of pods and their addresses, by the hashes of the addresses.
-    pub(crate) pods: Table<(u64, IpAddr), LOAD>,
+    pub(crate) pods: Table<PodAddress, LOAD>,
     /// The versions of what names of services answer.
     pub(crate) versions: Versions,
 }
@@ -434,7 +445,8 @@ impl Cluster {
             PodNames::Verified => {
                 let (seed, namespace) =
                     (self.frame.seed, address::hash_label(namespace, self.frame.seed));
-                self.pods.all(address::hash(pod, seed)).any(|it| *it == (namespace, pod))
+                let mut pods = self.pods.all(address::hash(pod, seed));
+                pods.any(|it| (it.namespace, it.address) == (namespace, pod))
             }
         };
         if exists { ClusterMatch::Address(pod) } else { ClusterMatch::Missing }

@@ -200,6 +200,9 @@ pub struct Pod {
     pub id: ObjectName,
     /// The addresses (`status.podIPs`); empty for a pod that terminates or has none yet.
     pub addresses: Vec<IpAddr>,
+    /// Whether the addresses are those of the host (`spec.hostNetwork`), so that a query from one
+    /// may be that of any process there.
+    pub is_on_host_network: bool,
 }
 
 /// A service that is imported from a set of clusters (`multicluster.x-k8s.io/v1alpha1`,

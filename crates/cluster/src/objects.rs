@@ -55,11 +55,12 @@ impl Cluster {
         let namespaces = self.namespaces.values();
         let namespaces: HashMap<u64, String> =
             namespaces.map(|it| (address::hash_label(&it.label, seed), text(&it.label))).collect();
-        for (number, (namespace, address)) in self.pods.values().enumerate() {
+        for (number, pod) in self.pods.values().enumerate() {
             // Without its namespace, a pod has no name.
-            let Some(namespace) = namespaces.get(namespace).cloned() else { continue };
+            let Some(namespace) = namespaces.get(&pod.namespace).cloned() else { continue };
             let id = ObjectName { namespace, name: format!("pod-{number}") };
-            call(Change::Pod(Pod { id, addresses: vec![*address] }))?;
+            let (addresses, is_on_host_network) = (vec![pod.address], pod.is_of_host);
+            call(Change::Pod(Pod { id, addresses, is_on_host_network }))?;
         }
         Ok(())
     }

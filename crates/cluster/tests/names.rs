@@ -273,7 +273,11 @@ fn a_snapshot_keeps_what_it_has_while_objects_change() {
 
 #[test]
 fn names_of_pods_exist_as_the_options_say() {
-    let pod = Pod { id: id("p"), addresses: vec!["10.1.0.5".parse().unwrap()] };
+    let pod = Pod {
+        id: id("p"),
+        addresses: vec!["10.1.0.5".parse().unwrap()],
+        is_on_host_network: false,
+    };
     for (pods, existing, other) in [
         (PodNames::Disabled, "missing", "missing"),
         (PodNames::Insecure, "10.1.0.5", "10.9.9.9"),

@@ -8,6 +8,7 @@ use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
 use crate::counters::Counters;
 use crate::deferral::{Deferral, Outcome, To};
+use crate::gate::access;
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
 use crate::observer::{Event, Observer};
@@ -21,12 +22,13 @@ use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::{client_subnet, epilogue, plan};
 use arc_swap::{ArcSwap, Guard};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use zonda_balance::Dice;
-use zonda_rewrite::{Change, RewriteRules};
+use zonda_rewrite::{RewriteRules, replace_question};
 use zonda_wire::query::flag;
 use zonda_wire::{Places, Query, Rcode, Reply};
 use zonda_zone::Start;
@@ -138,10 +140,11 @@ impl Engine {
                 let outcome = match is_rewritten {
                     false => {
                         let steps = (&Progress::NEW, plan::run);
-                        self.finish(now, &snapshot, (index, start), peer, buffer, steps)
+                        self.finish::<false>(now, &snapshot, (index, start), peer, buffer, steps)
                     }
-                    true => self.finish_rewritten(now, &snapshot, (index, start), peer, buffer),
+                    true => self.finish_rewritten(now, &snapshot, (first, index, start), batch),
                 };
+                let len = batch.get(first + index).len;
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -164,23 +167,34 @@ impl Engine {
         rules: &Arc<RewriteRules>,
     ) -> bool {
         self.rewritten.clear();
-        for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
-            let Message { buffer, len, .. } = batch.get(first + index);
-            let rest = (snapshot, &self.worker.hot);
-            self.rewritten.push(prepared.rewrite(rules, (buffer, *len), rest, &mut self.text));
+        let rewrite_all = AssertUnwindSafe(|| {
+            for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
+                let Message { peer, buffer, len } = batch.get(first + index);
+                let rest = (snapshot, &self.worker.hot);
+                // A client that is not served shall cost nothing more.
+                let is_served = access::is_served(snapshot, &peer);
+                let rewritten = is_served
+                    .then(|| prepared.rewrite(rules, (buffer, *len), rest, &mut self.text))
+                    .flatten();
+                self.rewritten.push(rewritten);
+            }
+        });
+        if let Err(payload) = catch_unwind(rewrite_all) {
+            self.restore_questions(first, batch);
+            resume_unwind(payload);
         }
         self.rewritten.iter().any(Option::is_some)
     }
 
-    /// Answers the prepared message `index` of a batch of which rules have changed some.
+    /// Answers the prepared message `index` of those that are looked up together, the first of
+    /// which is message `first` of the batch, and of which rules have changed some.
     #[inline(never)]
-    fn finish_rewritten(
+    fn finish_rewritten<B: Batch>(
         &mut self,
         now: Now,
         snapshot: &Snapshot,
-        (index, start): (usize, &Start<'_>),
-        peer: Peer,
-        buffer: &mut [u8],
+        (first, index, start): (usize, usize, &Start<'_>),
+        batch: &mut B,
     ) -> Outcome {
         let rewritten = self.rewritten.get_mut(index).and_then(Option::take);
         let progress = &Progress { rewritten: rewritten.as_ref(), ..Progress::NEW };
@@ -188,27 +202,36 @@ impl Engine {
             Some(rewritten) if rewritten.is_invalid => plan::fail_rewrite,
             _ => plan::run,
         };
-        let first = (index, start);
-        let outcome = self.finish(now, snapshot, first, peer, buffer, (progress, plan));
-        match &rewritten {
-            Some(it) => self.revert((index, &it.change), snapshot, &peer, buffer, outcome),
-            None => outcome,
+        let answer = AssertUnwindSafe(|| {
+            let Message { peer, buffer, .. } = batch.get(first + index);
+            let (place, steps) = ((index, start), (progress, plan));
+            self.finish::<true>(now, snapshot, place, peer, buffer, steps)
+        });
+        match catch_unwind(answer) {
+            Ok(outcome) => outcome,
+            Err(payload) => {
+                if let Some(place) = self.rewritten.get_mut(index) {
+                    *place = rewritten;
+                }
+                self.restore_questions(first, batch);
+                resume_unwind(payload)
+            }
         }
     }
 
-    /// Turns the reply to message `index` into one to the question that the client has asked.
-    fn revert(
-        &mut self,
-        (index, change): (usize, &Change),
-        snapshot: &Snapshot,
-        peer: &Peer,
-        buffer: &mut [u8],
-        outcome: Outcome,
-    ) -> Outcome {
-        let Outcome::Reply(len) = outcome else { return outcome };
-        let query = &self.prepared[index].query;
-        let limit = epilogue::reply_bytes_max(query, &snapshot.settings, peer.transport);
-        Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
+    /// After a panic: puts the questions of the clients back into the messages that have no reply
+    /// yet, so that a failure can be told to them. The first of the prepared messages is message
+    /// `first` of the batch.
+    #[cold]
+    fn restore_questions<B: Batch>(&mut self, first: usize, batch: &mut B) {
+        for (index, rewritten) in self.rewritten.drain(..).enumerate() {
+            if let Some(it) = rewritten.filter(|it| it.change.has_question()) {
+                let question_end = self.prepared[index].query.question_end();
+                let buffer = batch.get(first + index).buffer;
+                // It was there before, so there is room.
+                let _ = replace_question(buffer, it.len, question_end, it.change.question());
+            }
+        }
     }
 
     /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
@@ -249,10 +272,7 @@ impl Engine {
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
-        let mut outcome = self.finish(now, &snapshot, first, *peer, buffer, steps);
-        if let Some(change) = &history.change {
-            outcome = self.revert((0, change), &snapshot, peer, buffer, outcome);
-        }
+        let outcome = self.finish::<true>(now, &snapshot, first, *peer, buffer, steps);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -298,9 +318,9 @@ impl Engine {
     }
 
     /// Answers the prepared message `index`, which lies in `buffer`, by the plan that it is to pass
-    /// after its progress so far.
+    /// after its progress so far. `MAY_BE_REWRITTEN`: whether rules may have changed its question.
     #[inline]
-    fn finish(
+    fn finish<const MAY_BE_REWRITTEN: bool>(
         &mut self,
         now: Now,
         snapshot: &Snapshot,
@@ -354,7 +374,13 @@ impl Engine {
                     let made = (rcode, reason, rotating);
                     insert_hot(&ask, &answer, &mut self.worker, prepared, made);
                 }
-                let sent = send(&ask, &mut answer, &mut self.worker, limit, (rcode, reason, reuse));
+                let made = (rcode, reason, reuse);
+                let mut sent = send(&ask, &mut answer, &mut self.worker, limit, made);
+                // Before counters and observers, which tell what the client gets.
+                if MAY_BE_REWRITTEN && let Some(change) = progress.change() {
+                    let memory = &mut self.worker.revert;
+                    sent.revert(change, answer.reply.buffer_mut(), limit, memory);
+                }
                 (Some(sent), reason)
             }
         };
@@ -401,7 +427,8 @@ fn observe(
     (sent, reason): (Option<SentReply>, Reason),
 ) {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
-    let asked = ask.progress.change().map(|change| {
+    let change = ask.progress.change().filter(|change| change.has_question());
+    let asked = change.map(|change| {
         let query = Query { qtype: change.qtype(), ..*ask.query };
         (change.name().to_ascii_lowercase(), query)
     });

@@ -258,7 +258,7 @@ fn what_depends_on_more_than_a_service_is_looked_up_anew() {
     let pod = ("10-9-9-9.shop.pod", Type::A);
     assert!(!server.becomes_hot(pod, denial));
     let addresses: Vec<IpAddr> = vec![[10, 9, 9, 9].into()];
-    server.change([Change::Pod(Pod { id: id("pod"), addresses })]);
+    server.change([Change::Pod(Pod { id: id("pod"), addresses, is_on_host_network: false })]);
     assert!(!server.becomes_hot(pod, "NOERROR A 10.9.9.9"));
     assert!(!server.becomes_hot(("none.svc", Type::A), denial));
 

@@ -216,6 +216,12 @@ struct TargetRef<'j> {
 struct NoSpec {}
 
 #[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    host_network: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
 struct PodStatus<'j> {
     phase: Text<'j>,
@@ -311,7 +317,7 @@ pub fn object(kind: Kind, json: &[u8]) -> Result<(Change, String), serde_json::E
             (Change::Namespace(namespace), metadata.resource_version)
         }
         Kind::Pod => {
-            let mut object: Object<'_, NoSpec, PodStatus<'_>> = serde_json::from_slice(json)?;
+            let mut object: Object<'_, PodSpec, PodStatus<'_>> = serde_json::from_slice(json)?;
             let version = std::mem::take(&mut object.metadata.resource_version);
             (Change::Pod(pod(object)), version)
         }
@@ -383,15 +389,16 @@ fn slice(object: JsonSlice<'_>) -> EndpointSlice {
 }
 
 /// Decodes a pod. One that has ended or terminates has no name.
-fn pod(object: Object<'_, NoSpec, PodStatus<'_>>) -> Pod {
+fn pod(object: Object<'_, PodSpec, PodStatus<'_>>) -> Pod {
     let (id, status) = (object.metadata.id(), object.status);
+    let is_on_host_network = object.spec.host_network.unwrap_or(false);
     let has_ended = matches!(&*status.phase, "Succeeded" | "Failed");
     let is_gone = has_ended || object.metadata.deletion_timestamp.is_some();
     let several = status.pod_ips.filter(|several| !several.is_empty());
     let several = several.map(|it| it.into_iter().map(|address| address.ip).collect());
     let texts = several.unwrap_or_else(|| vec![status.pod_ip]);
     let addresses = if is_gone { Vec::new() } else { addresses(Some(texts)) };
-    Pod { id, addresses }
+    Pod { id, addresses, is_on_host_network }
 }
 
 /// Reads a time of rfc3339 in UTC.
@@ -569,6 +576,25 @@ mod tests {
         assert_eq!(of("", "Running"), 2);
         assert_eq!(of("", "Succeeded"), 0);
         assert_eq!(of(r#","deletionTimestamp":"2026-11-24T10:58:35Z""#, "Running"), 0);
+    }
+
+    #[test]
+    fn a_pod_is_on_the_network_of_its_host_where_its_spec_says_so() {
+        for (spec, expected) in [
+            ("{}", false),
+            (r#"{"hostNetwork":true,"x":[1]}"#, true),
+            (r#"{"hostNetwork":null}"#, false),
+        ] {
+            let json = format!(
+                r#"{{"metadata":{{"name":"p"}},"spec":{spec},"status":{{"podIP":"10.1.0.1"}}}}"#
+            );
+            let Change::Pod(pod) = object(Kind::Pod, json.as_bytes()).unwrap().0 else { panic!() };
+            assert_eq!(pod.is_on_host_network, expected, "{spec}");
+            let again = crate::encode::object(&Change::Pod(pod.clone())).unwrap().to_string();
+            let again = crate::encode::read_object(again.as_bytes()).unwrap();
+            let Some(Change::Pod(again)) = again else { panic!("{again:?}") };
+            assert_eq!(again, pod, "as the snapshot file has it");
+        }
     }
 
     #[test]

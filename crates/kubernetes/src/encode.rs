@@ -144,11 +144,15 @@ fn namespace(object: &Namespace) -> Value {
 /// The JSON of a pod.
 fn pod(object: &Pod) -> Value {
     let addresses = object.addresses.iter().map(|address| json!({ "ip": address.to_string() }));
-    json!({
+    let mut json = json!({
         "kind": "Pod",
         "metadata": metadata(&object.id),
         "status": { "podIPs": addresses.collect::<Value>() },
-    })
+    });
+    if object.is_on_host_network {
+        json["spec"] = json!({ "hostNetwork": true });
+    }
+    json
 }
 
 /// The JSON of an import.

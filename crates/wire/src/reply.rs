@@ -166,6 +166,11 @@ impl<'a> Reply<'a> {
         self.buffer
     }
 
+    /// Returns the whole buffer, in which the reply lies once it is finished.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        self.buffer
+    }
+
     /// Returns the records written so far.
     pub fn records(&self) -> Records<'_> {
         Records::new(&self.buffer[..self.len], self.question_end, self.counts)

@@ -115,7 +115,7 @@ impl ScenarioCluster {
             }
             "pod" => {
                 let addresses = words.map(|it| it.parse().unwrap()).collect();
-                Change::Pod(Pod { id, addresses })
+                Change::Pod(Pod { id, addresses, is_on_host_network: false })
             }
             "slice" => {
                 assert_eq!(words.next(), Some("of"), "{line}");

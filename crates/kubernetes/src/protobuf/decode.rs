@@ -337,7 +337,8 @@ fn namespace(object: Fields<'_>) -> Result<(Change, String), Malformed> {
 
 /// Decodes a pod. One that has ended or terminates has no name.
 fn pod(mut object: Fields<'_>) -> Result<(Change, String), Malformed> {
-    let (mut known, mut is_gone, mut status) = (None, false, Fields(&[]));
+    let (mut known, mut is_gone, mut is_on_host_network) = (None, false, false);
+    let mut status = Fields(&[]);
     while let Some((number, value)) = object.next()? {
         match number {
             1 => {
@@ -345,6 +346,14 @@ fn pod(mut object: Fields<'_>) -> Result<(Change, String), Malformed> {
                     is_gone |= field == 9;
                     Ok(())
                 })?);
+            }
+            2 => {
+                let mut spec = value.fields()?;
+                while let Some((number, value)) = spec.next()? {
+                    if number == 11 {
+                        is_on_host_network = value.number()? != 0;
+                    }
+                }
             }
             3 => status = value.fields()?,
             _ => {}
@@ -372,7 +381,8 @@ fn pod(mut object: Fields<'_>) -> Result<(Change, String), Malformed> {
     if is_gone {
         addresses.clear();
     }
-    Ok((Change::Pod(Pod { id: known.id(), addresses }), known.version.to_owned()))
+    let pod = Pod { id: known.id(), addresses, is_on_host_network };
+    Ok((Change::Pod(pod), known.version.to_owned()))
 }
 
 /// Decodes an event of a watch for objects of a kind.

@@ -57,6 +57,8 @@ fn field_of(message: &str, key: &str) -> Option<(u64, &'static str)> {
         ("LoadBalancer", "ingress") => (1, "Ingress"),
         ("Ingress", "ip") | ("PodIp", "ip") => (1, "string"),
         ("Ingress", "hostname") => (2, "string"),
+        ("Pod", "spec") => (2, "PodSpec"),
+        ("PodSpec", "hostNetwork") => (11, "bool"),
         ("Pod", "status") => (3, "PodStatus"),
         ("PodStatus", "phase") => (1, "string"),
         ("PodStatus", "podIP") => (6, "string"),
