@@ -31,6 +31,8 @@ class Query {
   #labels;
   /** What the route captures: words, and the places of their labels from the right. */
   #captures;
+  /** The pattern of its route; `null` if it has none. */
+  pattern = null;
   /** Whether something was read that other clients may have otherwise. */
   sawClient = false;
   /** Whether what the core answers was asked for. */
@@ -208,8 +210,9 @@ class Query {
     return this.#labels;
   }
 
-  /** Tells which labels of the name are captured. */
-  setCaptures(captures) {
+  /** Tells which route it has, and so which labels of the name are captured. */
+  setRoute({ pattern, captures }) {
+    this.pattern = pattern;
     this.#captures = captures;
     this.#labels = undefined;
   }

@@ -5,9 +5,11 @@
 const { deprecate, inspect } = require('node:util');
 
 const { Bridge } = require('./bridge.js');
+const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
+const { checkedOptions, coreOptions } = require('./options.js');
 const { pathOf } = require('./path.js');
 const { NO_HANDLER, splitLabels } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
@@ -61,7 +63,7 @@ class App {
 
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
   handle(pattern, ...handlers) {
-    const canonical = native.checkPattern(pattern);
+    const canonical = canonicalPattern(pattern);
     if (handlers.length === 0) throw new TypeError(`handle('${pattern}') needs a function`);
     const number = this.#nextNumber++;
     const route = {
@@ -81,7 +83,7 @@ class App {
 
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern) {
-    const canonical = native.checkPattern(pattern);
+    const canonical = canonicalPattern(pattern);
     const route = this.#routes.get(canonical);
     if (route === undefined) return false;
     this.#routes.delete(canonical);
@@ -104,9 +106,14 @@ class App {
     if (file !== undefined && text !== undefined) {
       throw new TypeError(`zone('${name}') takes a file or a text, not both`);
     }
-    if (text !== undefined) this.#bridge.core.addZoneText(String(name), String(text));
-    else if (file !== undefined) this.#bridge.core.addZone(String(name), pathOf(file));
-    else throw new TypeError(`zone('${name}') needs a file or a text`);
+    const { core } = this.#bridge;
+    if (text !== undefined) {
+      withCode('ZONDA_ZONE', () => core.addZoneText(String(name), String(text)));
+    } else if (file !== undefined) {
+      core.addZone(String(name), pathOf(file));
+    } else {
+      throw new TypeError(`zone('${name}') needs a file or a text`);
+    }
     return this;
   }
 
@@ -125,18 +132,21 @@ class App {
   }
 
   #beforeStart(method) {
-    if (this.#state !== 'new') throw new Error(`${method}() comes before start()`);
+    if (this.#state !== 'new') throw errorWith('ZONDA_STATE', `${method}() comes before start()`);
   }
 
   /** Starts the server, which then answers. */
   async start() {
     if (this.#state !== 'new') {
-      throw new Error('an app starts once: make another one to start again');
+      const why = 'an app starts once: make another one to start again';
+      throw errorWith('ZONDA_STATE', why);
     }
     this.#state = 'starting';
     this.#startup = this.#startCore();
     await this.#startup;
-    if (this.#state !== 'running') throw new Error('the app was stopped while it started');
+    if (this.#state !== 'running') {
+      throw errorWith('ZONDA_STATE', 'the app was stopped while it started');
+    }
     return this;
   }
 
@@ -219,19 +229,23 @@ class App {
 
   /** The addresses that are answered on, in the order in which they were given. */
   get addresses() {
-    return this.#bridge.core.addresses();
+    return withCode('ZONDA_STATE', () => this.#bridge.core.addresses());
   }
 
   /** The zones that could not be loaded when that was last tried. */
   get failedZones() {
-    return this.#bridge.core.failedZones();
+    return withCode('ZONDA_STATE', () => this.#bridge.core.failedZones());
   }
 
-  /** Asks the app itself, without sockets. `null` is silence. */
-  async query(question, options = {}) {
+  /** Asks the app itself, without sockets. Without a reply, it is an error. */
+  async query(question, type, options) {
+    if (Object(type) === type) return await this.query(question, undefined, type);
     if (question instanceof Uint8Array) return await queryOctets(this, question, options);
-    const reply = await this.queryMessage(makeQuery(question), options);
-    return reply === null ? null : decodeMessage(reply);
+    const asked = type === undefined ? question : { name: question, type };
+    const reply = await this.queryMessage(makeQuery(asked), options);
+    if (reply !== null) return decodeMessage(reply);
+    const { name, type: of = 'A' } = typeof asked === 'string' ? { name: asked } : asked;
+    throw errorWith('ZONDA_NO_REPLY', `no reply was sent to ${name} ${of}: the query was dropped`);
   }
 
   /** As `query`, in wire form. */
@@ -254,7 +268,7 @@ class App {
   #dispatch(request) {
     const { handler } = request;
     const route = handler === NO_HANDLER ? undefined : this.#numbered.get(handler);
-    if (route !== undefined) request.setCaptures(route.captures);
+    if (route !== undefined) request.setRoute(route);
     const response = new Reply(request, this.#tell);
     let result;
     this.#isInFunction = true;
@@ -303,11 +317,14 @@ class App {
       return behind;
     };
     const result = handler(request, response, next);
-    if (typeof result?.then !== 'function' && behind === undefined) return result;
+    if (typeof result?.then !== 'function' && behind === undefined) {
+      return response.addReturned(result);
+    }
     return (async () => {
-      await result;
+      const returned = await result;
       await behind;
       if (!isNothing(passed)) throw asError(passed);
+      response.addReturned(returned);
     })();
   }
 
@@ -330,9 +347,9 @@ class App {
         return behind;
       };
       // `next(error)` is as if the function had thrown the error when it ends.
-      const ended = (value) => {
+      const ended = (returned) => {
         if (!isNothing(passed)) throw asError(passed);
-        return value;
+        response.addReturned(returned);
       };
       const result = functions[place](request, response, next);
       return typeof result?.then === 'function' ? result.then(ended) : ended(result);
@@ -375,7 +392,8 @@ const queryOctets = deprecate(
 
 /** Writes an error, with its stack, to standard error. */
 function logError(error, request) {
-  console.error(`zonda: ${request.name} ${request.type}:`, error);
+  const handler = request.pattern === null ? '' : `, handler of ${request.pattern}`;
+  console.error(`zonda: ${request.name} ${request.type}${handler}:`, error);
 }
 
 /** A function, or an error that says that it is none. */
@@ -384,6 +402,14 @@ function checked(function_) {
     throw new TypeError(`a handler must be a function, not ${inspect(function_)}`);
   }
   return function_;
+}
+
+/** The one text of all patterns that mean the same as this one. */
+function canonicalPattern(pattern) {
+  if (typeof pattern !== 'string') {
+    throw errorWith('ZONDA_PATTERN', `a pattern must be a text, not ${inspect(pattern)}`, TypeError);
+  }
+  return withCode('ZONDA_PATTERN', () => native.checkPattern(pattern));
 }
 
 /** Whether `next()` was given no error. */
@@ -401,74 +427,6 @@ function withResolvers() {
   const resolvers = {};
   resolvers.promise = new Promise((resolve, reject) => Object.assign(resolvers, { resolve, reject }));
   return resolvers;
-}
-
-/** The options that an app has, and what their values must be. */
-const OPTIONS = {
-  listen: 'any',
-  config: 'any',
-  zones: 'any',
-  forward: 'any',
-  workers: 'count',
-  deadline: 'any',
-  waitingMax: 'count',
-  metrics: 'any',
-  log: 'any',
-  sharesAddresses: 'any',
-  allowFailedZones: 'any',
-  onError: 'function',
-};
-
-/** Options as they were given, an address alone as the one that is listened on; throws what is wrong
- * with them. */
-function checkedOptions(given) {
-  if (typeof given === 'string' || Array.isArray(given)) return { listen: given };
-  if (Object(given) !== given) {
-    throw new TypeError(`the options must be an object, not ${inspect(given)}`);
-  }
-  if (Object.hasOwn(given, 'allowsFailedZones')) return checkedOptions(withoutFormer(given));
-  for (const [name, value] of Object.entries(given)) {
-    const kind = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
-    if (kind === undefined) {
-      const names = Object.keys(OPTIONS).join(', ');
-      throw new TypeError(`there is no option ${name}; the options are ${names}`);
-    }
-    if (value === undefined) continue;
-    if (kind === 'function' && typeof value !== 'function') {
-      throw new TypeError(`${name} must be a function, not ${inspect(value)}`);
-    }
-    if (kind === 'count' && !(Number.isInteger(value) && value > 0 && value <= 0xffffffff)) {
-      throw new TypeError(`${name} must be a whole number from 1 on, not ${inspect(value)}`);
-    }
-  }
-  return given;
-}
-
-/** Options with the name of today for one that has another name since. */
-const withoutFormer = deprecate(
-  ({ allowsFailedZones, ...given }) => ({ allowFailedZones: allowsFailedZones, ...given }),
-  'the option allowsFailedZones is called allowFailedZones',
-  'ZONDA_OPTION_ALLOWSFAILEDZONES',
-);
-
-/** What the core is told of an app's options. */
-function coreOptions(options) {
-  const list = (value) => (value === undefined ? [] : [value].flat().map(String));
-  const text = (value) => (value === undefined ? undefined : String(value));
-  return {
-    listen: list(options.listen),
-    listensNowhere: Array.isArray(options.listen) && options.listen.length === 0,
-    config: text(options.config),
-    zones: [],
-    forward: list(options.forward),
-    workers: options.workers,
-    deadline: options.deadline,
-    waitingMax: options.waitingMax,
-    metrics: text(options.metrics),
-    log: text(options.log),
-    sharesAddresses: options.sharesAddresses ?? false,
-    allowsFailedZones: options.allowFailedZones ?? false,
-  };
 }
 
 /** The words that a pattern captures, and the places of their labels from the right. */
@@ -489,7 +447,7 @@ function makeQuery(question) {
   if (typeof name !== 'string') {
     throw new TypeError(`a question needs a name: { name: 'www.example.org', type: 'A' }`);
   }
-  return native.makeQuery(name, typeNumber(type), dnssecOk);
+  return withCode('ZONDA_QUERY', () => native.makeQuery(name, typeNumber(type), dnssecOk));
 }
 
 module.exports = { App, makeQuery };

@@ -13,7 +13,7 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
 use zonda_runtime::Runtime;
-use zonda_server::{Code, RuntimeHandle, Server, Stores, Texts};
+use zonda_server::{Code, ProgramError, RuntimeHandle, Server, Stores, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
@@ -78,13 +78,41 @@ pub struct FailedZone {
     pub error: String,
 }
 
+/// An error of the core, of which JavaScript makes one of its own.
+#[napi(object)]
+pub struct CoreError {
+    /// Code by which programs tell errors apart.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// The system's number of the error.
+    pub errno: Option<i32>,
+    /// The address that cannot be listened on.
+    pub address: Option<String>,
+    /// The port that cannot be listened on.
+    pub port: Option<u16>,
+}
+
+impl From<ProgramError> for CoreError {
+    fn from(error: ProgramError) -> Self {
+        let (place, errno) = error.listen.unzip();
+        Self {
+            code: error.code.as_str().to_owned(),
+            message: error.text,
+            errno,
+            address: place.map(|place| place.ip().to_string()),
+            port: place.map(|place| place.port()),
+        }
+    }
+}
+
 /// Something that was asked for has ended.
 #[napi(object)]
 pub struct Event {
     /// Token that JavaScript chose for the operation.
     pub token: u32,
     /// Why the operation has failed.
-    pub error: Option<String>,
+    pub error: Option<CoreError>,
     /// The reply, if it was a query; nothing for silence.
     pub reply: Option<Buffer>,
 }
@@ -101,7 +129,7 @@ pub struct ReplyMistake {
 /// An [`Event`] before JavaScript sees it.
 struct CoreEvent {
     token: u32,
-    error: Option<String>,
+    error: Option<ProgramError>,
     reply: Option<Vec<u8>>,
 }
 
@@ -109,7 +137,7 @@ struct CoreEvent {
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Reports to JavaScript that the server has stopped, with the reason if it had to.
-type OnClose = Box<dyn FnOnce(Option<String>) + Send>;
+type OnClose = Box<dyn FnOnce(Option<ProgramError>) + Send>;
 
 /// What the threads of a core share.
 #[derive(Default)]
@@ -183,12 +211,12 @@ impl Shared {
     }
 
     /// Queues the event for an operation that has ended without a reply.
-    fn tell_end(&self, token: u32, error: Option<String>) {
+    fn tell_end(&self, token: u32, error: Option<ProgramError>) {
         self.tell_end_with(token, error, None);
     }
 
     /// Queues the event for an operation that has ended, with its result.
-    fn tell_end_with(&self, token: u32, error: Option<String>, reply: Option<Vec<u8>>) {
+    fn tell_end_with(&self, token: u32, error: Option<ProgramError>, reply: Option<Vec<u8>>) {
         self.tell(CoreEvent { token, error, reply });
     }
 
@@ -202,7 +230,7 @@ impl Shared {
 
     /// Answers what was received, and stops: what handlers ask for is answered until the server has
     /// ended.
-    fn stop(&self, server: Arc<Server>, calls: &Calls) -> Result<(), String> {
+    fn stop(&self, server: Arc<Server>, calls: &Calls) -> Result<(), ProgramError> {
         server.stop_stores();
         calls.close(); // a store that has not answered until now is waited for no longer
         server.request_stop();
@@ -213,7 +241,7 @@ impl Shared {
         let mut server = server;
         loop {
             match Arc::try_unwrap(server) {
-                Ok(server) => return server.wait().map_err(|error| error.to_string()),
+                Ok(server) => return server.wait().map_err(|error| (&error).into()),
                 Err(shared) => server = shared, // a reload is under way
             }
             std::thread::sleep(STOP_INTERVAL);
@@ -222,7 +250,7 @@ impl Shared {
 
     /// Stops the server, unless that is under way or done, and reports that to JavaScript, which is
     /// not called any more afterwards.
-    fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
+    fn close(&self, calls: &Calls) -> Option<Result<(), ProgramError>> {
         let server = self.to_stop()?;
         let stopped = self.stop(server, calls);
         self.tell_closed(stopped.as_ref().err().cloned());
@@ -230,7 +258,7 @@ impl Shared {
     }
 
     /// Reports to JavaScript that the server has stopped.
-    fn tell_closed(&self, error: Option<String>) {
+    fn tell_closed(&self, error: Option<ProgramError>) {
         if let Some(closed) = lock(&self.closed).take() {
             closed(error);
         }
@@ -340,7 +368,7 @@ impl Core {
     pub fn start(
         &self,
         wake: Function<'_, (), ()>,
-        closed: Function<'_, Option<String>, ()>,
+        closed: Function<'_, Option<CoreError>, ()>,
         token: u32,
     ) -> napi::Result<()> {
         let mut start = start(&self.options)?;
@@ -351,7 +379,10 @@ impl Core {
         let wake = move || _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         *lock(&self.shared.wake) = Some(Box::new(wake));
         let closed = closed.build_threadsafe_function().callee_handled::<false>().build()?;
-        let closed = move |why| _ = closed.call(why, ThreadsafeFunctionCallMode::NonBlocking);
+        let closed = move |why: Option<ProgramError>| {
+            let why = why.map(CoreError::from);
+            let _ = closed.call(why, ThreadsafeFunctionCallMode::NonBlocking);
+        };
         *lock(&self.shared.closed) = Some(Box::new(closed));
         let of_workers = Arc::clone(&self.shared);
         start.runtime.wake = Box::new(move || of_workers.wake());
@@ -383,6 +414,12 @@ impl Core {
                 close_ended(&shared, &calls); // it ended before it was known to have started
             }
         })
+    }
+
+    /// Whether the server runs.
+    #[napi]
+    pub fn is_running(&self) -> bool {
+        self.shared.running().is_ok()
     }
 
     /// The addresses that are answered on, in the order in which they were given.
@@ -457,7 +494,7 @@ impl Core {
         let ended = std::mem::take(&mut *lock(&self.shared.events));
         let event = |CoreEvent { token, error, reply }| Event {
             token,
-            error,
+            error: error.map(CoreError::from),
             reply: reply.map(Buffer::from),
         };
         ended.into_iter().map(event).collect()

@@ -10,8 +10,8 @@ use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{AnswerBelow, Peer};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, Options, OwnReply, Program, RuntimeHandle, Server, Stores, Texts, failed_in_code,
-    failed_text, read_config, zones_in_code,
+    Code, ErrorCode, Options, OwnReply, Program, ProgramError, RuntimeHandle, Server, Stores,
+    Texts, failed_in_code, failed_text, read_config, zones_in_code,
 };
 
 /// The number of JavaScript's runtime, the only one.
@@ -87,7 +87,7 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
 ///
 /// # Errors
 /// What is wrong with the configuration and with zones, or why the server cannot start.
-pub fn start(start: Start) -> Result<RunningServer, String> {
+pub fn start(start: Start) -> Result<RunningServer, ProgramError> {
     let Start { file, flags, texts, stores, answered, metrics, .. } = start;
     let mut required_zones = zones_in_code(&flags, &texts);
     if start.allows_failed_zones {
@@ -102,7 +102,8 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
     };
     let config = read_config().map_err(|error| {
         let failed = failed_in_code(None, &texts, &required_zones);
-        [error, failed_text(&failed)].join("\n").trim_end().to_owned()
+        let text = [error, failed_text(&failed)].join("\n");
+        ProgramError::new(ErrorCode::Config, text.trim_end())
     })?;
     let (sender, handles) = mpsc::channel();
     let program = Program {
@@ -118,7 +119,7 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
     };
     let read_config = Box::new(read_config);
     let options = Options { config, read_config, take_over: false, program };
-    let server = Server::start(options).map_err(|error| error.to_string())?;
+    let server = Server::start(options).map_err(|error| ProgramError::from(&error))?;
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
     Ok(RunningServer { server, handle })
@@ -128,9 +129,13 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
 ///
 /// # Errors
 /// What is wrong with the configuration, or with zones: all else is then in force.
-pub fn reload(server: &Server) -> Result<(), String> {
-    let failed = server.reload()?;
-    if failed.is_empty() { Ok(()) } else { Err(failed_text(&failed)) }
+pub fn reload(server: &Server) -> Result<(), ProgramError> {
+    let wrong = |error| ProgramError::new(ErrorCode::Config, error);
+    let failed = server.reload().map_err(wrong)?;
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(ProgramError::new(ErrorCode::Zone, failed_text(&failed))),
+    }
 }
 
 /// The reply to a query of the program itself.

@@ -33,6 +33,7 @@ mod node_local;
 mod numbers;
 mod overrides;
 mod program;
+mod program_error;
 mod publish;
 mod query_log;
 mod rights;
@@ -67,6 +68,7 @@ pub use program::{
     Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
     zones_in_code,
 };
+pub use program_error::{ErrorCode, ProgramError};
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};
 pub use running::Server;
