@@ -78,6 +78,12 @@ impl Query {
         Presentation(self.wire_name()).to_string()
     }
 
+    /// The pattern of the handler that answers, in its canonical form; `None` without one.
+    #[getter]
+    fn pattern(&self) -> Option<String> {
+        self.pattern.as_ref().map(|pattern| pattern.canonical())
+    }
+
     /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.
     #[getter]
     fn r#type<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {

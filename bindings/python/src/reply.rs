@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
 use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
@@ -38,11 +38,11 @@ impl Reply {
     /// An empty one for a query.
     pub fn new(ticket: Ticket, query: Py<Query>) -> Self {
         let query = Some((ticket, query));
-        Self { query, ..Self::of(HandlerReply::default()) }
+        Self { query, ..Self::with_draft(HandlerReply::default()) }
     }
 
     /// One of a draft, to no query.
-    fn of(draft: HandlerReply) -> Self {
+    fn with_draft(draft: HandlerReply) -> Self {
         let (below, is_touched, has_failed, is_sent) = (None, false, false, false);
         Self { query: None, draft, below, is_touched, has_failed, is_sent }
     }
@@ -51,7 +51,7 @@ impl Reply {
     pub fn received(message: &[u8]) -> PyResult<Self> {
         let mut draft = HandlerReply::default();
         read(message, &mut draft)?;
-        Ok(Self { is_sent: true, ..Self::of(draft) })
+        Ok(Self { is_sent: true, ..Self::with_draft(draft) })
     }
 
     /// The ticket of the query, until the reply was taken out.
@@ -207,6 +207,17 @@ impl Reply {
     #[setter]
     fn set_additionals(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
         self.replace(Section::Additional, records)
+    }
+
+    /// The records of the answer that are of a class.
+    fn of<'py>(&self, py: Python<'py>, kind: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
+        let mut found = Vec::new();
+        for record in &self.tuple(py, Section::Answer)? {
+            if record.is_instance(kind)? {
+                found.push(record);
+            }
+        }
+        PyTuple::new(py, found)
     }
 
     /// The response code, such as `"NOERROR"`.

@@ -17,8 +17,8 @@ use zonda_engine::AnswerBelow;
 use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Stores, Texts,
-    failed_in_code, failed_text, read_config, zones_in_code,
+    Code, ErrorCode, FailedZone, Options, OwnReply, Program, ProgramError, ServeError, Server,
+    Stores, Texts, failed_in_code, failed_text, read_config, zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -30,6 +30,11 @@ use crate::record::parse_type;
 use crate::reply::Reply;
 use crate::store::{self, read_zone_name, zone_name};
 use crate::wake::Wake;
+
+pyo3::import_exception!(zonda.errors, ConfigError);
+pyo3::import_exception!(zonda.errors, PatternError);
+pyo3::import_exception!(zonda.errors, StateError);
+pyo3::import_exception!(zonda.errors, ZoneError);
 
 /// The number of the runtime that Python is.
 const RUNTIME: u16 = 0;
@@ -217,9 +222,9 @@ impl Core {
     /// configuration, or which zones cannot be loaded: all else is then in force.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
         let failed = py.detach(|| self.with_server(Server::reload))?;
-        match failed.map_err(PyValueError::new_err)? {
+        match failed.map_err(ConfigError::new_err)? {
             failed if failed.is_empty() => Ok(()),
-            failed => Err(PyValueError::new_err(failed_text(&failed))),
+            failed => Err(ZoneError::new_err(failed_text(&failed))),
         }
     }
 
@@ -239,7 +244,7 @@ impl Core {
         let name = self.own_zone_name(name)?;
         py.detach(|| {
             let set = self.with_server(|server| server.set_zone_text(&name, text))?;
-            set.map_err(PyValueError::new_err)
+            set.map_err(ZoneError::new_err)
         })
     }
 
@@ -248,7 +253,7 @@ impl Core {
         let name = self.own_zone_name(name)?;
         py.detach(|| {
             let removed = self.with_server(|server| server.remove_zone_text(&name))?;
-            removed.map_err(PyValueError::new_err)
+            removed.map_err(ZoneError::new_err)
         })
     }
 
@@ -291,14 +296,14 @@ impl Core {
     /// What the running server says.
     fn with_server<T>(&self, call: impl FnOnce(&Server) -> T) -> PyResult<T> {
         let server = self.server();
-        server.as_ref().map(call).ok_or_else(|| PyRuntimeError::new_err("the app is not running"))
+        server.as_ref().map(call).ok_or_else(|| StateError::new_err("the app is not running"))
     }
 
     /// The name of a zone that may be given as text.
     fn own_zone_name(&self, name: &str) -> PyResult<Name> {
         let parsed = zone_name(name)?;
         match self.server().as_ref().is_some_and(|server| server.follows_store(&parsed)) {
-            true => Err(PyValueError::new_err(format!("zone {name:?} has what a store has"))),
+            true => Err(ZoneError::new_err(format!("zone {name:?} has what a store has"))),
             false => Ok(parsed),
         }
     }
@@ -324,7 +329,7 @@ impl Core {
     /// Whether a start is still wanted.
     fn go_on(&self) -> PyResult<()> {
         match self.is_given_up.load(Ordering::SeqCst) {
-            true => Err(PyRuntimeError::new_err("the app was stopped before it had started")),
+            true => Err(StateError::new_err("the app was stopped before it had started")),
             false => Ok(()),
         }
     }
@@ -350,7 +355,7 @@ impl Core {
             let failed = failed_in_code(config.as_ref().ok(), &texts, &required_zones);
             mistakes.extend(config.err());
             mistakes.extend(failed.iter().map(ToString::to_string));
-            PyValueError::new_err(mistakes.join("\n"))
+            ConfigError::new_err(mistakes.join("\n"))
         };
         if !mistakes.is_empty() {
             return Err(all_mistakes(mistakes, read_config()));
@@ -431,10 +436,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The exception for a server that could not start or had to stop.
 fn serve_error(error: &ServeError) -> PyErr {
-    match error {
-        ServeError::Listen(_) => PyOSError::new_err(error.to_string()),
-        ServeError::Zones(_) => PyValueError::new_err(error.to_string()),
-        _ => PyRuntimeError::new_err(error.to_string()),
+    let ProgramError { code, text, listen } = error.into();
+    match (code, listen, error) {
+        (_, Some((_, errno)), _) => PyOSError::new_err((errno, text)),
+        (ErrorCode::Zone, ..) => ZoneError::new_err(text),
+        (.., ServeError::Listen(_)) => PyOSError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
     }
 }
 
@@ -446,7 +453,7 @@ fn parse_client(text: &str) -> PyResult<SocketAddr> {
 
 /// A pattern of names and types.
 fn check_pattern_text(text: &str) -> PyResult<Pattern> {
-    text.parse().map_err(|error| PyValueError::new_err(format!("route {text:?}: {error}")))
+    text.parse().map_err(|error| PatternError::new_err(format!("route {text:?}: {error}")))
 }
 
 /// The one text of all patterns that mean the same as this one; an exception says why it is none.

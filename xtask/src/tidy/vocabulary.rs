@@ -267,7 +267,8 @@ mod tests {
                     impl Other {\n    pub fn other() {}\n}\n";
         assert_eq!(rust_names(rust, "App"), names(&["at", "run"]));
         let node = "export declare class App {\n  constructor();\n  /** One. */\n  readonly a: \
-                    string;\n  of<T>(type: T): T;\n  /** @deprecated It is `a`. */\n  b?: string;\n  run(): void;\n}\n\
+                    string;\n  of<T>(type: T): T;\n  /** @deprecated It is `a`. */\n  \
+                    b?: string;\n  run(): void;\n}\n\
                     export interface Apps {\n  c: string;\n}\n";
         assert_eq!(node_names(node, "App"), names(&["a", "of", "run"]));
         let python = "class App:\n    \"\"\"An app: it.\"\"\"\n\n    def __init__(\n        self,\n\

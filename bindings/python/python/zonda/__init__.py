@@ -23,10 +23,14 @@ from ._core import (
     Store,
 )
 from .app import App, FailedZone
+from .errors import ConfigError, Error, NoReply, PatternError, StateError, ZoneError
 from .records import *  # noqa: F403 - a class for each type of record
+from .serving import Answer, CallNext, Handler, Middleware
 from .stores import OwnStore, RecordSet
 
 __all__ = ["App", "FailedZone", "Query", "Record", "Reply"]
 __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
+__all__ += ["Answer", "CallNext", "Handler", "Middleware"]
+__all__ += ["ConfigError", "Error", "NoReply", "PatternError", "StateError", "ZoneError"]
 __all__ += records.__all__

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
 
 from .stores import OwnStore, RecordSet
 
@@ -50,6 +50,9 @@ class Query:
     @property
     def original_name(self) -> str:
         """The name asked for in the case it came in."""
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the handler that answers, in its canonical form; `None` without one."""
     @property
     def type(self) -> str:
         """The type asked for, such as `"AAAA"` or `"TYPE65280"`."""
@@ -102,8 +105,43 @@ class Query:
     def capture(self, word: str) -> str | None:
         """The label, in lower case, that the route's pattern captured under a name."""
 
-# A record of this package, or what dnspython has for one: an rdata, a set of them, or a list of any.
-_Records: TypeAlias = Record | Sequence[Any] | Any
+class _Foreign(Protocol):
+    """What dnspython has for a record, or for a set of them."""
+
+    @property
+    def rdtype(self) -> int: ...
+
+_One: TypeAlias = Record | _Foreign
+_Records: TypeAlias = _One | Sequence[_One]
+_R = TypeVar("_R", bound=Record)
+
+_ExtendedError: TypeAlias = Literal[
+    "Other Error",
+    "Unsupported DNSKEY Algorithm",
+    "Unsupported DS Digest Type",
+    "Stale Answer",
+    "Forged Answer",
+    "DNSSEC Indeterminate",
+    "DNSSEC Bogus",
+    "Signature Expired",
+    "Signature Not Yet Valid",
+    "DNSKEY Missing",
+    "RRSIGs Missing",
+    "No Zone Key Bit Set",
+    "NSEC Missing",
+    "Cached Error",
+    "Not Ready",
+    "Blocked",
+    "Censored",
+    "Filtered",
+    "Prohibited",
+    "Stale NXDOMAIN Answer",
+    "Not Authoritative",
+    "Not Supported",
+    "No Reachable Authority",
+    "Network Error",
+    "Invalid Data",
+]
 
 @final
 class Reply:
@@ -143,6 +181,8 @@ class Reply:
         """Adds records to the authority section."""
     def additional(self, *records: _Records, ttl: int | None = None) -> None:
         """Adds records to the additional section, which is sent if there is room for it."""
+    def of(self, kind: type[_R]) -> tuple[_R, ...]:
+        """The records of the answer that are of a class: `reply.of(zonda.A)[0].ip`."""
     def no_data(self) -> None:
         """Says that the name exists, but has no records of the type."""
     def nxdomain(self) -> None:
@@ -159,7 +199,7 @@ class Reply:
         """Leaves the query to the zones, as if there were no handler."""
     def clear(self) -> None:
         """Makes it as new."""
-    def extended_error(self, code: int | str, text: str = "") -> None:
+    def extended_error(self, code: _ExtendedError | int, text: str = "") -> None:
         """Says why there is no, or another, answer (RFC 8914)."""
     def cache(self, ttl: int, vary: Literal["client", "subnet"] | None = None) -> None:
         """Lets the core give it again for so many seconds, without calling the handler, where there

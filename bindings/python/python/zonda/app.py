@@ -7,14 +7,19 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 from ._core import Core, Query, Reply, Store, canonical_pattern, question, read_reply
-from .serving import Answer, Pump, chain, log
+from .errors import NoReply, StateError
+from .serving import Handler, Middleware, Pump, chain, log
 from .stores import OwnStore
 
-# A handler or a middleware, which decorators give back as it is.
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from .records import _RecordType
+
+# A handler and a middleware, which decorators give back as they are.
+_Handler = TypeVar("_Handler", bound=Handler)
+_Middleware = TypeVar("_Middleware", bound=Middleware)
 _Result = TypeVar("_Result")
 _Path = str | os.PathLike[str]
 
@@ -79,10 +84,10 @@ class App:
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
         self._forward: list[str] = []
-        self._middleware: list[Callable[..., Any]] = []
+        self._middleware: list[Middleware] = []
         self._routes: dict[str, int] = {}
-        self._handlers: dict[int, Answer] = {}
-        self._answers: dict[Optional[int], Answer] = {}
+        self._handlers: dict[int, Handler] = {}
+        self._answers: dict[Optional[int], Handler] = {}
         self._next_number = 0
         self._core: Core | None = None
         self._pump: Pump | None = None
@@ -91,8 +96,8 @@ class App:
         self._stopping: asyncio.Task[None] | None = None
 
     def handle(
-        self, pattern: str, types: str | Iterable[str] | None = None
-    ) -> Callable[[_Function], _Function]:
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> Callable[[_Handler], _Handler]:
         """Has a function answer the names of a pattern: ``@app.handle("*.example.com", ["A"])``.
 
         The function is called with query and reply, and may be a coroutine function. What it does
@@ -100,7 +105,7 @@ class App:
         the reply.
         """
 
-        def decorate(function: _Function) -> _Function:
+        def decorate(function: _Handler) -> _Handler:
             self.add_handler(pattern, function, types)
             return function
 
@@ -108,10 +113,14 @@ class App:
         return decorate
 
     def add_handler(
-        self, pattern: str, function: Answer, types: str | Iterable[str] | None = None
+        self,
+        pattern: str,
+        function: Handler,
+        types: _RecordType | Iterable[_RecordType] | None = None,
     ) -> None:
         """As ``handle``; takes the place of a handler of the same pattern. May be called while the
         app runs, from the event loop's thread."""
+        _check(function, "a handler")
         route = _route(pattern, types)
         self._drop(route)
         self._routes[route] = self._next_number
@@ -119,7 +128,9 @@ class App:
         self._next_number += 1
         self._publish()
 
-    def remove_handler(self, pattern: str, types: str | Iterable[str] | None = None) -> None:
+    def remove_handler(
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> None:
         """Takes a handler out. Raises ``KeyError`` where there is none."""
         route = _route(pattern, types)
         if route not in self._routes:
@@ -127,7 +138,7 @@ class App:
         self._drop(route)
         self._publish()
 
-    def middleware(self, function: _Function) -> _Function:
+    def middleware(self, function: _Middleware) -> _Middleware:
         """Has all queries pass a function: ``@app.middleware``.
 
         It is called with query, reply, and ``call_next``, which has what is behind it fill the
@@ -135,6 +146,7 @@ class App:
         ``await call_next()`` comes back when the reply is there; a function that is no coroutine
         function returns ``call_next()``. One that does not call it answers in place of all that.
         """
+        _check(function, "middleware")
         self._middleware.append(function)
         self._publish()
         return function
@@ -172,11 +184,11 @@ class App:
     async def start(self) -> None:
         """Starts the server, which answers from then on, in the running event loop.
 
-        Raises ``ValueError`` with all that is wrong with the configuration and with zones that are
-        given as files or texts, line by line, or ``OSError`` when an address cannot be listened on.
+        Raises ``ConfigError`` with all that is wrong with the configuration and with zones that are
+        given as files or texts, line by line, ``ZoneError`` for such zones alone, or ``OSError`` when an address cannot be listened on.
         """
         if self._core is not None:
-            raise RuntimeError("the app runs already")
+            raise StateError("the app runs already")
         self._compose()
         core = Core()
         self._core, self._pump = core, Pump(core, self._answers, self._deadline)
@@ -190,7 +202,7 @@ class App:
 
     async def stop(self) -> None:
         """Answers what was received, and stops. If ``start`` is under way, that raises
-        ``RuntimeError``.
+        ``StateError``.
 
         Called by a handler, or by a task that a handler has begun, it comes back at once, as the
         query of the handler waits for an answer; the app then stops by itself.
@@ -263,8 +275,8 @@ class App:
         """Reads the configuration file and changed zones anew, and zones that could not be loaded
         before.
 
-        Raises ``ValueError`` with what is wrong with the file, which then stays in force as it was;
-        or with all zones that cannot be loaded: their former versions are served on, and all else
+        Raises ``ConfigError`` with what is wrong with the file, which then stays in force as it
+        was; or ``ZoneError`` with all zones that cannot be loaded: their former versions are served on, and all else
         is in force.
         """
         await self._in_thread(self._running().reload)
@@ -273,7 +285,7 @@ class App:
         """Serves a zone from the text of a master file instead of a former text, or for the first
         time, and comes back when it is served. Changed files of zones are read, too.
 
-        Raises ``ValueError`` with what is wrong with the text, line by line; the former one stays
+        Raises ``ZoneError`` with what is wrong with the text, line by line; the former one stays
         in service.
         """
         await self._in_thread(self._running().set_zone_text, name, text)
@@ -293,17 +305,20 @@ class App:
         client: str | None = None,
         dnssec_ok: bool = False,
         options: Iterable[tuple[int, bytes]] = (),
-    ) -> Reply | None:
+    ) -> Reply:
         """Asks a question without sockets, as a client at an address would over TCP.
 
-        ``None`` is silence. The reply can be read like that of a handler, but not changed.
+        The reply can be read like that of a handler, but not changed. If none is sent, ``NoReply``
+        is raised.
         """
         message = question(name, type, dnssec_ok, list(options))
         reply = await self.query_message(message, client=client)
-        return None if reply is None else read_reply(reply)
+        if reply is None:
+            raise NoReply(f"no reply was sent to {name} {type}: the query was dropped")
+        return read_reply(reply)
 
     async def query_message(self, message: bytes, *, client: str | None = None) -> bytes | None:
-        """As ``query``, in wire form."""
+        """As ``query``, in wire form; ``None`` if no reply is sent."""
         reply, number = self._running().ask(message, client)
         if number is None or self._pump is None:
             return reply
@@ -352,13 +367,13 @@ class App:
     def _running(self) -> Core:
         """The core of the running app."""
         if self._core is None:
-            raise RuntimeError("the app is not running")
+            raise StateError("the app is not running")
         return self._core
 
     def _before_start(self) -> None:
         """Refuses what has an effect only before the app starts."""
         if self._core is not None:
-            raise RuntimeError("the app runs already: this has to be said before it starts")
+            raise StateError("the app runs already: this has to be said before it starts")
 
     def _drop(self, route: str) -> None:
         """Forgets the handler of a route."""
@@ -435,14 +450,22 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         log.error("the app did not stop as it should", exc_info=error)
 
 
+def _check(function: Any, what: str) -> None:
+    """Raises ``TypeError`` for what cannot be called."""
+    if not callable(function):
+        raise TypeError(f"{what} must be a function, not {function!r}")
+
+
 def _plain(name: str) -> str:
     """What all spellings of a zone's name have in common: by this its text is kept."""
     return name.lower().removesuffix(".")
 
 
-def _route(pattern: str, types: str | Iterable[str] | None) -> str:
+def _route(pattern: str, types: _RecordType | Iterable[_RecordType] | None) -> str:
     """A pattern with the types it is for, the same for all that mean the same. What is none raises
-    ``ValueError``."""
+    ``PatternError``."""
+    if not isinstance(pattern, str):
+        raise TypeError(f"a pattern must be a text, as in @app.handle(\"example.org\"), not {pattern!r}")
     if types is not None:
         pattern = f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"
     return canonical_pattern(pattern)
