@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import type { KnownType, ReadData, SvcParams, TypedData } from './records.js';
 
 export type { KnownType, ReadData, SvcParams, TypedData };
@@ -165,6 +166,12 @@ export declare class Query<C = Captures> {
   extra: any;
 }
 
+/** How long resolvers cache that there is no name, or are no records: for `ttl` seconds, or as the
+ * SOA record `soa` says. Without both, they do not cache it. */
+export type NegativeCaching =
+  | { ttl?: number; soa?: undefined }
+  | { soa: { name: string; ttl?: number; data: TypedData['SOA'] }; ttl?: undefined };
+
 /** The reply to a query. It leaves when all functions that see it have returned, or their promises
  * are settled. */
 export declare class Reply {
@@ -178,9 +185,9 @@ export declare class Reply {
   /** Makes it a reply with a response code, and the records that were added. */
   reply(rcode?: ResponseCode): this;
   /** Says that the name exists, but has no records of the type. */
-  noData(): this;
+  noData(cached?: NegativeCaching): this;
   /** Says that there is no such name. */
-  nxdomain(): this;
+  nxdomain(cached?: NegativeCaching): this;
   /** Refuses to answer. */
   refused(): this;
   /** Says that the answer cannot be had, and to the client why. */
@@ -411,14 +418,37 @@ export interface Question {
   dnssecOk?: boolean;
 }
 
-/** A DNS server: zones, forwarding, and your own code. */
-export declare class App {
-  /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
-  constructor(options?: AppOptions | string | string[]);
-  /** Has all queries and replies pass functions, behind those that were added before. */
+/** Names below a suffix, which patterns leave out: `www`, `*`, `:user/TXT`; `@` is the suffix. */
+export declare class Router {
+  private constructor();
+  /** As {@link App.handle}, below the suffix. */
+  handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
+  /** As {@link App.removeHandler}, below the suffix. */
+  removeHandler(pattern: string): boolean;
+  /** Has queries for the suffix and all names below it pass functions; with a pattern first, those
+   * for the names of that. */
   middleware(...middleware: Middleware[]): this;
+  middleware(pattern: string, ...middleware: Middleware[]): this;
   /** As `middleware`, by the name that programs for web servers know. */
   use(...middleware: Middleware[]): this;
+  use(pattern: string, ...middleware: Middleware[]): this;
+  /** The names below a suffix that is itself below this one. */
+  route(suffix: string): Router;
+}
+
+/** A DNS server: zones, forwarding, and your own code. */
+export declare class App extends EventEmitter {
+  /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
+  constructor(options?: AppOptions | string | string[]);
+  /** Has all queries and replies pass functions, behind those that were added before; with a pattern
+   * first, those for the names of that alone: other queries do not reach JavaScript for it. */
+  middleware(...middleware: Middleware[]): this;
+  middleware(pattern: string, ...middleware: Middleware[]): this;
+  /** As `middleware`, by the name that programs for web servers know. */
+  use(...middleware: Middleware[]): this;
+  use(pattern: string, ...middleware: Middleware[]): this;
+  /** The names below a suffix, whose patterns leave the suffix out. */
+  route(suffix: string): Router;
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
   handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
@@ -435,6 +465,15 @@ export declare class App {
   start(): Promise<this>;
   /** Starts the server, and waits until it has stopped; rejected if it had to stop. */
   serve(): Promise<void>;
+  /** Calls a function when the app listens, has stopped, or an error has made a query fail: with a
+   * listener for that, it is not logged. */
+  on(event: 'listening', listener: (addresses: string[]) => void): this;
+  on(event: 'closed', listener: (error?: Error) => void): this;
+  on(event: 'error', listener: (error: Error, query: Query) => void): this;
+  /** Calls a function once. */
+  once(event: 'listening', listener: (addresses: string[]) => void): this;
+  once(event: 'closed', listener: (error?: Error) => void): this;
+  once(event: 'error', listener: (error: Error, query: Query) => void): this;
   /** Settled when the server has stopped, by `stop()` or through the admin interface; rejected if it
    * had to stop. Nothing keeps the process alive then. */
   readonly closed: Promise<void>;

@@ -68,6 +68,13 @@ class Bridge {
     await this.#ask('ZONDA_STATE', (token) => this.#core.reload(token));
   }
 
+  /** Adds routes, and removes those of handlers' numbers; a promise if that takes a while. */
+  changeCode(removed, added, hasMiddleware) {
+    const token = this.#token();
+    if (this.#core.changeCode(removed, added, hasMiddleware, token)) return undefined;
+    return this.#expected(1, token);
+  }
+
   /** Serves a zone from a store: the core's, or one that is written in JavaScript. */
   addStore(zone, store) {
     const handle = handleOf(store);

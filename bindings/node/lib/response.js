@@ -100,14 +100,26 @@ class Reply {
     return this;
   }
 
-  /** Says that the name exists, but has no records of the type. */
-  noData() {
-    return this.reply('NOERROR');
+  /** Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
+   * seconds, or as the record `soa` says. */
+  noData(cached) {
+    return this.reply('NOERROR').#addSoa(cached);
   }
 
-  /** Says that there is no such name. */
-  nxdomain() {
-    return this.reply('NXDOMAIN');
+  /** Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record `soa`
+   * says. */
+  nxdomain(cached) {
+    return this.reply('NXDOMAIN').#addSoa(cached);
+  }
+
+  /** Adds the record by which resolvers cache a negative reply (rfc2308#5). */
+  #addSoa({ ttl, soa } = {}) {
+    if (soa !== undefined) return this.authority({ type: 'SOA', ...soa });
+    if (ttl === undefined) return this;
+    const name = this.#request.zone;
+    const mailbox = `hostmaster.${name === '.' ? '' : name}`;
+    const times = { serial: 1, refresh: 7200, retry: 900, expire: 1_209_600, minimum: ttl };
+    return this.authority({ type: 'SOA', name, ttl, data: { mname: name, rname: mailbox, ...times } });
   }
 
   /** Refuses to answer. */

@@ -213,15 +213,15 @@ fn read_record(
     counts[number] += 1;
     let record = JsRecord { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
     Some(record.push(section, ttl, draft).map_err(|wrong| match wrong {
-        Wrong::Record(what) => {
+        RecordMistake::Record(what) => {
             format!("{}[{place}]: {what}{}", SECTIONS[number], record.shown_data())
         }
-        Wrong::Reply(what) => what,
+        RecordMistake::Reply(what) => what,
     }))
 }
 
 /// What is wrong with a record, or with a reply that has no room for one.
-enum Wrong {
+enum RecordMistake {
     /// The record is wrong.
     Record(String),
     /// The reply has no room for the record.
@@ -240,38 +240,44 @@ struct JsRecord<'a> {
 
 impl JsRecord<'_> {
     /// Adds the record to a draft.
-    fn push(&self, section: Section, ttl: u32, draft: &mut HandlerReply) -> Result<(), Wrong> {
+    fn push(
+        &self,
+        section: Section,
+        ttl: u32,
+        draft: &mut HandlerReply,
+    ) -> Result<(), RecordMistake> {
         let Self { rtype, owner, data, .. } = *self;
         if rtype.is_meta() {
             let what = format!("{rtype} is no type of records that an answer holds");
-            return Err(Wrong::Record(what));
+            return Err(RecordMistake::Record(what));
         }
         let name;
         let owner = match owner.is_empty() {
             true => &[][..],
             false => {
                 let of = |error| format!("owner {}: {error}", String::from_utf8_lossy(owner));
-                name = Name::parse(owner, &[0]).map_err(|error| Wrong::Record(of(error)))?;
+                name =
+                    Name::parse(owner, &[0]).map_err(|error| RecordMistake::Record(of(error)))?;
                 name.as_wire()
             }
         };
         let fixed = (rtype, ttl);
         let pushed = match (self.is_wire, self.address()) {
             (true, _) => {
-                let wrong = |error| Wrong::Record(format!("{rtype} record: {error}"));
+                let wrong = |error| RecordMistake::Record(format!("{rtype} record: {error}"));
                 rdata::validate(rtype, data).map_err(wrong)?;
                 draft.push(section, owner, fixed, data)
             }
             (false, Some(IpAddr::V4(ip))) => draft.push(section, owner, fixed, &ip.octets()),
             (false, Some(IpAddr::V6(ip))) => draft.push(section, owner, fixed, &ip.octets()),
             (false, None) => {
-                let text = self.text().map_err(Wrong::Record)?;
-                let wrong = |error: zonda::DataError| Wrong::Record(error.to_string());
+                let text = self.text().map_err(RecordMistake::Record)?;
+                let wrong = |error: zonda::DataError| RecordMistake::Record(error.to_string());
                 let record = Any::new(rtype, &text).map_err(wrong)?;
                 draft.push_with(section, owner, fixed, |out| record.write_rdata(out))
             }
         };
-        pushed.map_err(|overfull| Wrong::Reply(overfull.to_string()))
+        pushed.map_err(|overfull| RecordMistake::Reply(overfull.to_string()))
     }
 
     /// The data for an error, if they are text.

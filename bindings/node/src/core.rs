@@ -4,6 +4,7 @@ mod options;
 mod queries;
 mod zones;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,9 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
 use zonda_runtime::Runtime;
-use zonda_server::{Code, ProgramError, RuntimeHandle, Server, Stores, Texts};
+use zonda_server::{
+    Code, CodeChange, CodeUpdates, ProgramError, RuntimeHandle, Server, Stores, Texts,
+};
 use zonda_wire::Name;
 
 use crate::batch;
@@ -172,6 +175,8 @@ pub struct Core {
     options: CoreOptions,
     /// What the server is started with.
     code: Code,
+    /// Changes of the routes of the code while the server runs.
+    updates: Option<CodeUpdates>,
     /// Records that workers answer from.
     table: Arc<Table>,
     /// Zones that are given as text, and those that follow stores.
@@ -290,6 +295,7 @@ impl Core {
         Ok(Self {
             options,
             code: Code::default(),
+            updates: None,
             table: Arc::default(),
             texts: Arc::default(),
             stores: Arc::default(),
@@ -307,12 +313,38 @@ impl Core {
         routes: Vec<NumberedRoute>,
         has_middleware: bool,
     ) -> napi::Result<()> {
-        let routes = routes.into_iter().map(|route| (route.pattern, route.handler)).collect();
-        self.code = server::code(routes, has_middleware).map_err(error)?;
+        let table = server::route_table(routes_by_number(routes)?, has_middleware);
+        self.code = table.code();
         if let Ok(running) = self.shared.running() {
             running.set_code(self.code.clone());
         }
+        let shared = Arc::downgrade(&self.shared);
+        self.updates = Some(CodeUpdates::new(table, move |code| {
+            if let Some(Ok(running)) = shared.upgrade().map(|shared| shared.running()) {
+                running.set_code(code);
+            }
+        }));
         Ok(())
+    }
+
+    /// Adds and removes handlers while the server runs, and says whether there is middleware.
+    /// Returns whether that is in force; else an event of `token` follows when it is.
+    ///
+    /// # Errors
+    /// The first pattern that is none.
+    #[napi(catch_unwind)]
+    pub fn change_code(
+        &mut self,
+        removed: Vec<u32>,
+        added: Vec<NumberedRoute>,
+        has_middleware: bool,
+        token: u32,
+    ) -> napi::Result<bool> {
+        let (removed, added) = (removed.into_iter().collect(), routes_by_number(added)?);
+        let Some(updates) = &mut self.updates else { return Ok(true) }; // `set_code` comes first
+        let shared = Arc::clone(&self.shared);
+        let change = CodeChange { removed, added, has_middleware };
+        Ok(updates.change(change, move || shared.tell_end(token, None)))
     }
 
     /// Has workers answer all names from the table, so that JavaScript has nothing to do.
@@ -542,6 +574,14 @@ impl Drop for Core {
         self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
     }
+}
+
+/// The patterns of routes, by the numbers of their handlers.
+fn routes_by_number(routes: Vec<NumberedRoute>) -> napi::Result<BTreeMap<u32, Pattern>> {
+    let read = |NumberedRoute { pattern, handler }| {
+        Ok((handler, server::pattern(&pattern).map_err(error)?))
+    };
+    routes.into_iter().map(read).collect()
 }
 
 /// Gives up what is left of a server that has ended, unless the program stops it at this moment.

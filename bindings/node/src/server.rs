@@ -1,17 +1,18 @@
 //! The server that an app of JavaScript is.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::mpsc;
 
 use zonda_config::Flags;
-use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
+use zonda_engine::code::Pattern;
 use zonda_engine::{AnswerBelow, Peer};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, ErrorCode, Options, OwnReply, Program, ProgramError, RuntimeHandle, Server, Stores,
-    Texts, failed_in_code, failed_text, read_config, zones_in_code,
+    Code, CodeChange, ErrorCode, Options, OwnReply, Program, ProgramError, RouteTable,
+    RuntimeHandle, Server, Stores, Texts, failed_in_code, failed_text, read_config, zones_in_code,
 };
 
 /// The number of JavaScript's runtime, the only one.
@@ -68,19 +69,12 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     text.parse().map_err(|error| format!("route `{text}`: {error}"))
 }
 
-/// The code of JavaScript: patterns, and the numbers that it knows their handlers by. If it has
+/// The code of JavaScript: patterns, by the numbers that it knows their handlers by. If it has
 /// middleware, it is given all queries.
-///
-/// # Errors
-/// The first pattern that is none.
-pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, String> {
-    let route = |(text, handler): (String, u32)| {
-        let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
-        Ok(Route { pattern: pattern(&text)?, handler })
-    };
-    let routes = routes.into_iter().map(route).collect::<Result<_, String>>()?;
-    let middleware_runtime = has_middleware.then_some(RUNTIME);
-    Ok(Code { routes, middleware_runtime, ..Code::default() })
+pub fn route_table(added: BTreeMap<u32, Pattern>, has_middleware: bool) -> RouteTable {
+    let mut table = RouteTable::new(RUNTIME);
+    table.apply(CodeChange { added, has_middleware, ..CodeChange::default() });
+    table
 }
 
 /// Starts a server. Waits for its stores, but not for long.

@@ -164,7 +164,7 @@ test('the hello world of the README is the example, and answers', async (t) => {
 /** The names of all that a class or an interface of `index.d.ts` has. */
 function members(name) {
   const [, body] = new RegExp(
-    `(?:class|interface) ${name}(?:<[^>]*>)?(?: implements \\w+)? \\{\n([^]*?)\n\\}`,
+    `(?:class|interface) ${name}(?:<[^>]*>)?(?: extends \\w+)?(?: implements \\w+)? \\{\n([^]*?)\n\\}`,
   ).exec(read('bindings/node/index.d.ts'));
   const found = body.matchAll(/^ {2}(?:readonly |get |set )?(\w+)\??[(:<]/gm);
   return new Set([...found].map(([, member]) => member).filter((it) => it !== 'private'));

@@ -715,3 +715,42 @@ test('a wrong record is told with its place, its data, its code and the pattern'
   assert.match(second[1], /authorities\[0\]: .*-1 is no time to live/);
   assert.deepEqual(third, [undefined, 'of the program', 'thrown.example']);
 });
+
+test('a handler among ten thousand is added in no time, and in force when the app is asked', async (t) => {
+  const a = (data) => (req, res) => res.answer({ type: 'A', data });
+  const app = await started(t, { listen: [] }, (app) => {
+    for (let number = 0; number < 10_000; number++) {
+      app.handle(`n${number}.example`, a('192.0.2.1'));
+    }
+  });
+  const millis = [];
+  for (let number = 0; number < 41; number++) {
+    const start = performance.now();
+    app.handle(`live${number}.example`, a('192.0.2.2'));
+    await undefined; // the end of the turn
+    await undefined;
+    millis.push(performance.now() - start);
+  }
+  const median = millis.sort((a, b) => a - b)[20];
+  t.diagnostic(`median ${(median * 1000).toFixed(0)} µs`);
+  assert.ok(median < 2, `${median} ms: with all routes at each call, it is 100 ms`);
+  assert.equal((await app.query('live0.example')).answers[0].data, '192.0.2.2');
+  assert.equal((await app.query('live40.example')).answers[0].data, '192.0.2.2');
+  assert.equal((await app.query('n9999.example')).answers[0].data, '192.0.2.1');
+  app.handle('live1.example', a('192.0.2.3'));
+  assert.equal(app.removeHandler('n9999.example'), true);
+  assert.equal((await app.query('live1.example')).answers[0].data, '192.0.2.3');
+  assert.equal((await app.query('n9999.example')).rcode, 'REFUSED');
+  app.middleware((req, res) => res.nxdomain());
+  assert.equal((await app.query('live1.example')).rcode, 'NXDOMAIN');
+});
+
+test('handlers that are added and removed in one turn are published together', async (t) => {
+  const app = await started(t, {});
+  app.handle('a.example', () => ({ type: 'A', data: '192.0.2.1' }));
+  app.handle('a.example', () => ({ type: 'A', data: '192.0.2.2' }));
+  app.handle('b.example', () => ({ type: 'A', data: '192.0.2.3' }));
+  app.removeHandler('b.example');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
+  assert.equal(await told(app, 'b.example'), 'REFUSED');
+});

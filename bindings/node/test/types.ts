@@ -54,6 +54,14 @@ app
     return [{ type: 'TXT', data: req.captures.any }];
   })
   .handle(String('computed'), (req) => [{ type: 'TXT', data: req.captures.any }]);
+app
+  .route('eu.example')
+  .handle(':user', (req, res) => res.nxdomain({ ttl: req.captures.user.length }))
+  .use('www', (req, res, next) => next());
+app.middleware('*.example', timing).on('listening', ([address]) => console.log(address.length));
+app.once('error', (error, query) => console.log(error.message, query.pattern?.length));
+// @ts-expect-error: an SOA record has an owner
+app.handle('example.net', (req, res) => res.noData({ soa: { data: '' } }));
 // @ts-expect-error: a number is no answer
 app.handle('example.net', () => 7);
 // @ts-expect-error: an exchange is missing

@@ -148,6 +148,26 @@ impl Reply {
         Ok(())
     }
 
+    /// Says that there are no such records, and for how long resolvers cache that.
+    fn negative(
+        &mut self,
+        rcode: Rcode,
+        ttl: Option<u32>,
+        soa: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let zone = self.query.as_ref().map(|(_, query)| query.get().zone());
+        let draft = self.open()?;
+        draft.reply(rcode);
+        match (soa, ttl, zone) {
+            (Some(soa), ttl, _) => add(draft, Section::Authority, soa, ttl),
+            (None, Some(ttl), Some(zone)) => {
+                draft.negative_ttl(&zone, ttl);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Sets or clears a bit of the header's flags.
     fn set(&mut self, flag: u16, is_set: bool) -> PyResult<()> {
         let draft = self.open()?;
@@ -233,14 +253,18 @@ impl Reply {
         Ok(())
     }
 
-    /// Says that the name exists, but has no records of the type.
-    fn no_data(&mut self) -> PyResult<()> {
-        self.open().map(HandlerReply::no_data)
+    /// Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
+    /// seconds, or as the record `soa` says.
+    #[pyo3(signature = (*, ttl=None, soa=None))]
+    fn no_data(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.negative(Rcode::NOERROR, ttl, soa)
     }
 
-    /// Says that there is no such name.
-    fn nxdomain(&mut self) -> PyResult<()> {
-        self.open().map(HandlerReply::nxdomain)
+    /// Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
+    /// `soa` says.
+    #[pyo3(signature = (*, ttl=None, soa=None))]
+    fn nxdomain(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.negative(Rcode::NXDOMAIN, ttl, soa)
     }
 
     /// Refuses to answer.

@@ -14,11 +14,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda_config::{Config, Flags};
 use zonda_engine::AnswerBelow;
-use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
+use zonda_engine::code::{NO_HANDLER, Pattern};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, ErrorCode, FailedZone, Options, OwnReply, Program, ProgramError, ServeError, Server,
-    Stores, Texts, failed_in_code, failed_text, read_config, zones_in_code,
+    Code, CodeChange, CodeUpdates, ErrorCode, FailedZone, Options, OwnReply, Program, ProgramError,
+    RouteTable, ServeError, Server, Stores, Texts, failed_in_code, failed_text, read_config,
+    zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -66,12 +67,14 @@ type QueryAndReply<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
 #[pyclass(frozen, module = "zonda._core")]
 pub struct Core {
     wake: Arc<Wake>,
-    inbox: Inbox,
+    inbox: Arc<Inbox>,
     /// Held while the server starts, so that a stop waits for that.
     starting: Mutex<()>,
     /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
-    server: RwLock<Option<Server>>,
+    server: Arc<RwLock<Option<Server>>>,
+    /// Changes of routes while the server runs.
+    updates: Mutex<Option<CodeUpdates>>,
     /// What queries are taken from, while the server runs; it holds sockets.
     batches: Mutex<Option<Batches>>,
     /// The patterns of routes, by the numbers of their handlers.
@@ -86,11 +89,12 @@ impl Core {
         let wake = Arc::new(Wake::new()?);
         log::listen(&wake);
         Ok(Self {
-            inbox: Inbox::new(Arc::clone(&wake)),
+            inbox: Arc::new(Inbox::new(Arc::clone(&wake))),
             wake,
             starting: Mutex::default(),
             is_given_up: AtomicBool::new(false),
-            server: RwLock::default(),
+            server: Arc::default(),
+            updates: Mutex::default(),
             batches: Mutex::default(),
             patterns: RwLock::default(),
         })
@@ -111,7 +115,17 @@ impl Core {
         routes: Vec<(String, u32)>,
         middleware: bool,
     ) -> PyResult<()> {
-        let code = self.code(routes, middleware)?;
+        let mut table = RouteTable::new(RUNTIME);
+        table.apply(self.change(Vec::new(), routes, middleware)?);
+        let code = table.code();
+        let server = Arc::downgrade(&self.server);
+        *lock(&self.updates) = Some(CodeUpdates::new(table, move |code| {
+            if let Some(server) = server.upgrade()
+                && let Some(server) = &*server.read().unwrap_or_else(PoisonError::into_inner)
+            {
+                server.set_code(code);
+            }
+        }));
         let stores = store::open(py, std::mem::take(&mut settings.stores))?;
         py.detach(|| {
             let _starting = lock(&self.starting);
@@ -119,15 +133,24 @@ impl Core {
         })
     }
 
-    /// Puts other routes into force.
-    fn set_code(
+    /// Adds routes, and removes those of handlers' numbers, while the server runs. Returns the
+    /// number under which a result comes when that is in force; nothing if it is.
+    fn change_code(
         &self,
         py: Python<'_>,
-        routes: Vec<(String, u32)>,
+        removed: Vec<u32>,
+        added: Vec<(String, u32)>,
         middleware: bool,
-    ) -> PyResult<()> {
-        let code = self.code(routes, middleware)?;
-        py.detach(|| self.with_server(|server| server.set_code(code)))
+    ) -> PyResult<Option<u64>> {
+        let change = self.change(removed, added, middleware)?;
+        let inbox = Arc::clone(&self.inbox);
+        let number = inbox.number();
+        let report = move || inbox.give(number, None);
+        let is_done = py.detach(|| match &mut *lock(&self.updates) {
+            Some(updates) => updates.change(change, report),
+            None => true,
+        });
+        Ok((!is_done).then_some(number))
     }
 
     /// Makes `wake_fd` silent, which comes before everything else that it was for, and takes
@@ -308,10 +331,16 @@ impl Core {
         }
     }
 
-    /// Routes as the server takes them; their patterns are kept for queries.
-    fn code(&self, routes: Vec<(String, u32)>, middleware: bool) -> PyResult<Code> {
+    /// A change of routes as the server takes it; the patterns are kept for queries.
+    fn change(
+        &self,
+        removed: Vec<u32>,
+        routes: Vec<(String, u32)>,
+        has_middleware: bool,
+    ) -> PyResult<CodeChange> {
         let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
-        let mut code = Code::default();
+        let removed = removed.into_iter().collect();
+        let mut change = CodeChange { removed, has_middleware, ..CodeChange::default() };
         for (text, handler) in routes {
             let pattern = check_pattern_text(&text)?;
             let place = handler as usize;
@@ -319,11 +348,9 @@ impl Core {
                 patterns.resize(place + 1, None);
             }
             patterns[place] = Some(Arc::new(pattern.clone()));
-            let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
-            code.routes.push(Route { pattern, handler });
+            change.added.insert(handler, pattern);
         }
-        code.middleware_runtime = middleware.then_some(RUNTIME);
-        Ok(code)
+        Ok(change)
     }
 
     /// Whether a start is still wanted.
@@ -452,7 +479,7 @@ fn parse_client(text: &str) -> PyResult<SocketAddr> {
 }
 
 /// A pattern of names and types.
-fn check_pattern_text(text: &str) -> PyResult<Pattern> {
+pub fn check_pattern_text(text: &str) -> PyResult<Pattern> {
     text.parse().map_err(|error| PatternError::new_err(format!("route {text:?}: {error}")))
 }
 

@@ -13,6 +13,7 @@ mod atomic_file;
 mod cache_file;
 mod check;
 pub mod client;
+mod code_updates;
 mod control;
 mod delegations;
 mod directory_reader;
@@ -58,6 +59,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
+pub use code_updates::{CodeChange, CodeUpdates, RouteTable};
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};

@@ -111,7 +111,7 @@ def _stub() -> str:
         *(f'    "{mnemonic.replace("-", "_")}",' for mnemonic, _, _ in _core.schema()),
         "]",
         "",
-        "# A type that a handler may be for; one without a class is written behind the pattern's `/`.",
+        "# A type that a handler may be for; others are written behind the `/` of the pattern.",
         "_RecordType: TypeAlias = Literal[",
         *(f'    "{mnemonic}",' for mnemonic, _, _ in _core.schema()),
         '    "ANY",',

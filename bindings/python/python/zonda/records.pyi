@@ -92,7 +92,7 @@ __all__ = [
     "IPN",
 ]
 
-# A type that a handler may be for; one without a class is written behind the pattern's `/`.
+# A type that a handler may be for; others are written behind the `/` of the pattern.
 _RecordType: TypeAlias = Literal[
     "A",
     "AAAA",

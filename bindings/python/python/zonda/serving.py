@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
 
-from ._core import Core, Query, Record, Reply, log_lines
+from ._core import Core, Matcher, Query, Record, Reply, log_lines
 
 if TYPE_CHECKING:
     from ._core import _One
@@ -105,7 +105,8 @@ class Pump:
         """Answers SERVFAIL, and logs why."""
         reply._fail()
         where = "" if query.pattern is None else f", the handler of {query.pattern},"
-        log.error("the code that answers %s %s%s failed", query.name, query.type, where, exc_info=error)
+        what = (query.name, query.type, where)
+        log.error("the code that answers %s %s%s failed", *what, exc_info=error)
 
     def finished(self, reply: Reply) -> None:
         """Sends a reply, together with others that are finished in the same turn of the loop."""
@@ -329,6 +330,17 @@ def chain(middleware: Sequence[Middleware], handler: Handler | None, below: Belo
     answer: _Filling = last
     for layer in reversed(middleware):
         answer = _wrapped(layer, answer)
+    return answer
+
+
+def only_for(matcher: Matcher, layer: Middleware) -> Middleware:
+    """A middleware for the queries that a matcher takes; others go on as if it were not there."""
+
+    def answer(
+        query: Query, reply: Reply, call_next: CallNext
+    ) -> Union[Answer, Awaitable[Answer]]:
+        return layer(query, reply, call_next) if matcher.takes(query) else call_next()
+
     return answer
 
 
