@@ -178,9 +178,14 @@ impl Builder {
             let slices = slices.into_iter().flat_map(BTreeMap::values).cloned().collect();
             let Some(service) = self.cluster.services.all(hash).next() else { continue };
             let service = service.with_slices(slices);
-            self.set_service(hash, service);
+            self.cluster.set_service(hash, service);
         }
         self.cluster.clone()
+    }
+
+    /// Notes that the zones' own data have changed, which negative answers have records of.
+    pub fn note_new_data(&mut self) {
+        self.cluster.versions.change_data();
     }
 
     /// Whether services that are aliases have changed since that was asked last.
@@ -229,14 +234,6 @@ impl Builder {
         let (name, namespace) = name.split_once('.')?;
         let (_, hash) = self.service_name(namespace, name)?;
         self.cluster.services.all(hash).next().map(|it| &**it)
-    }
-
-    /// Puts a service into the snapshot, or removes it if nothing is known of it.
-    fn set_service(&mut self, hash: u64, service: ServiceRecord) {
-        match service.is_unknown() {
-            true => self.cluster.services.remove(hash, |_| true),
-            false => self.cluster.services.put(hash, Arc::new(service), |_| true),
-        }
     }
 
     /// The service with a hash; one that is not known if there is none.
@@ -313,7 +310,7 @@ impl Builder {
             _ => Box::default(),
         };
         let record = ServiceRecord { addresses, ports, ..self.service(hash, &labels) };
-        self.set_service(hash, record);
+        self.cluster.set_service(hash, record);
         self.stale.insert(hash); // its slices may have come before it
         let mut brought = Contribution::of_service(hash);
         brought.addresses.clone_from(&own);
@@ -434,7 +431,7 @@ impl Builder {
                 let unknown = Addresses::Unknown;
                 let known = self.service(hash_of, labels);
                 let record = ServiceRecord { addresses: unknown, ports: Box::default(), ..known };
-                self.set_service(hash_of, record);
+                self.cluster.set_service(hash_of, record);
                 self.move_addresses(hash_of, Some(&brought.addresses), &[]);
                 self.stale.insert(hash_of);
                 self.aliases_changed |= self.aliases.remove(&text_of(labels)).is_some();

@@ -20,6 +20,7 @@ use crate::address::{self, Reversed};
 use crate::search::{self, NamespaceRecord};
 use crate::service::{Addresses, EndpointFilter, Selection, ServiceRecord};
 use crate::table::Table;
+use crate::versions::Versions;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zonda_wire::Name;
@@ -121,6 +122,8 @@ pub struct Cluster {
     pub(crate) addresses: Table<u64>,
     /// The namespaces of pods and their addresses, by the hashes of the addresses.
     pub(crate) pods: Table<(u64, IpAddr)>,
+    /// The versions of what names of services answer.
+    pub(crate) versions: Versions,
 }
 
 /// What a name stands for.
@@ -165,6 +168,7 @@ impl Cluster {
             services: Table::default(),
             addresses: Table::default(),
             pods: Table::default(),
+            versions: Versions::default(),
         }
     }
 
@@ -229,12 +233,54 @@ impl Cluster {
         self.service_label(name).map_or(0, |label| self.services.touch(name.hash(label)))
     }
 
-    /// Brings the service of a name into the processor's cache.
+    /// Brings the service of a name into the processor's cache, with its labels and addresses.
     #[inline]
     #[must_use]
     pub fn touch_service(&self, name: &LookupName) -> u64 {
         let service = self.service_label(name).and_then(|label| self.service(name.hash(label)));
-        service.map_or(0, |service| service.labels.len() as u64)
+        service.map_or(0, |service| {
+            let label = service.labels.first().map_or(0, |octet| u64::from(*octet));
+            let Addresses::Own(own) = &service.addresses else { return label };
+            label + own.first().map_or(0, |address| u64::from(address.is_ipv6()))
+        })
+    }
+
+    /// Whether what names of services answer depends on the service alone, and on the zone's own
+    /// data, so that a reply is right while its [version](Self::version_of) stays.
+    #[inline]
+    #[must_use]
+    pub fn has_versions(&self) -> bool {
+        !self.frame.options.exposes_known_namespaces
+    }
+
+    /// Whether the answer to a name that does not exist depends on the one service that the name is
+    /// below or would be, and on the zone's own data: no search path leads to other names.
+    #[must_use]
+    pub fn is_denied_by_service(&self, name: &LookupName) -> bool {
+        let infix = self.infix();
+        let Some(label) = self.service_label(name) else { return false };
+        let is_of_services = infix.is_empty() || name.suffix(label + 2).starts_with(infix);
+        is_of_services && self.has_versions() && self.frame.search_path.is_empty()
+    }
+
+    /// Returns the version of what a name at or below that of a service answers: of its records or,
+    /// if it has none, of the denial. A version stays until the answer may be another one, and no
+    /// other service or cluster ever has it. None if the name is too short for that of a service.
+    #[inline]
+    #[must_use]
+    pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
+        let hash = name.hash(self.service_label(name)?);
+        let versions = &self.versions;
+        Some(if is_denial { versions.of_denial(hash) } else { versions.of_records(hash) })
+    }
+
+    /// Puts a service into the table, or removes it if nothing is known of it.
+    pub(crate) fn set_service(&mut self, hash: u64, service: ServiceRecord) {
+        match service.is_unknown() {
+            true => self.services.remove(hash, |_| true),
+            false => self.services.put(hash, Arc::new(service), |_| true),
+        }
+        self.versions.change(hash);
     }
 
     /// The service whose name has a hash, if there is one.

@@ -14,6 +14,7 @@ mod objects;
 mod search;
 mod service;
 mod table;
+mod versions;
 
 pub use builder::{Builder, Change, Kind};
 pub use cluster::{AddressMatch, Cluster, ClusterMatch, ExternalNames, Options, PodNames};

@@ -201,6 +201,18 @@ const WORKLOADS: &[Workload] = &[
         questions: || shuffled(|n| (format!("s{n}.default.svc.cluster.local."), Type::A)),
     },
     Workload {
+        name: "cluster-hot",
+        zones: cluster_data,
+        zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
+        services: NAMES,
+        code: NO_CODE,
+        questions: || {
+            (0..100).map(|n| (format!("s{n}.default.svc.cluster.local."), Type::A)).collect()
+        },
+    },
+    Workload {
         name: "cluster-no-such-name",
         zones: cluster_data,
         zones_beside: 0,

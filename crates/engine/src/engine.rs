@@ -539,9 +539,10 @@ fn insert_hot(
     if answer.client_scope.is_some() {
         return; // the key does not know the client
     }
+    let Some(version) = entry.version_of(ask.name, reason != Reason::Answered) else { return };
     let meta = Meta {
         generation: ask.snapshot.generation,
-        version: entry.version(),
+        version,
         zone,
         answering_label: answer.answering_label,
         counts: answer.reply.counts(),

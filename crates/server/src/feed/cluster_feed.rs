@@ -348,6 +348,7 @@ impl ClusterFeed {
         let state = self.publisher.state();
         let names: Vec<Name> = self.names().collect();
         let builder = restored.unwrap_or(&mut self.builder);
+        builder.note_new_data();
         for name in names {
             let text = builder.data_text(&name, load::unix_secs(), self.own_address);
             let base = (&state.zone_set, state.seed);
