@@ -1,5 +1,6 @@
 //! Access lists: which clients are answered, refused or ignored.
 
+use crate::transfer_value::TransferClient;
 use crate::value::Value;
 use std::fmt;
 use std::net::IpAddr;
@@ -22,6 +23,8 @@ pub struct Access {
     pub rules: Vec<Rule>,
     /// Action for clients that no rule matches.
     pub otherwise: Action,
+    /// The clients that may transfer the zone; of a listener's list none.
+    pub transfers: Vec<TransferClient>,
 }
 
 impl Access {
@@ -40,7 +43,7 @@ impl Access {
         ];
         let networks = PRIVATE.into_iter().filter_map(Network::from_text);
         let rules = networks.map(|network| Rule { network, action: Action::Allow }).collect();
-        Self { rules, otherwise: Action::Refuse }
+        Self { rules, otherwise: Action::Refuse, transfers: Vec::new() }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::keys::{
     AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, KubeDnsKeys, ListenKeys,
     Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
-    SpecialNames, Tcp, TemplateKeys, Top, ZoneKeys,
+    SpecialNames, Tcp, TemplateKeys, Top, TransfersKeys, TsigKeys, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener};
@@ -65,6 +65,8 @@ const PARTS: &[Part] = &[
     reloaded!(&OVERRIDE, overrides),
     reloaded!(&RewriteKeys::SECTION, rewrites),
     reloaded!(&TemplateKeys::SECTION, templates),
+    reloaded!(&TsigKeys::SECTION, keys),
+    reloaded!(&TransfersKeys::SECTION, transfers),
     restarted!(&Tcp::SECTION, tcp),
     reloaded!(&Answers::SECTION, answers),
     restarted!(&CacheKeys::SECTION, cache),

@@ -4,12 +4,14 @@ mod geo;
 mod local;
 mod node;
 mod pool;
+mod transfer;
 
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
 pub use node::NodeMistake;
 pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
+pub use transfer::TransferMistake;
 
 use crate::kube_dns::ConfigMapError;
 use crate::mistake::Mistake;
@@ -148,6 +150,8 @@ pub enum Contradiction {
     Geo(GeoMistake),
     /// A mistake in pools and the names that are steered to them.
     Pool(PoolMistake),
+    /// A mistake in keys and transfers.
+    Transfer(TransferMistake),
     /// A mistake in a node's own DNS cache.
     Node(NodeMistake),
     /// A mistake in a rule that changes questions, or in a template.
@@ -328,6 +332,7 @@ impl fmt::Display for Contradiction {
             Self::Local(mistake) => mistake.fmt(f),
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
+            Self::Transfer(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
             Self::Rewrite(mistake) => mistake.fmt(f),
             Self::SnapshotTwice(name, first) => write!(

@@ -10,6 +10,7 @@ pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
+pub use crate::transfer_keys::{TransferKeys, TransfersKeys, TsigKeys};
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Size, Toggle, Token, Value, Version,
@@ -26,6 +27,7 @@ pub const SECTIONS: &[&Section] = &[
     &NodeLocalKeys::SECTION,
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
+    &TransferKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
     &KubernetesKeys::SECTION,
@@ -43,6 +45,8 @@ pub const SECTIONS: &[&Section] = &[
     &RewriteKeys::SECTION,
     &TemplateKeys::SECTION,
     &ACCESS,
+    &TsigKeys::SECTION,
+    &TransfersKeys::SECTION,
     &Tcp::SECTION,
     &Answers::SECTION,
     &CacheKeys::SECTION,

@@ -37,6 +37,8 @@ mod server_file;
 mod socket;
 mod special;
 mod store;
+mod transfer_keys;
+mod transfer_value;
 mod unknown;
 mod value;
 
@@ -45,11 +47,11 @@ pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
     Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
-    Problem, SteerMistake, Suggestion, Warning,
+    Problem, SteerMistake, Suggestion, TransferMistake, Warning,
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
-    QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp,
+    QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp, TransfersKeys,
 };
 pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
 pub use kubernetes::{ClusterDns, PodNames};
@@ -61,6 +63,7 @@ pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
+pub use transfer_value::{KeyAlgorithm, KeySecret, TransferClient};
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Toggle, Token,
@@ -120,6 +123,10 @@ pub struct Config {
     pub flush_interval: Duration,
     /// The user whose rights the server keeps once its sockets are bound.
     pub user: Option<String>,
+    /// Keys of signed messages; their names differ.
+    pub keys: Vec<TsigKey>,
+    /// Bounds on transfers.
+    pub transfers: TransfersKeys,
     /// Limits of DNS over TCP.
     pub tcp: Tcp,
     /// Options of answers.
@@ -336,6 +343,17 @@ pub enum Source {
     Store(Arc<StoreKeys>),
     /// A Kubernetes cluster, whose objects are followed.
     Kubernetes(Arc<KubernetesKeys>),
+}
+
+/// A key with which messages are signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TsigKey {
+    /// The name in lower case.
+    pub name: Name,
+    /// The algorithm that the key is for.
+    pub algorithm: zonda_wire::tsig::Algorithm,
+    /// The secret that both sides have.
+    pub secret: KeySecret,
 }
 
 impl Source {

@@ -5,6 +5,7 @@ mod admin;
 mod bounds;
 mod geo;
 mod geo_files;
+mod keys;
 mod kube_dns;
 mod listeners;
 mod local;
@@ -29,6 +30,7 @@ use crate::{Config, KubeDns, Listener, RateLimit};
 use access::Lists;
 use geo::Sites;
 pub(crate) use geo_files::stamp;
+use keys::KeyList;
 use pools::Pools;
 pub(crate) use source::forward;
 pub(crate) use source::forward::is_own_listener;
@@ -54,7 +56,8 @@ pub(crate) fn resolve<'a>(
     let mut pools = Pools::read(layers, session, &mut sites);
     let steered = steer_flag::read(layers, session, (&mut pools, &mut sites));
     let geography = pools.map_sites(session, sites);
-    let named = (&mut lists, &mut pools);
+    let keys = KeyList::read(layers, session);
+    let named = (&mut lists, &mut pools, &keys);
     let mut zones = zones::read(layers, session, named, root, &listeners);
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
     let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
@@ -65,6 +68,7 @@ pub(crate) fn resolve<'a>(
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
+    let transfers = section(layers, session);
     let (tcp, answers, edns) =
         (section(layers, session), section(layers, session), section(layers, session));
     let (identity, rate_limit) = (section(layers, session), section(layers, session));
@@ -73,10 +77,11 @@ pub(crate) fn resolve<'a>(
         (section(layers, session), section(layers, session), section(layers, session));
 
     let (top, rate_limit) = (top?, rate_limit?);
-    let (admin, token_files) = admin?;
+    let (admin, mut secret_files) = admin?;
+    secret_files.extend(keys.files);
     zones.extend(admin.zones.clone().map(zones::of_clients));
     let mut warnings = warnings(&listeners, zones.is_empty() && steered.is_empty(), &rate_limit);
-    warnings.extend(secrets::warnings(layers, &token_files));
+    warnings.extend(secrets::warnings(layers, &secret_files));
     let mut config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         node_local: node_local?.map(|(node_local, _)| node_local),
@@ -96,6 +101,8 @@ pub(crate) fn resolve<'a>(
         state: top.state,
         flush_interval: top.flush_interval,
         user: top.user,
+        keys: keys.keys,
+        transfers: transfers?,
         tcp: tcp?,
         answers: answers?,
         edns: edns?,

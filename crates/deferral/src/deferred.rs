@@ -33,7 +33,7 @@ pub struct Deferred {
 #[must_use]
 pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
     let (whole_max, others_max) = match deferral.to {
-        To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
+        To::Forward(_) | To::Transfer => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
     };
     let octets = deferral.octets.take();

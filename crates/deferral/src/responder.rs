@@ -1,7 +1,8 @@
 //! What a transport asks of the engine.
 
 use zonda_engine::{
-    AnswerFacts, Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transport,
+    AnswerFacts, Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transfer,
+    Transport,
 };
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
@@ -26,6 +27,12 @@ pub trait Responder: Send + 'static {
         None
     }
 
+    /// Takes out the transfer that the last query has begun. A responder that is no engine has
+    /// none.
+    fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        None
+    }
+
     /// Takes note that `replies` each took `nanos` from being received to being sent. A responder
     /// without counters takes none.
     fn observe_latency(&mut self, _transport: Transport, _nanos: u64, _replies: u64) {}
@@ -47,6 +54,10 @@ impl Responder for Engine {
 
     fn take_facts(&mut self) -> Option<AnswerFacts> {
         Self::take_facts(self)
+    }
+
+    fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        Self::take_transfer(self)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {
@@ -91,6 +102,10 @@ impl<R: Responder> Responder for LazyResponder<R> {
 
     fn take_facts(&mut self) -> Option<AnswerFacts> {
         self.get().take_facts()
+    }
+
+    fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        self.get().take_transfer()
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

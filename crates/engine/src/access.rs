@@ -1,6 +1,7 @@
 //! Access lists: which clients are served, by their address.
 
 use std::net::IpAddr;
+use zonda_wire::tsig::KeyId;
 
 /// The verdict of an access list on a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +56,37 @@ pub struct AccessList {
     pub rules: Vec<(Network, Access)>,
     /// The verdict on a client that no rule names.
     pub otherwise: Access,
+    /// The clients that may transfer the zone: those for which any of these rules is. Other rules
+    /// do not matter for transfers.
+    pub transfers: Vec<TransferRule>,
+}
+
+/// A rule for clients that may transfer a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferRule {
+    /// The addresses of the clients; none: all addresses.
+    pub network: Option<Network>,
+    /// The key that the query must be signed with, if it must.
+    pub key: Option<KeyId>,
 }
 
 impl AccessList {
+    /// A list that allows all clients what they ask, and no transfer.
+    #[must_use]
+    pub fn open() -> Self {
+        Self { rules: Vec::new(), otherwise: Access::Allow, transfers: Vec::new() }
+    }
+
+    /// Whether a client may transfer the zone, whose query has a sound signature by `key`, if by
+    /// any.
+    #[must_use]
+    pub fn allows_transfer(&self, client: IpAddr, key: Option<KeyId>) -> bool {
+        self.transfers.iter().any(|rule| {
+            rule.network.is_none_or(|network| network.contains(client))
+                && rule.key.is_none_or(|wanted| key == Some(wanted))
+        })
+    }
+
     /// Returns the list's verdict on a client.
     #[inline]
     #[must_use]
@@ -84,7 +113,7 @@ mod tests {
             (network("192.0.2.0/24"), Access::Allow),
             (network("2001:db8::/32"), Access::Allow),
         ];
-        let list = AccessList { rules, otherwise: Access::Refuse };
+        let list = AccessList { rules, otherwise: Access::Refuse, transfers: Vec::new() };
         let check = |client: &str| list.check(client.parse().unwrap());
         assert_eq!(check("192.0.2.200"), Access::Drop);
         assert_eq!(check("192.0.2.1"), Access::Allow);

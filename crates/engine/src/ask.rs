@@ -5,6 +5,7 @@ use crate::message::{Now, Peer};
 use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneEntry;
+use zonda_wire::tsig::QuerySignature;
 use zonda_wire::{Query, SubnetOption, name};
 use zonda_zone::{LookupName, Start};
 
@@ -19,6 +20,8 @@ pub struct Ask<'a> {
     /// The network that the query is asked for, as its option tells it, if the sender of that is
     /// believed (rfc7871).
     pub client_subnet: Option<SubnetOption>,
+    /// The signature of the query, if it has one that was checked (rfc8945).
+    pub signature: Option<&'a QuerySignature>,
     /// The name asked for, in lower case; the root when there is no question.
     pub name: &'a LookupName,
     /// The zone that holds the name, if one does.

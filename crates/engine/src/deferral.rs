@@ -49,6 +49,11 @@ pub enum To {
     Forward(u32),
     /// The user's code.
     Code(Elsewhere),
+    /// The connection that the query came by, which asks [`Engine::take_transfer`] for the messages
+    /// of the reply.
+    ///
+    /// [`Engine::take_transfer`]: crate::Engine::take_transfer
+    Transfer,
 }
 
 impl To {
@@ -59,6 +64,7 @@ impl To {
         match self {
             Self::Forward(_) => QueueId::FORWARDERS,
             Self::Code(elsewhere) => QueueId(elsewhere.runtime.saturating_add(1)),
+            Self::Transfer => QueueId::NONE,
         }
     }
 }
@@ -70,6 +76,8 @@ pub struct QueueId(pub u16);
 impl QueueId {
     /// The queue of the forwarder threads.
     pub const FORWARDERS: Self = Self(0);
+    /// A queue that does not exist: no query waits there.
+    pub const NONE: Self = Self(u16::MAX);
 }
 
 /// The upstreams' answer to a query.

@@ -4,7 +4,6 @@ use crate::access::Access;
 use crate::answer::Answer;
 use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
-use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
 use crate::counters::Counters;
 use crate::deferral::{Deferral, Outcome, To};
@@ -18,9 +17,10 @@ use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
 use crate::sent_reply::{SentReply, count};
 use crate::snapshot::Snapshot;
+use crate::transfer::Transfer;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
-use crate::{client_subnet, epilogue, plan};
+use crate::{client_subnet, defer, epilogue, plan, signature};
 use arc_swap::{ArcSwap, Guard};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{RewriteRules, replace_question};
 use zonda_wire::query::flag;
-use zonda_wire::{Places, Query, Rcode, Reply};
+use zonda_wire::{Fault, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -116,6 +116,14 @@ impl Engine {
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
+                if let Some(Fault::Signed(at)) = prepared.fault {
+                    let record = &mut self.worker.signature_record;
+                    let rest = (&**snapshot, &self.worker.hot);
+                    let octets = (message.buffer, &mut *message.len);
+                    query_bytes += *octets.1;
+                    signature::check(prepared, octets, at.into(), rest, record, now);
+                    query_bytes -= *message.len;
+                }
             }
             let mut is_rewritten = false;
             if let Some(rules) = &snapshot.settings.rewrites {
@@ -144,7 +152,8 @@ impl Engine {
                     }
                     true => self.finish_rewritten(now, &snapshot, (first, index, start), batch),
                 };
-                let len = batch.get(first + index).len;
+                let Message { buffer, len, .. } = batch.get(first + index);
+                let outcome = self.sign(index, &snapshot, buffer, outcome, now);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -234,6 +243,24 @@ impl Engine {
         }
     }
 
+    /// Signs the reply to message `index`, if that was signed.
+    #[inline]
+    fn sign(
+        &self,
+        index: usize,
+        snapshot: &Snapshot,
+        buffer: &mut [u8],
+        outcome: Outcome,
+        now: Now,
+    ) -> Outcome {
+        match (&self.prepared[index].signature, outcome) {
+            (Some(signature), Outcome::Reply(len)) => {
+                Outcome::Reply(signature::sign(signature, snapshot, (buffer, len), now))
+            }
+            (_, outcome) => outcome,
+        }
+    }
+
     /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
     #[inline]
     fn make_room(&mut self, count: usize) {
@@ -269,10 +296,12 @@ impl Engine {
             Some(query) => prepared.recall((query, &buffer[..len]), zone, &snapshot, hot),
             None => prepared.read(buffer, len, &snapshot, hot),
         }
+        (prepared.signature, prepared.signed_at) = (history.signature.as_deref().copied(), 0);
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
         let outcome = self.finish::<true>(now, &snapshot, first, *peer, buffer, steps);
+        let outcome = self.sign(0, &snapshot, buffer, outcome, now);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -299,6 +328,11 @@ impl Engine {
     /// [`AnswerBelow`](crate::AnswerBelow) keeps them with its octets.
     pub fn take_facts(&mut self) -> Option<AnswerFacts> {
         self.facts.take()
+    }
+
+    /// Takes out the transfer that the last query has begun: it was deferred to [`To::Transfer`].
+    pub fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        self.worker.transfer.take()
     }
 
     /// Brings back what code has noted about a query before it was deferred, and what code
@@ -338,13 +372,14 @@ impl Engine {
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
         let subnet = client_subnet.as_ref();
         let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
-        let limit = epilogue::reply_bytes_max(query, settings, peer.transport);
+        let limit = signature::reply_bytes_max(prepared, snapshot, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
             peer: &peer,
             query,
             client_subnet,
+            signature: prepared.signature.as_ref(),
             name: &prepared.name,
             zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
             start,
@@ -360,8 +395,14 @@ impl Engine {
         };
         let (sent, reason) = match verdict {
             Verdict::Defer => {
-                return Outcome::Deferred(deferral(&ask, &answer, &mut self.worker, prepared));
+                return Outcome::Deferred(defer::deferral(
+                    &ask,
+                    &answer,
+                    &mut self.worker,
+                    prepared,
+                ));
             }
+            Verdict::Transfer => (Some(SentReply::TRANSFER), Reason::Transferred),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
                 debug_assert!(
@@ -393,6 +434,9 @@ impl Engine {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
         }
         self.worker.handler_reply.tags.clear();
+        if reason == Reason::Transferred {
+            return Outcome::Deferred(Deferral::new(To::Transfer, 0));
+        }
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
     }
 }
@@ -495,61 +539,6 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
     let list = zone.access.as_ref();
     let is_for = list.is_none_or(|list| list.check(ask.peer.address.ip()) == Access::Allow);
     if is_for { flag::RA } else { 0 }
-}
-
-/// Returns what a deferred query waits for, and the facts about it that are needed when it is
-/// resumed.
-#[cold]
-fn deferral(
-    ask: &Ask<'_>,
-    answer: &Answer<'_>,
-    worker: &mut Worker,
-    prepared: &PreparedQuery,
-) -> Deferral {
-    let tags = std::mem::take(&mut worker.handler_reply.tags);
-    let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
-    let code = match worker.deferral.to {
-        To::Code(elsewhere) => Some(elsewhere),
-        To::Forward(_) => None,
-    };
-    let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
-    let checkpoint = checkpoint(ask, &worker.deferral, prepared);
-    let code_scope = answer.code_scope;
-    let change = ask.progress.change().map(|change| Box::new(change.clone()));
-    let search_step = worker.deferral.history.search_step;
-    let history = History {
-        received_nanos,
-        tags,
-        code,
-        then,
-        asked_by_code,
-        code_scope,
-        checkpoint,
-        change,
-        search_step,
-    };
-    let octets = ask.progress.rewritten.and_then(|it| answer.reply.buffer().get(..it.len));
-    let mut query = *ask.query;
-    let mut hides_subnet = false;
-    if let Some(edns) = &mut query.edns
-        && ask.client_subnet.is_none()
-    {
-        hides_subnet = edns.subnet_at > 0;
-        edns.subnet_at = 0;
-    }
-    let octets = octets.map(Into::into);
-    Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() }
-}
-
-/// Returns the point that a query has passed that is deferred to the upstreams of the zone that
-/// holds its name.
-fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> Option<Checkpoint> {
-    match deferral.to {
-        To::Forward(_) if !deferral.is_alias => {}
-        _ => return None,
-    }
-    let (generation, version) = (ask.snapshot.generation, ask.zone?.version());
-    Some(Checkpoint { generation, version, zone: prepared.zone? })
 }
 
 /// Inserts a reply into the hot table.

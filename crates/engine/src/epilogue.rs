@@ -54,7 +54,9 @@ pub fn write(
     room: usize,
 ) {
     write_opt(ask, answer, worker, (rcode, reason), room);
-    if reason == Reason::UnknownKey {
+    if matches!(reason, Reason::UnknownKey | Reason::BadSignature)
+        && ask.signature.is_none_or(|signature| !signature.check.is_answered_signed())
+    {
         write_tsig(answer, worker);
     }
 }
@@ -130,7 +132,7 @@ fn tell_reason(
 /// (rfc8945#5.1).
 #[cold]
 fn write_tsig(answer: &mut Answer<'_>, worker: &Worker) {
-    let (owner, fixed, rdata) = worker.unknown_key.record();
+    let (owner, fixed, rdata) = worker.signature_record.rejection();
     if answer.reply.record(Section::Additional, Owner::Name(owner), fixed, rdata).is_err() {
         answer.flags |= flag::TC;
     }

@@ -8,6 +8,7 @@ use crate::gate::{
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::source::{chain, code, hot, template};
+use crate::transfer;
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
@@ -49,6 +50,10 @@ const REUSE: Reuse = Reuse::No(NotReused::Gate);
 pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
     for gate in GATES {
         if let Break(verdict) = gate(ask, answer) {
+            let verdict = match verdict {
+                Verdict::Transfer => transfer::answer(ask, answer, worker),
+                verdict => verdict,
+            };
             // After all: it counts replies by their kind.
             return rate::limit(ask, answer, worker, verdict);
         }
@@ -107,17 +112,24 @@ pub fn fail_rewrite(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker)
     rate::limit(ask, answer, worker, ended.unwrap_or(failure))
 }
 
-/// The reply to a query that is signed: there are no keys here (rfc8945#5.2). The query's TSIG
-/// record is read now, as OPT will be written over it.
+/// The reply to a query whose signature is not sound (rfc8945#5.2). The query's TSIG record is read
+/// now, as OPT will be written over it.
 #[cold]
 fn signed(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker, at: u16) -> Verdict {
-    match worker.unknown_key.set(answer.reply.buffer(), usize::from(at)) {
-        Some(()) => {
-            let _ = cookie::check(ask, answer); // never ends a query; the reply has its usual form
-            Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey, REUSE)
-        }
-        None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE),
-    }
+    let error = ask.signature.and_then(|signature| {
+        let error = signature.check.error()?;
+        let record = &mut worker.signature_record;
+        record.reject(answer.reply.buffer(), usize::from(at), error)?;
+        Some(error)
+    });
+    let reason = match error {
+        Some(Rcode::BADKEY) => Reason::UnknownKey,
+        Some(Rcode::BADTIME) => Reason::BadTime,
+        Some(_) => Reason::BadSignature,
+        None => return Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE),
+    };
+    let _ = cookie::check(ask, answer); // never ends a query; the reply has its usual form
+    Verdict::Reply(Rcode::NOTAUTH, reason, REUSE)
 }
 
 /// The reply to a message that is no well-formed query (rfc8906#3).

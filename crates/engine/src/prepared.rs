@@ -7,6 +7,7 @@ use crate::zones::{Source, ZoneMatch};
 use std::sync::Arc;
 use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
 use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::tsig::QuerySignature;
 use zonda_wire::{Class, Fault, Opcode, Query};
 use zonda_zone::{LookupName, Start};
 
@@ -19,6 +20,10 @@ pub struct PreparedQuery {
     pub key: Option<Key>,
     pub hit: Option<Hit>,
     pub zone: Option<ZoneMatch>,
+    /// The signature of the message, if it has one that was checked.
+    pub signature: Option<QuerySignature>,
+    /// The place of the sound signature that was cut off.
+    pub signed_at: usize,
     /// The first pool that the name is steered to, where names are steered.
     pool: Option<u32>,
     /// A value read from the entry, so that the processor loads it into its cache.
@@ -46,6 +51,8 @@ impl Default for PreparedQuery {
             key: None,
             hit: None,
             zone: None,
+            signature: None,
+            signed_at: 0,
             pool: None,
             touched: 0,
         }
@@ -57,6 +64,7 @@ impl PreparedQuery {
     #[inline]
     pub fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotTable) {
         self.fault = self.query.read(&buffer[..len]).err();
+        self.signature = None;
         self.look_up(buffer, snapshot, hot);
     }
 
@@ -99,6 +107,7 @@ impl PreparedQuery {
         hot: &HotTable,
     ) {
         debug_assert_eq!(Query::parse(octets).ok(), Some(*query), "the octets have not changed");
+        self.signature = None;
         (self.query, self.fault) = (*query, None); // a query with a fault is not deferred
         if zone.is_none() {
             return self.look_up(octets, snapshot, hot);

@@ -93,7 +93,13 @@ reasons! {
     TemplateFailed = "template_failed",
     /// A rewrite rule made something of the name that is no name.
     RewriteFailed = "rewrite_failed",
-    /// A transfer was asked for, which is not offered.
+    /// A transfer of the zone began.
+    Transferred = "transferred",
+    /// A transfer was asked for over UDP: the client has to ask over TCP.
+    TransferOverUdp = "transfer_over_udp",
+    /// As many transfers as may run at once are running.
+    TransferBusy = "transfer_busy",
+    /// A transfer was asked for that the client may not have.
     TransferRefused = "transfer_refused",
     /// A class or type that is not served to any client.
     NotServed = "not_served",
@@ -105,6 +111,10 @@ reasons! {
     BadVersion = "bad_version",
     /// The message is signed by a key that is not known here (rfc8945#5.2).
     UnknownKey = "unknown_key",
+    /// The message has a signature that is not the key's (rfc8945#5.2.2).
+    BadSignature = "bad_signature",
+    /// The message was signed at a time too far from the server's (rfc8945#5.2.3).
+    BadTime = "bad_time",
     /// A question for nothing but a cookie (rfc7873#5.4).
     CookieOnly = "cookie_only",
     /// Shorter than a header, or a response.
@@ -125,7 +135,7 @@ impl Reason {
             Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
-            Self::AccessRefused => Some(Ede::PROHIBITED),
+            Self::AccessRefused | Self::TransferRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
             Self::PoolDown => Some(Ede::OTHER),
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
@@ -136,9 +146,10 @@ impl Reason {
             | Self::HandlerTimeout
             | Self::HandlerBusy
             | Self::TemplateFailed
+            | Self::TransferBusy
             | Self::RewriteFailed => Some(Ede::OTHER),
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
-            Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
+            Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
         }
     }
@@ -152,6 +163,8 @@ impl Reason {
             Self::Overridden => "the configuration gives this name other addresses",
             Self::Blocked => "the answer held an address of a local network",
             Self::AccessRefused => "an access list refuses this client",
+            Self::TransferRefused => "the zone is not transferred to this client",
+            Self::TransferBusy => "as many zones as may be are being transferred",
             Self::ZoneUnavailable => "the zone could not be loaded",
             Self::PoolDown => "all members of the pool are down",
             Self::UpstreamBusy => "too many queries wait for an answer",

@@ -4,7 +4,7 @@ use crate::ask::Ask;
 use crate::counters::{Counters, OPCODES};
 use crate::message::Peer;
 use crate::reason::Reason;
-use crate::reuse::Reuse;
+use crate::reuse::{NotReused, Reuse};
 use zonda_rewrite::{Change, Revert};
 use zonda_wire::query::flag;
 use zonda_wire::{Opcode, Rcode};
@@ -29,6 +29,17 @@ pub struct SentReply {
 }
 
 impl SentReply {
+    /// The messages of a transfer, which are written later.
+    pub const TRANSFER: Self = Self {
+        bytes: 0,
+        body_end: 0,
+        counts: [0; 3],
+        rcode: Rcode::NOERROR,
+        flags: flag::AA,
+        is_forwarded_nodata: false,
+        reuse: Reuse::No(NotReused::Gate),
+    };
+
     /// Turns the reply, which lies in `buffer`, into one of at most `limit` octets to the question
     /// that the client has asked.
     #[cold]

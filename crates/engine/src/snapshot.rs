@@ -1,13 +1,15 @@
 //! What the workers answer from: zones and settings, immutable and swapped whole.
 
-use crate::access::{Access, AccessList, Network};
+use crate::access::{AccessList, Network};
 use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
 use crate::steering::Steering;
+use crate::transfer::TransferSettings;
 use crate::zones::ZoneTable;
 use std::sync::Arc;
 use zonda_rewrite::{RewriteRules, Templates};
+use zonda_wire::tsig::KeyRing;
 
 /// Everything that an answer depends on besides the query, the client and the time.
 pub struct Snapshot {
@@ -57,6 +59,10 @@ pub struct Settings {
     pub rewrites: Option<Arc<RewriteRules>>,
     /// The templates that records are made from, if there are any.
     pub templates: Option<Arc<Templates>>,
+    /// The keys that messages may be signed with (rfc8945).
+    pub keys: Arc<KeyRing>,
+    /// The bounds of transfers, and what they have done.
+    pub transfers: TransferSettings,
     /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
     pub keepalive: Option<u16>,
 }
@@ -71,13 +77,15 @@ impl Default for Settings {
             server_id: None,
             listener_access: Vec::new(),
             cookies: None,
-            client_subnet: Some(AccessList { rules: Vec::new(), otherwise: Access::Allow }),
+            client_subnet: Some(AccessList::open()),
             reasons_to: Box::default(),
             rate: None,
             rotate: false,
             cross_zone: false,
             rewrites: None,
             templates: None,
+            keys: Arc::default(),
+            transfers: TransferSettings::default(),
             keepalive: None,
         }
     }

@@ -12,6 +12,10 @@ pub enum Verdict {
     Reply(Rcode, Reason, Reuse),
     /// No reply is sent.
     Drop(Reason),
+    /// The reply is a zone, in as many messages as it takes: [`Worker::transfer`] has it.
+    ///
+    /// [`Worker::transfer`]: crate::worker::Worker::transfer
+    Transfer,
     /// What [`Worker::deferral`](crate::worker::Worker::deferral) says must be fetched. Nothing was
     /// written yet.
     Defer,

@@ -4,12 +4,13 @@ use crate::code::{HandlerReply, Watch};
 use crate::deferral::{Deferral, To};
 use crate::hot::HotTable;
 use crate::opt::OPT_BYTES_MAX;
+use crate::transfer::Transfer;
 use std::ops::Deref;
 use std::sync::Arc;
 use zonda_balance::Dice;
 use zonda_rewrite::Revert;
 use zonda_wire::name::NAME_BYTES_MAX;
-use zonda_wire::tsig::UnknownKey;
+use zonda_wire::tsig::SignatureRecord;
 use zonda_zone::{HashSeed, LookupName};
 
 /// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
@@ -56,8 +57,10 @@ pub struct Worker {
     pub watch: Arc<Watch>,
     /// The octets of an OPT record under way.
     pub opt: [u8; OPT_BYTES_MAX],
-    /// The TSIG record of the reply to a query that is signed.
-    pub unknown_key: UnknownKey,
+    /// The TSIG record of a query, or of a reply that is not signed.
+    pub signature_record: SignatureRecord,
+    /// The transfer that a query has begun.
+    pub transfer: Option<Box<Transfer>>,
     /// The nodes whose proofs the reply has, so that none is written twice.
     pub proven: ProvenNodes,
     /// The body of a cached answer, before it is known to be whole and fresh: a reply must not be
@@ -88,7 +91,8 @@ impl Default for Worker {
             handler_reply: HandlerReply::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
-            unknown_key: UnknownKey::default(),
+            signature_record: SignatureRecord::default(),
+            transfer: None,
             proven: ProvenNodes::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),

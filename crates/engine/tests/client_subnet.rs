@@ -746,7 +746,11 @@ fn a_reply_of_code_elsewhere_is_for_as_few_clients_as_one_of_code_in_the_worker(
 #[test]
 fn a_resolver_that_is_not_believed_is_answered_as_if_it_told_nothing() {
     let listed = Network::new(Ipv4Addr::new(192, 0, 2, 0).into(), 24).unwrap();
-    let list = AccessList { rules: vec![(listed, Access::Allow)], otherwise: Access::Refuse };
+    let list = AccessList {
+        rules: vec![(listed, Access::Allow)],
+        otherwise: Access::Refuse,
+        transfers: Vec::new(),
+    };
     let settings = Settings { client_subnet: Some(list), ..Settings::default() };
     let (_, manner) = MANNERS[1];
     let mut engine = engine(routes(&Arc::default()), Vec::new(), settings);

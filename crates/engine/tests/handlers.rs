@@ -132,6 +132,7 @@ fn told(outcome: Outcome, buffer: &[u8]) -> String {
         Outcome::Deferred(deferral) => match deferral.to {
             To::Code(to) => return format!("deferred to {} of {}", to.handler, to.runtime),
             To::Forward(_) => return "deferred to a forwarder".into(),
+            To::Transfer => return "transfer".into(),
         },
     };
     let reply = Message::parse(&buffer[..len]).unwrap();

@@ -305,7 +305,11 @@ fn a_client_that_the_listener_refuses_causes_no_work_of_rules() {
     let rules = vec![by_code, rule(MatchKind::Suffix, ".old.example", ".new")];
     let settings = Settings {
         rewrites: Some(Arc::new(RewriteRules::new(rules).unwrap())),
-        listener_access: vec![Some(AccessList { rules: vec![], otherwise: Access::Refuse })],
+        listener_access: vec![Some(AccessList {
+            transfers: Vec::new(),
+            rules: vec![],
+            otherwise: Access::Refuse,
+        })],
         ..Settings::default()
     };
     let mut engine = engine_with(settings);

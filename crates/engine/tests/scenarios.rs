@@ -192,7 +192,8 @@ impl World {
             ("client-subnet", _) => settings.client_subnet = Settings::default().client_subnet,
             ("access", access) => {
                 let otherwise = if access == "drop" { Access::Drop } else { Access::Refuse };
-                settings.listener_access = vec![Some(AccessList { rules: Vec::new(), otherwise })];
+                settings.listener_access =
+                    vec![Some(AccessList { rules: Vec::new(), otherwise, transfers: Vec::new() })];
             }
             ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
             ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry::new(

@@ -87,7 +87,11 @@ impl World {
             let (cache, overlays) = (Arc::clone(&cache), Vec::new());
             Source::Forward(Arc::new(Forward { number, cache, nxdomain_cut: true, overlays }))
         };
-        let closed = Arc::new(AccessList { rules: Vec::new(), otherwise: Access::Refuse });
+        let closed = Arc::new(AccessList {
+            rules: Vec::new(),
+            otherwise: Access::Refuse,
+            transfers: Vec::new(),
+        });
         let entries = [
             (".", forward(GROUPS[0]), None),
             ("corp.example", forward(GROUPS[1]), closed_to_clients.then_some(closed)),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use zonda_config::{
     Access as AccessConfig, Action, Config, CookieSecret, Edns, Network as NetworkConfig,
+    TransferClient,
 };
-use zonda_engine::Settings;
-use zonda_engine::access::{Access, AccessList, Network};
+use zonda_engine::access::{Access, AccessList, Network, TransferRule};
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
+use zonda_engine::{Settings, TransferSettings, TransferState};
+use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
 
 /// Makes the engine's settings of a configuration, and keeps from reload to reload what clients
@@ -18,6 +20,8 @@ pub struct SettingsBuilder {
     cookie_secret: Option<[u8; 16]>,
     /// The counts of response rate limiting, and how many keys they have room for.
     rate_table: Option<(u32, Arc<RateTable>)>,
+    /// The transfers that run, and what all have done.
+    transfers: Arc<TransferState>,
 }
 
 impl SettingsBuilder {
@@ -42,6 +46,12 @@ impl SettingsBuilder {
             rewrites: config.rewrites.clone(),
             templates: config.templates.clone(),
             cross_zone: config.answers.cross_zone,
+            keys: Arc::new(keys(config)),
+            transfers: TransferSettings {
+                at_once: config.transfers.at_once as usize,
+                time_max: config.transfers.time_max,
+                state: Arc::clone(&self.transfers),
+            },
             // In units of 100 ms, rfc7828#3.1.
             keepalive: keepalive
                 .map(|idle| u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX)),
@@ -99,6 +109,8 @@ pub fn are_same(one: &Config, other: &Config) -> bool {
         && one.rewrites == other.rewrites
         && one.templates == other.templates
         && one.rate_limit == other.rate_limit
+        && one.keys == other.keys
+        && one.transfers == other.transfers
 }
 
 /// An access list as the engine reads it.
@@ -114,7 +126,23 @@ pub fn access(configured: &AccessConfig) -> AccessList {
             .filter_map(|rule| Some((network(&rule.network)?, action(rule.action))))
             .collect(),
         otherwise: action(configured.otherwise),
+        transfers: configured.transfers.iter().filter_map(transfer).collect(),
     }
+}
+
+/// A rule for clients that may transfer a zone, as the engine reads it.
+fn transfer(client: &TransferClient) -> Option<TransferRule> {
+    let network = match &client.network {
+        Some(configured) => Some(network(configured)?), // never a rule without its network
+        None => None,
+    };
+    Some(TransferRule { network, key: client.key.as_ref().map(KeyId::of) })
+}
+
+/// The keys of signed messages.
+fn keys(config: &Config) -> KeyRing {
+    let keys = config.keys.iter();
+    KeyRing::new(keys.map(|key| Key::new(&key.name, key.algorithm, key.secret.reveal())))
 }
 
 /// The resolvers that are believed when they tell the network of their client.
@@ -122,7 +150,7 @@ fn client_subnet(edns: &Edns) -> Option<AccessList> {
     let allowed = edns.client_subnet_from.iter().filter_map(network);
     let rules: Vec<_> = allowed.map(|resolvers| (resolvers, Access::Allow)).collect();
     let otherwise = if rules.is_empty() { Access::Allow } else { Access::Refuse };
-    edns.client_subnet.then_some(AccessList { rules, otherwise })
+    edns.client_subnet.then_some(AccessList { rules, otherwise, transfers: Vec::new() })
 }
 
 /// A network as the engine reads it; the configuration has checked its prefix.

@@ -11,6 +11,7 @@ pub mod query;
 pub mod rdata;
 pub mod reply;
 pub mod response;
+pub mod stream;
 pub mod tsig;
 
 pub use abridge::ABRIDGED_BYTES_MAX;
@@ -21,3 +22,4 @@ pub use name::{Name, NameError};
 pub use query::{Edns, Fault, Query};
 pub use reply::{Full, Owner, Places, Reply, Section};
 pub use response::Response;
+pub use stream::StreamWriter;

@@ -27,5 +27,6 @@ pub use records::{Position, Record, Records};
 pub use rules::{OwnerKind, OwnerRule, owner_rules};
 pub use snapshot::{
     BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Digest, LookupResult, Merge, NetChange,
-    Node, Rdatas, Serial, SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord, build,
+    Node, Rdatas, RecordCursor, Serial, SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord,
+    build, is_greater,
 };

@@ -89,7 +89,7 @@ impl Lists {
             }
         }
         match otherwise {
-            Some(otherwise) => Ok(Some(Access { rules: access, otherwise })),
+            Some(otherwise) => Ok(Some(Access { rules: access, otherwise, transfers: Vec::new() })),
             None if rules.is_empty() => Ok(None),
             None => Err(Contradiction::OpenEnded),
         }

@@ -1,7 +1,7 @@
 //! Secret files that too many users of the machine can read or change.
 
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::{AdminKeys, ZoneKeys};
+use crate::keys::{AdminKeys, TsigKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::section::Keys;
 use crate::store::StoreUrl;
@@ -17,18 +17,18 @@ const SECRETS: [(&str, &str); 3] =
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Warns of the configuration file and of the files with tokens, by their modes.
-pub(super) fn warnings(layers: &Layers<'_>, token_files: &[PathBuf]) -> Vec<Warning> {
+/// Warns of the configuration file and of the files with tokens and keys, by their modes.
+pub(super) fn warnings(layers: &Layers<'_>, secret_files: &[PathBuf]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some((source, table)) = layers.file {
         let is_set = |(section, key): &(&str, &str)| {
             let section = table.get(*section).and_then(|value| value.get_ref().as_table());
             section.is_some_and(|section| section.contains_key(*key))
         };
-        let has_secret = SECRETS.iter().any(is_set) || has_password(layers);
+        let has_secret = SECRETS.iter().any(is_set) || has_password(layers) || has_key(layers);
         warnings.extend(warning(source.path(), source.origin(0), has_secret));
     }
-    for path in token_files {
+    for path in secret_files {
         let (_, origin) = layers.section(&AdminKeys::SECTION);
         warnings.extend(warning(path, origin, true));
     }
@@ -42,6 +42,11 @@ fn has_password(layers: &Layers<'_>) -> bool {
         StoreUrl::from_text(store.get("url")?.get_ref().as_str()?)
     });
     urls.into_iter().any(|url| url.has_password())
+}
+
+/// Whether the file has the secret of a key.
+fn has_key(layers: &Layers<'_>) -> bool {
+    layers.tables(&TsigKeys::SECTION).any(|(key, _)| key.contains_key("secret"))
 }
 
 /// Returns what is to be said of a file; of one that is not there, or no file, nothing.

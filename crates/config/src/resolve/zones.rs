@@ -1,11 +1,12 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
+use super::keys::KeyList;
 use super::pools::Pools;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use crate::access::Access;
-use crate::error::{Contradiction, Origin, Problem, SteerMistake};
-use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, ZoneKeys};
+use crate::error::{Contradiction, Origin, Problem, SteerMistake, TransferMistake};
+use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, TransferKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
@@ -23,7 +24,7 @@ use zonda_wire::Name;
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    (lists, pools): (&mut Lists, &mut Pools),
+    (lists, pools, keys): (&mut Lists, &mut Pools, &KeyList),
     root: Option<PathBuf>,
     listeners: &[(Listener, Origin)],
 ) -> Vec<Zone> {
@@ -31,7 +32,8 @@ pub(super) fn read<'a>(
     let working_directory = std::env::current_dir().unwrap_or_default();
     let (taken, snapshots, zones) = (HashMap::new(), HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut found = Zones { lists, pools, listens_on, working_directory, taken, snapshots, zones };
+    let mut found =
+        Zones { lists, pools, keys, listens_on, working_directory, taken, snapshots, zones };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -175,6 +177,8 @@ impl<'a> NestedSection<'a> {
 struct Zones<'l> {
     lists: &'l mut Lists,
     pools: &'l mut Pools,
+    /// The keys that clients which zones are transferred to may have.
+    keys: &'l KeyList,
     /// Addresses on which this server listens.
     listens_on: Vec<SocketAddr>,
     working_directory: PathBuf,
@@ -238,6 +242,10 @@ impl Zones<'_> {
         }
         let writable = keys.writable.then_some(keys.serial);
         let access = self.lists.resolve(reader, keys.access);
+        let access = match source.key {
+            "hosts" => self.refuse_transfers(reader, "hosts", access),
+            _ => self.transfers(reader, access),
+        };
         let is_new = keys.name.as_ref().is_none_or(|name| self.take(reader, name.to_lowercase()));
         let steer = match (&keys.name, source.key) {
             (Some(name), "file" | "json") => self.pools.rules(reader, name),
@@ -269,6 +277,7 @@ impl Zones<'_> {
             Some(private) => Some(Arc::new(private)),
             None => self.lists.resolve(reader, keys.access),
         };
+        let access = self.refuse_transfers(reader, "forward", access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let steer = self.refuse_steering(reader, "forward");
         let mut reader = nested.reader(&ForwardKeys::SECTION, reader);
@@ -295,6 +304,7 @@ impl Zones<'_> {
             reader.contradict(Some("writable"), Contradiction::NotWritable("store"));
         }
         let access = self.lists.resolve(reader, keys.access);
+        let access = self.transfers(reader, access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let store = store::read(&mut nested.reader(&StoreKeys::SECTION, reader));
         let steer = match &keys.name {
@@ -323,6 +333,7 @@ impl Zones<'_> {
             reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
         }
         let access = self.lists.resolve(reader, keys.access);
+        let access = self.refuse_transfers(reader, "kubernetes", access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let mut cluster_reader = nested.reader(&KubernetesKeys::SECTION, reader);
         let cluster = kubernetes::read(&mut cluster_reader, keys.name.as_ref());
@@ -347,6 +358,32 @@ impl Zones<'_> {
             reader.contradict(Some("steer"), Contradiction::Pool(mistake.into()));
         }
         Vec::new()
+    }
+
+    /// Adds to the access list of a zone the clients that it is transferred to.
+    fn transfers(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        access: Option<Arc<Access>>,
+    ) -> Option<Arc<Access>> {
+        let section = &TransferKeys::SECTION;
+        let Some((table, origin)) = reader.nested(section) else { return access };
+        let nested = NestedSection { table: Some(table), origin, given: Vec::new() };
+        self.keys.with_transfers(&mut nested.reader(section, reader), access)
+    }
+
+    /// Reports transfers of a zone with this key, which has no records; returns its access list.
+    fn refuse_transfers(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        key: &'static str,
+        access: Option<Arc<Access>>,
+    ) -> Option<Arc<Access>> {
+        if reader.nested(&TransferKeys::SECTION).is_some() {
+            let mistake = TransferMistake::Source(key);
+            reader.contradict(Some("transfer"), Contradiction::Transfer(mistake));
+        }
+        access
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its

@@ -5,6 +5,7 @@ use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
 use zonda_rewrite::Change;
+use zonda_wire::tsig::QuerySignature;
 
 /// Facts about a query from before it had to wait, or from the code that has asked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct History {
     /// What rules have made of its question, if they have changed it: the octets of the query have
     /// the new one.
     pub change: Option<Box<Change>>,
+    /// The signature of the query, with which its reply is signed.
+    pub signature: Option<Box<QuerySignature>>,
     /// The place, behind the name asked for, of the name of a search path for which the query was
     /// deferred.
     pub search_step: Option<u8>,

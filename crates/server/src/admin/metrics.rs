@@ -9,6 +9,7 @@ mod edits;
 mod node;
 mod page;
 mod pools;
+mod transfers;
 
 use super::sums::sum;
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
@@ -39,6 +40,7 @@ pub fn page(control: &Control) -> String {
     admin(&mut page, control);
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
+    transfers::write(&mut page, control);
     node::write(&mut page, control);
     stores(&mut page, control);
     clusters::write(&mut page, control);

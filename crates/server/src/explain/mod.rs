@@ -145,6 +145,7 @@ fn tell_deferral(
                 format!("the answer cache holds nothing for {what}; asked would be {upstreams}");
             steps.add("forward", text);
         }
+        To::Transfer => steps.add("transfer", "the zone would be sent".to_owned()),
         To::Code(elsewhere) => {
             let callee = if elsewhere.handler == NO_HANDLER { "middleware" } else { "the handler" };
             steps.add("code", format!("{callee} would be called in its own runtime, and decides"));

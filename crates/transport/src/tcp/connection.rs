@@ -9,13 +9,14 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use zonda_deferral::{Deferred, ReplyTo, Responder};
-use zonda_engine::Peer;
+use zonda_engine::{Peer, Transfer, TransferError};
 
 use super::admission::{Activity, Ticket};
 use super::executor::{DeferredMessages, append_reply};
-use super::{Stop, TcpServer};
+use super::{Stop, TcpServer, transfer};
 
 /// How long a stopped connection waits for bytes that are on their way.
 const STOP_GRACE: Duration = Duration::from_millis(50);
@@ -40,7 +41,7 @@ const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// The client has ended it and has all its replies.
     Client,
     /// The server stops, and what had arrived is answered.
@@ -55,6 +56,8 @@ enum End {
     WriteTimeout,
     /// The client has sent as many queries as one connection may carry.
     QueryLimit,
+    /// A transfer cannot go on.
+    Transfer(TransferError),
     /// Reset, or another error of the connection.
     Error,
 }
@@ -83,8 +86,10 @@ pub(super) struct Connection<R> {
     /// Received and not answered yet: part of a message, or more than one write of replies takes.
     /// At most a message and one read.
     input: Vec<u8>,
-    /// Replies that the client has not taken yet. At most one reply more than a full write.
+    /// Replies that the client has not taken yet. At most one message more than a full write.
     output: Vec<u8>,
+    /// The transfer whose messages the client is being sent.
+    transfer: Option<Box<Transfer>>,
     /// Takes replies to queries that were answered later; made with the first of them.
     later: Option<ReplyChannel>,
     /// Queries that are still to be answered that way.
@@ -125,6 +130,7 @@ impl<R: Responder> Connection<R> {
             opened_at,
             input: Vec::new(),
             output: Vec::new(),
+            transfer: None,
             later: None,
             waiting: 0,
             message_since: Instant::now(),
@@ -141,6 +147,9 @@ impl<R: Responder> Connection<R> {
                 break end;
             }
         };
+        if let Some(transfer) = self.transfer.take() {
+            transfer::log_failure(&transfer, self.server.clock.now(), &end);
+        }
         let counters = &self.server.counters;
         let counter = match end {
             // An eviction is counted by the connection that asked for it.
@@ -149,7 +158,7 @@ impl<R: Responder> Connection<R> {
             End::ReadTimeout => Some(&counters.read_timeouts),
             End::WriteTimeout => Some(&counters.write_timeouts),
             End::QueryLimit => Some(&counters.query_limits),
-            End::Error => Some(&counters.errors),
+            End::Transfer(_) | End::Error => Some(&counters.errors),
         };
         if let Some(counter) = counter {
             counter.add(1);
@@ -167,6 +176,9 @@ impl<R: Responder> Connection<R> {
         self.deliver().await?;
         if self.is_late_by(self.patience()) {
             return Err(End::Stopped);
+        }
+        if self.transfer.is_some() {
+            return self.go_on().await;
         }
         if self.answer()? {
             return Ok(());
@@ -233,6 +245,7 @@ impl<R: Responder> Connection<R> {
         let to = (&mut self.output, &mut later);
         let done = executor.answer_all(&self.peer, &self.input, to, left);
         drop(executor);
+        self.transfer = done.transfer;
         self.defer(later);
         if done.queries == 0 {
             return Ok(false);
@@ -245,6 +258,21 @@ impl<R: Responder> Connection<R> {
             self.input.drain(..done.octets);
         }
         Ok(true)
+    }
+
+    /// Writes messages of the transfer, as many as one write takes; the client has taken all former
+    /// ones.
+    async fn go_on(&mut self) -> Result<(), End> {
+        let now = self.server.clock.now();
+        let Some(transfer) = &mut self.transfer else { return Ok(()) };
+        let has_more = transfer::write(transfer, now, &mut self.output).map_err(End::Transfer)?;
+        if !has_more {
+            transfer::log_success(transfer, now);
+            self.transfer = None;
+            self.server.counters.replied.add(1);
+        }
+        yield_now().await; // other connections of the thread have their turn
+        Ok(())
     }
 
     /// Queries that the client may still ask.

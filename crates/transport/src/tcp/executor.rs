@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use zonda_deferral::{Clock, Responder, keep_octets, servfail};
-use zonda_engine::{Deferral, Now, Outcome, Peer, Transport};
+use zonda_engine::{Deferral, Now, Outcome, Peer, To, Transfer, Transport};
 
 use super::TcpCounters;
 
@@ -88,12 +88,14 @@ pub(super) struct Executor<R> {
 }
 
 /// What [`Executor::answer_all`] has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(super) struct AnswerCount {
     /// Octets of the input that are done with.
     pub(super) octets: usize,
     /// Messages in them.
     pub(super) queries: u64,
+    /// The transfer that the last of them has begun: what follows is to be answered behind it.
+    pub(super) transfer: Option<Box<Transfer>>,
 }
 
 /// Queries that are answered later, as far as they are [kept](keep_octets).
@@ -102,7 +104,7 @@ pub(super) type DeferredMessages = Vec<(Vec<u8>, Deferral)>;
 impl<R: Responder> Executor<R> {
     /// Answers the whole messages at the beginning of `input`, appending replies with their lengths
     /// to `output` and what is answered later to `later`, until `queries_max` are answered or
-    /// `output` has grown enough for one write.
+    /// `output` has grown enough for one write, or a transfer begins.
     pub(super) fn answer_all(
         &mut self,
         peer: &Peer,
@@ -118,12 +120,16 @@ impl<R: Responder> Executor<R> {
         let mut replies = 0;
         while done.queries < queries_max
             && output.len() < OUTPUT_ENOUGH
+            && done.transfer.is_none()
             && let Some(message) = first_message(&input[done.octets..])
         {
             done.octets += LENGTH_BYTES + message.len();
             done.queries += 1;
             match self.answer(now, peer, message, output) {
                 Outcome::Reply(_) => replies += 1,
+                Outcome::Deferred(deferral) if deferral.to == To::Transfer => {
+                    done.transfer = self.responder.take_transfer();
+                }
                 Outcome::Deferred(mut deferral) => {
                     later.push((keep_octets(message, &mut deferral), deferral));
                 }

@@ -11,12 +11,14 @@
 //! the client has not taken — is kept. rfc7766, rfc9210.
 //!
 //! Deliberately absent: EDNS keepalive (rfc7828; the engine writes it, told
-//! [`TcpConfig::idle_max`]), and replies in several messages. Replies keep the order of their
-//! queries but for those that wait for other servers.
+//! [`TcpConfig::idle_max`]), and several transfers at once on one connection: queries behind the
+//! one for a transfer are answered when that is whole. Replies keep the order of their queries but
+//! for those that wait for other servers.
 
 pub mod admission;
 mod connection;
 mod executor;
+mod transfer;
 
 use std::io;
 use std::net::SocketAddr;

@@ -191,13 +191,17 @@ impl Directory {
 
     /// The nodes of a shard with the lower halves of their hashes.
     pub(super) fn nodes_of(&self, index: u32) -> impl Iterator<Item = (u32, Node<'_>)> {
-        let shard = match &self.form {
+        self.whole_shard(index).nodes()
+    }
+
+    /// A shard by its number, which ends where it does.
+    pub(super) fn whole_shard(&self, index: u32) -> Shard<'_> {
+        Shard(match &self.form {
             Form::One(shard) => shard,
             Form::Many(branches) => {
                 branches[(index / BRANCH) as usize][(index % BRANCH) as usize].words()
             }
-        };
-        Shard(shard).nodes()
+        })
     }
 
     /// The same shards but for some that are replaced.

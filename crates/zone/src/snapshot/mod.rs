@@ -15,6 +15,7 @@
 
 mod build;
 mod change;
+mod cursor;
 mod denial;
 mod diff;
 mod diff_octets;
@@ -36,6 +37,7 @@ pub use build::{BuildError, build};
 pub use change::{
     ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange, is_greater,
 };
+pub use cursor::RecordCursor;
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use diff::Diff;
 pub use digest::Digest;

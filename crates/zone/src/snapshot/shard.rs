@@ -76,21 +76,38 @@ impl<'z> Shard<'z> {
     /// The nodes with the lower halves of their hashes, in no particular order. The shard must end
     /// where it does.
     pub(super) fn nodes(self) -> impl Iterator<Item = (u32, Node<'z>)> {
+        let mut cursor = ShardCursor::default();
+        iter::from_fn(move || cursor.next(self))
+    }
+}
+
+/// A place among the nodes of a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ShardCursor {
+    /// The slot to look at next.
+    at: usize,
+    /// The place of the first node in memory so far, in words, where slots end; 0 before any.
+    end: usize,
+}
+
+impl ShardCursor {
+    /// The next node with the lower half of its hash; the shard must be the same each time, and end
+    /// where it does.
+    pub(super) fn next<'z>(&mut self, shard: Shard<'z>) -> Option<(u32, Node<'z>)> {
         // The first node in memory lies right behind the last slot, and is found before that.
-        let (mut at, mut end) = (0, self.0.len());
-        iter::from_fn(move || {
-            while at < end {
-                let slot = u64::from_le_bytes(self.0[at]);
-                at += 1;
-                if slot != 0 {
-                    let place = slot as u32;
-                    end = end.min(place as usize * ALIGNMENT / size_of::<Word>());
-                    let tag = (slot >> 32) as u32;
-                    return Some((tag, Node::new(self.node(place))));
-                }
+        let mut end = if self.end == 0 { shard.0.len() } else { self.end };
+        while self.at < end {
+            let slot = u64::from_le_bytes(shard.0[self.at]);
+            self.at += 1;
+            if slot != 0 {
+                let place = slot as u32;
+                end = end.min(place as usize * ALIGNMENT / size_of::<Word>());
+                self.end = end;
+                let tag = (slot >> 32) as u32;
+                return Some((tag, Node::new(shard.node(place))));
             }
-            None
-        })
+        }
+        None
     }
 }
 

@@ -471,3 +471,56 @@ fn an_error_names_the_record_and_the_rule() {
     let error = zone.with(&short).map(|_| ()).unwrap_err();
     assert!(matches!(error.rule, ChangeRule::Data(_)), "{error}");
 }
+
+/// The records that a cursor hands over, so many at a time, sorted.
+fn taken(zone: &Zone, at_a_time: usize) -> Vec<(Vec<u8>, u16, u32, Vec<u8>)> {
+    let (mut cursor, mut found) = (RecordCursor::default(), Vec::new());
+    loop {
+        let end = found.len() + at_a_time;
+        let is_whole = zone.take_records(&mut cursor, |owner, (rtype, ttl), rdata| {
+            let has_room = found.len() < end;
+            if has_room {
+                found.push((owner.to_vec(), rtype.0, ttl, rdata.to_vec()));
+            }
+            has_room
+        });
+        if is_whole {
+            found.sort();
+            return found;
+        }
+    }
+}
+
+/// All records but SOA, sorted.
+fn all_but_soa(zone: &Zone) -> Vec<(Vec<u8>, u16, u32, Vec<u8>)> {
+    let records = zone.records().filter(|record| record.rtype != Type::SOA).map(|record| {
+        let it = record.as_record();
+        (it.owner.to_vec(), it.rtype.0, it.ttl, it.rdata.to_vec())
+    });
+    let mut records: Vec<_> = records.collect();
+    records.sort();
+    records
+}
+
+#[test]
+fn a_cursor_hands_over_each_record_once_however_many_at_a_time() {
+    let zone = large_zone();
+    assert_eq!(taken(&zone, 777), all_but_soa(&zone));
+    let (zone, _) = zone.with(&put("h77", Type::TXT, "x")).unwrap();
+    assert_eq!(taken(&zone, 100_000), all_but_soa(&zone));
+    let hidden = format!("{}.example. ", HASHES[0]);
+    let text = format!(
+        "$TTL 60\n@ SOA a. b. 1 2 3 4 5\n@ NS a.\n@ DNSKEY 256 3 15 AAAA\n\
+         @ NSEC3PARAM 1 0 0 -\n{hidden} NSEC3 1 0 0 - {} A\n\
+         sub NS ns.sub\nns.sub A 192.0.2.1\na.b A 192.0.2.1\na.b A 192.0.2.2\n",
+        HASHES[1]
+    );
+    let options = crate::file::Options::default();
+    let path = std::path::Path::new("zone");
+    let (records, _) = crate::file::read_text(text.as_bytes(), path, &name("@"), &options);
+    let zone = build(&name("@"), &records, SEED).unwrap();
+    for at_a_time in [1, 2, 3, 100] {
+        assert_eq!(taken(&zone, at_a_time), all_but_soa(&zone), "{at_a_time}");
+    }
+    assert_eq!(taken(&zone, 1).len(), 8);
+}

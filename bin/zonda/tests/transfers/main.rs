@@ -1,0 +1,6 @@
+//! Signed messages and transfers of zones, with real clients and real secondaries.
+#![allow(clippy::unwrap_used)]
+
+mod clients;
+mod primary;
+mod secondaries;

@@ -1,0 +1,52 @@
+//! What can be wrong with keys and transfers.
+
+use super::Origin;
+use std::fmt;
+use zonda_wire::Name;
+
+/// Values that are sound alone and wrong beside those of keys or zones.
+#[derive(Debug)]
+pub enum TransferMistake {
+    /// A key with neither `secret` nor `secret-file`.
+    NoSecret,
+    /// A second key of the same name.
+    KeyTwice(Name, Origin),
+    /// A key that there is not, and the most similar one that there is.
+    UnknownKey(Name, Option<String>),
+    /// A zone whose source, by its key, has no records to transfer.
+    Source(&'static str),
+    /// Transfers to no client.
+    ToNoClient,
+}
+
+impl fmt::Display for TransferMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSecret => f.write_str("the key has no secret; write `secret` or `secret-file`"),
+            Self::KeyTwice(name, origin) => write!(
+                f,
+                "the key {name} is given at {origin} already; remove one of them, or give it \
+                 another name"
+            ),
+            Self::UnknownKey(name, None) => {
+                write!(f, "there is no key {name}; add a [[key]] with this `name`")
+            }
+            Self::UnknownKey(name, Some(near)) => {
+                write!(f, "there is no key {name}; did you mean {near}?")
+            }
+            Self::Source("kubernetes") => f.write_str(
+                "the records of a cluster are made for each query, so that they cannot be \
+                 transferred; remove `transfer`",
+            ),
+            Self::Source(key) => write!(
+                f,
+                "a zone with `{key}` has no records of its own to transfer; remove `transfer`, or \
+                 serve it from `file`, `json`, `directory` or `store`"
+            ),
+            Self::ToNoClient => f.write_str(
+                "the zone is transferred to no client; write `to = [\"192.0.2.7\"]`, or remove \
+                 `transfer`",
+            ),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Keys of signed messages, and the clients that zones are transferred to.
+
+use crate::TsigKey;
+use crate::access::{Access, Action};
+use crate::error::{Contradiction, Origin, Problem, TransferMistake};
+use crate::keys::{TransferKeys, TsigKeys};
+use crate::load::Layers;
+use crate::reader::{Reader, Session};
+use crate::section::Keys;
+use crate::transfer_value::{KeySecret, TransferClient};
+use crate::unknown::nearest;
+use crate::value::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zonda_wire::Name;
+
+/// The keys of a configuration.
+#[derive(Default)]
+pub(super) struct KeyList {
+    /// The keys that are sound.
+    pub keys: Vec<TsigKey>,
+    /// The name of each key, in lower case, and where it was given; also of keys that are not
+    /// sound.
+    names: Vec<(Name, Origin)>,
+    /// The files that hold secrets.
+    pub files: Vec<PathBuf>,
+}
+
+impl KeyList {
+    /// Reads all keys, and the files that hold their secrets.
+    pub fn read<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Self {
+        let (section, mut list) = (&TsigKeys::SECTION, Self::default());
+        for (table, origin) in layers.tables(section) {
+            list.add(&mut Reader::new(session, section, Some(table), Vec::new(), origin));
+        }
+        list
+    }
+
+    /// Reads one key.
+    fn add(&mut self, reader: &mut Reader<'_, '_>) {
+        let Some(keys) = TsigKeys::read(reader) else { return };
+        let name = keys.name.to_lowercase();
+        if let Some((_, first)) = self.names.iter().find(|(other, _)| *other == name) {
+            let twice = TransferMistake::KeyTwice(name, first.clone());
+            return reader.contradict(Some("name"), Contradiction::Transfer(twice));
+        }
+        self.names.push((name.clone(), reader.origin_of("name")));
+        let secret = match (keys.secret, keys.secret_file) {
+            (Some(_), Some(_)) => {
+                let twice = Contradiction::Excludes("secret", "secret-file");
+                return reader.contradict(Some("secret-file"), twice);
+            }
+            (Some(secret), None) => Some(secret),
+            (None, Some(path)) => {
+                let secret = secret_from(reader, &path);
+                self.files.push(path);
+                secret
+            }
+            (None, None) => {
+                let mistake = Contradiction::Transfer(TransferMistake::NoSecret);
+                return reader.contradict(None, mistake);
+            }
+        };
+        let algorithm = keys.algorithm.0;
+        self.keys.extend(secret.map(|secret| TsigKey { name, algorithm, secret }));
+    }
+
+    /// Adds to the access list of a zone, if it has one, the clients that it is transferred to, as
+    /// a section says.
+    pub fn with_transfers(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        access: Option<Arc<Access>>,
+    ) -> Option<Arc<Access>> {
+        let Some(keys) = TransferKeys::read(reader) else { return access };
+        if keys.to.is_empty() {
+            let mistake = Contradiction::Transfer(TransferMistake::ToNoClient);
+            reader.contradict(None, mistake);
+        }
+        keys.to.iter().for_each(|client| self.check(reader, client));
+        let open = || Access { rules: Vec::new(), otherwise: Action::Allow, transfers: Vec::new() };
+        let access = access.map_or_else(open, |access| (*access).clone());
+        Some(Arc::new(Access { transfers: keys.to, ..access }))
+    }
+
+    /// Reports the key of a client if there is none of its name.
+    fn check(&self, reader: &mut Reader<'_, '_>, client: &TransferClient) {
+        let Some(name) = &client.key else { return };
+        if self.names.iter().any(|(known, _)| known == name) {
+            return;
+        }
+        let names: Vec<String> = self.names.iter().map(|(name, _)| name.to_string()).collect();
+        let near = nearest(&name.to_string(), names.iter().map(String::as_str));
+        let mistake = TransferMistake::UnknownKey(name.clone(), near.map(str::to_owned));
+        reader.contradict(Some("to"), Contradiction::Transfer(mistake));
+    }
+}
+
+/// Returns the secret in the first line of a file.
+fn secret_from(reader: &mut Reader<'_, '_>, path: &Path) -> Option<KeySecret> {
+    const KEY: Option<&str> = Some("secret-file");
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            reader.fail(KEY, Problem::Unreadable(path.to_owned(), error));
+            return None;
+        }
+    };
+    let secret = KeySecret::from_text(text.lines().next().unwrap_or_default().trim());
+    if secret.is_none() {
+        let problem = Problem::Value {
+            key: format!("the first line of {}", path.display()),
+            found: "what it is".to_owned(),
+            form: KeySecret::form(),
+        };
+        reader.fail(KEY, problem);
+    }
+    secret
+}

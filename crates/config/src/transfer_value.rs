@@ -1,0 +1,115 @@
+//! Values of keys about signed messages and transfers.
+
+use crate::access::Network;
+use crate::value::Value;
+use std::fmt;
+use zonda_wire::Name;
+use zonda_wire::rdata::base64_word;
+use zonda_wire::tsig::Algorithm;
+
+/// The algorithm of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAlgorithm(pub Algorithm);
+
+impl Value for KeyAlgorithm {
+    fn form() -> String {
+        let names = Algorithm::ALL.map(|it| format!("\"{}\"", it.name()));
+        format!("one of {}", names.join(", "))
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+}
+
+/// The secret of a key. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeySecret(Vec<u8>);
+
+impl KeySecret {
+    /// Returns the octets, to sign with.
+    #[must_use]
+    pub fn reveal(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(hidden)")
+    }
+}
+
+impl Value for KeySecret {
+    const SECRET: bool = true;
+
+    fn form() -> String {
+        "a secret in base 64, as `tsig-keygen` prints it".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let mut octets = Vec::new();
+        base64_word(text.as_bytes(), &mut octets).ok()?;
+        (!octets.is_empty()).then_some(Self(octets))
+    }
+}
+
+/// A rule for clients that may transfer a zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TransferClient {
+    /// The addresses of the clients; none: all addresses.
+    pub network: Option<Network>,
+    /// The key that the query must be signed with, if it must.
+    pub key: Option<Name>,
+}
+
+impl Value for TransferClient {
+    fn form() -> String {
+        "an address or a network, the key, or both, such as \"192.0.2.7\", \"key \
+         transfer.example\" or \"192.0.2.0/24 key transfer.example\""
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let key = |name: &str| Some(Name::from_text(name)?.to_lowercase());
+        let (network, key) = match words[..] {
+            ["key", name] => (None, Some(key(name)?)),
+            [network] => (Some(Network::from_text(network)?), None),
+            [network, "key", name] => (Some(Network::from_text(network)?), Some(key(name)?)),
+            _ => return None,
+        };
+        Some(Self { network, key })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_client_is_an_address_a_key_or_both() {
+        let read = |text| {
+            let client = TransferClient::from_text(text)?;
+            let network = client.network.map(|network| network.to_string());
+            Some((network.unwrap_or_default(), client.key.map(|key| key.to_string())))
+        };
+        let key = || Some("transfer.example.".to_owned());
+        assert_eq!(read("192.0.2.7"), Some(("192.0.2.7/32".into(), None)));
+        assert_eq!(read("key Transfer.Example"), Some((String::new(), key())));
+        let both = Some(("2001:db8::/32".into(), key()));
+        assert_eq!(read("2001:db8::/32 key transfer.example"), both);
+        for wrong in ["", "key", "any", "192.0.2.7 transfer.example", "192.0.2.7 key", "a key b c"]
+        {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_base_64_and_hidden() {
+        assert_eq!(KeySecret::from_text("c2VjcmV0").unwrap().reveal(), b"secret");
+        assert_eq!(format!("{:?}", KeySecret::from_text("c2VjcmV0")), "Some(KeySecret(hidden))");
+        assert!(KeySecret::from_text("").is_none() && KeySecret::from_text("c2V#").is_none());
+    }
+}

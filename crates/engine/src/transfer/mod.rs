@@ -1,0 +1,107 @@
+//! Transfers of whole zones (rfc5936), and of what changed in them (rfc1995).
+//!
+//! ```text
+//! query ─ gates ─► answer: zone, rights, place ─► Transfer ─► connection
+//!                                                    └ next(): one message when the client has
+//!                                                      taken the former ones
+//! ```
+//!
+//! The rights come before the number of transfers that may run at once, so that clients without
+//! rights cannot use that up. No history of zones is kept yet: a client that asks for changes
+//! gets the SOA record if it is up to date, and else the whole zone (rfc1995#4).
+
+mod state;
+mod stream;
+
+pub use state::{TransferCounts, TransferSettings, TransferState};
+pub use stream::{Transfer, TransferError};
+
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::message::Transport;
+use crate::reason::Reason;
+use crate::resumption::Resumption;
+use crate::reuse::{NotReused, Reuse};
+use crate::verdict::Verdict;
+use crate::worker::Worker;
+use crate::zones::{Source, ZoneEntry};
+use std::sync::Arc;
+use zonda_wire::query::flag;
+use zonda_wire::stream::ixfr_base;
+use zonda_wire::tsig::{SignatureCheck, StreamSigner};
+use zonda_wire::{Class, Owner, Rcode, Section, Type};
+use zonda_zone::{Zone, is_greater};
+
+/// The reply to a question for a transfer depends on the client.
+const REUSE: Reuse = Reuse::No(NotReused::Gate);
+
+/// Answers a question for a transfer.
+#[cold]
+pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
+    let refusal = Verdict::Reply(Rcode::REFUSED, Reason::TransferRefused, REUSE);
+    let is_clients = matches!(ask.progress.resumption, Resumption::New);
+    if !is_clients || ask.progress.change().is_some() {
+        return refusal; // code that looks below itself, or a rule, would see no zone
+    }
+    let Some(entry) = ask.zone.filter(|zone| zone.apex.as_wire() == ask.name.as_wire()) else {
+        return Verdict::Reply(Rcode::NOTAUTH, Reason::NoZone, REUSE); // rfc5936#2.2.1
+    };
+    let state = &ask.snapshot.settings.transfers.state;
+    let signature = ask.signature.filter(|it| it.check == SignatureCheck::Sound);
+    let key = signature.and_then(|signature| signature.key);
+    let list = entry.access.as_ref();
+    if !list.is_some_and(|list| list.allows_transfer(ask.peer.address.ip(), key)) {
+        state.note_refused();
+        return refusal;
+    }
+    let zone = match data_of(entry) {
+        Ok(zone) => zone,
+        Err(Reason::ZoneUnavailable) => {
+            return Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE);
+        }
+        Err(_) => return refusal,
+    };
+    if ask.query.qtype == Type::IXFR {
+        let Some(serial) = ixfr_base(ask.query, answer.reply.buffer()) else {
+            return Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE); // rfc1995#3
+        };
+        if !is_greater(zone.serial(), serial) || ask.peer.transport == Transport::Udp {
+            return current(ask, answer, zone);
+        }
+    } else if ask.peer.transport == Transport::Udp {
+        answer.flags |= flag::TC; // rfc5936#4.2 has no transfers over UDP
+        return Verdict::Reply(Rcode::NOERROR, Reason::TransferOverUdp, REUSE);
+    }
+    let settings = &ask.snapshot.settings;
+    let Some(slot) = state.begin(settings.transfers.at_once) else {
+        return Verdict::Reply(Rcode::SERVFAIL, Reason::TransferBusy, REUSE);
+    };
+    let key = key.and_then(|id| settings.keys.get(id));
+    let signer = key.zip(signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
+    let zone = (entry.apex.clone(), Arc::clone(zone));
+    worker.transfer = Some(Box::new(Transfer::new(ask, answer.reply.buffer(), zone, signer, slot)));
+    Verdict::Transfer
+}
+
+/// The data of a zone that can be transferred.
+fn data_of(entry: &ZoneEntry) -> Result<&Arc<Zone>, Reason> {
+    match &entry.source {
+        Source::Data(zone) => Ok(zone),
+        Source::Local(local) => Ok(&local.zone),
+        Source::Unavailable => Err(Reason::ZoneUnavailable),
+        Source::Forward(_) | Source::Cluster(_) | Source::Excepted => Err(Reason::TransferRefused),
+    }
+}
+
+/// The reply to a client that has the version in force, or asks over UDP: its SOA record alone
+/// (rfc1995#2, #4).
+fn current(ask: &Ask<'_>, answer: &mut Answer<'_>, zone: &Zone) -> Verdict {
+    let (soa, _) = zone.soa();
+    answer.flags |= flag::AA;
+    let owner = Owner::Name(ask.name.as_wire());
+    let fixed = (Type::SOA, Class::IN, soa.ttl);
+    if answer.reply.record(Section::Answer, owner, fixed, soa.first()).is_err() {
+        answer.flags |= flag::TC;
+    }
+    Verdict::Reply(Rcode::NOERROR, Reason::Answered, REUSE)
+}

@@ -1,0 +1,148 @@
+//! How many transfers run, and what all have done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The bounds of transfers, and what they have done.
+#[derive(Clone)]
+pub struct TransferSettings {
+    /// Most transfers that run at once.
+    pub at_once: usize,
+    /// How long a transfer may take.
+    pub time_max: Duration,
+    /// The transfers that run, and what all have done.
+    pub state: Arc<TransferState>,
+}
+
+impl Default for TransferSettings {
+    fn default() -> Self {
+        let time_max = Duration::from_secs(7200);
+        Self { at_once: 10, time_max, state: Arc::default() }
+    }
+}
+
+/// The transfers that run, and what all have done.
+#[derive(Debug, Default)]
+pub struct TransferState {
+    /// Transfers that run.
+    running: AtomicUsize,
+    /// Transfers that were whole.
+    completed: AtomicU64,
+    /// Transfers that ended before they were whole.
+    failed: AtomicU64,
+    /// Questions of clients that may not transfer the zone.
+    refused: AtomicU64,
+    /// Questions for which too many transfers ran.
+    busy: AtomicU64,
+    /// Messages that were sent.
+    messages: AtomicU64,
+    /// Octets of these messages.
+    octets: AtomicU64,
+    /// Records in these messages.
+    records: AtomicU64,
+}
+
+/// What all transfers have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransferCounts {
+    /// Transfers that run.
+    pub running: u64,
+    /// Transfers that were whole.
+    pub completed: u64,
+    /// Transfers that ended before they were whole.
+    pub failed: u64,
+    /// Questions of clients that may not transfer the zone.
+    pub refused: u64,
+    /// Questions for which too many transfers ran.
+    pub busy: u64,
+    /// Messages that were sent.
+    pub messages: u64,
+    /// Octets of these messages.
+    pub octets: u64,
+    /// Records in these messages.
+    pub records: u64,
+}
+
+impl TransferState {
+    /// Returns what all transfers have done so far.
+    #[must_use]
+    pub fn counts(&self) -> TransferCounts {
+        TransferCounts {
+            running: self.running.load(Relaxed) as u64,
+            completed: self.completed.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            busy: self.busy.load(Relaxed),
+            messages: self.messages.load(Relaxed),
+            octets: self.octets.load(Relaxed),
+            records: self.records.load(Relaxed),
+        }
+    }
+
+    /// Counts a question of a client that may not transfer the zone.
+    pub(super) fn note_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Takes a place for a transfer; none, which is counted, if `at_once` run.
+    pub(super) fn begin(self: &Arc<Self>, at_once: usize) -> Option<Slot> {
+        let one_more = |running| (running < at_once).then_some(running + 1);
+        if self.running.fetch_update(Relaxed, Relaxed, one_more).is_err() {
+            self.busy.fetch_add(1, Relaxed);
+            return None;
+        }
+        Some(Slot { state: Arc::clone(self), is_complete: false })
+    }
+}
+
+/// The place of a transfer that runs; dropped when it ends.
+pub(super) struct Slot {
+    state: Arc<TransferState>,
+    /// Whether the client has all messages.
+    is_complete: bool,
+}
+
+impl Slot {
+    /// Counts a message.
+    pub(super) fn note_message(&self, octets: usize, records: u64) {
+        self.state.messages.fetch_add(1, Relaxed);
+        self.state.octets.fetch_add(octets as u64, Relaxed);
+        self.state.records.fetch_add(records, Relaxed);
+    }
+
+    /// Says that the client has all messages.
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.state.running.fetch_sub(1, Relaxed);
+        match self.is_complete {
+            true => self.state.completed.fetch_add(1, Relaxed),
+            false => self.state.failed.fetch_add(1, Relaxed),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_transfers_run_at_once_as_may_and_each_gives_its_place_back() {
+        let state = Arc::<TransferState>::default();
+        let mut first = state.begin(2).unwrap();
+        let second = state.begin(2).unwrap();
+        assert!(state.begin(2).is_none());
+        first.note_message(100, 7);
+        first.complete();
+        drop((first, second));
+        assert!(state.begin(1).is_some());
+        let counts = state.counts();
+        assert_eq!((counts.running, counts.completed, counts.failed, counts.busy), (0, 1, 2, 1));
+        assert_eq!((counts.messages, counts.octets, counts.records), (1, 100, 7));
+    }
+}

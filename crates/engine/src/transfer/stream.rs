@@ -1,0 +1,244 @@
+//! A transfer under way: its messages, made one at a time.
+
+use super::state::Slot;
+use crate::ask::Ask;
+use crate::message::Now;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use zonda_wire::query::flag;
+use zonda_wire::tsig::StreamSigner;
+use zonda_wire::{Name, StreamWriter, Type};
+use zonda_zone::{RecordCursor, Zone};
+
+/// A transfer under way. It holds the version of the zone that it began with, and one message.
+pub struct Transfer {
+    /// The name of the zone.
+    apex: Name,
+    /// The version of the zone that is sent.
+    zone: Arc<Zone>,
+    /// The client, which asks over TCP.
+    peer: SocketAddr,
+    /// The type that the client asked for, AXFR or IXFR.
+    qtype: Type,
+    /// The id of the messages.
+    id: [u8; 2],
+    /// The flags of the messages.
+    flags: u16,
+    /// The question with the class, which the first message repeats.
+    question: Box<[u8]>,
+    /// The size of UDP messages and whether DNSSEC records are wanted, if the client sent OPT.
+    edns: Option<(u16, bool)>,
+    /// Writes the messages.
+    writer: StreamWriter,
+    /// Signs the messages, if the query was signed.
+    signer: Option<StreamSigner>,
+    /// The records that were sent.
+    cursor: RecordCursor,
+    /// What the next message begins with.
+    phase: Phase,
+    /// When the transfer began, nanoseconds of the monotonic clock.
+    began_nanos: u64,
+    /// When it has to be whole.
+    ends_nanos: u64,
+    /// Messages so far.
+    messages: u64,
+    /// Octets of these messages.
+    octets: u64,
+    /// Records in these messages.
+    records: u64,
+    /// The place among all transfers.
+    slot: Slot,
+}
+
+/// How far a transfer has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was sent.
+    First,
+    /// The SOA record was sent, and perhaps more records.
+    Records,
+    /// All but the last SOA record was sent.
+    Last,
+    /// All messages were made.
+    Done,
+}
+
+/// Why a transfer ends before it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferError {
+    /// A record does not fit into any message.
+    TooLarge(Type),
+    /// The transfer has taken longer than it may.
+    TimeOut,
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(rtype) => write!(f, "a record {rtype} does not fit into any message"),
+            Self::TimeOut => f.write_str("it has taken longer than `time-max` of [transfers]"),
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+impl Transfer {
+    /// The transfer of a zone to the client that asks in `query`.
+    pub(super) fn new(
+        ask: &Ask<'_>,
+        query: &[u8],
+        (apex, zone): (Name, Arc<Zone>),
+        signer: Option<StreamSigner>,
+        slot: Slot,
+    ) -> Self {
+        /// Octets of an OPT record without options.
+        const OPT_BYTES: usize = 11;
+        let settings = &ask.snapshot.settings;
+        let reserved = OPT_BYTES + signer.as_ref().map_or(0, StreamSigner::record_bytes);
+        let time_max = u64::try_from(settings.transfers.time_max.as_nanos()).unwrap_or(u64::MAX);
+        let began_nanos = ask.now.monotonic_nanos;
+        let question = query.get(12..ask.query.question_end()).unwrap_or_default();
+        Self {
+            apex,
+            zone,
+            peer: ask.peer.address,
+            qtype: ask.query.qtype,
+            id: query.first_chunk().copied().unwrap_or_default(),
+            flags: flag::QR | flag::AA | ask.query.flags & flag::RD,
+            question: question.into(),
+            edns: ask.query.edns.map(|edns| (settings.udp_bytes_max, edns.dnssec_ok)),
+            writer: StreamWriter::new(reserved),
+            signer,
+            cursor: RecordCursor::default(),
+            phase: Phase::First,
+            began_nanos,
+            ends_nanos: began_nanos.saturating_add(time_max),
+            messages: 0,
+            octets: 0,
+            records: 0,
+            slot,
+        }
+    }
+
+    /// Appends the next message, behind its length, to `output`; false if there is none, and the
+    /// client has all.
+    ///
+    /// # Errors
+    /// When the transfer cannot go on; the connection is to be closed then.
+    pub fn next(&mut self, now: Now, output: &mut Vec<u8>) -> Result<bool, TransferError> {
+        if self.phase == Phase::Done {
+            self.slot.complete();
+            return Ok(false);
+        }
+        if now.monotonic_nanos > self.ends_nanos {
+            return Err(TransferError::TimeOut);
+        }
+        let is_first = self.phase == Phase::First;
+        self.writer.begin(self.id, self.flags, is_first.then_some(&*self.question));
+        let before = self.records;
+        self.fill()?;
+        if let (true, Some((udp_bytes, dnssec_ok))) = (is_first, self.edns) {
+            self.writer.opt(udp_bytes, dnssec_ok);
+        }
+        let message = self.writer.finish();
+        if let Some(signer) = &mut self.signer {
+            let len = message.len();
+            message.resize(len + signer.record_bytes(), 0);
+            let signed = signer.sign(message, len, now.unix_secs.into());
+            message.truncate(signed.unwrap_or(len));
+        }
+        output.extend_from_slice(&(message.len() as u16).to_be_bytes()); // the writer bounds it
+        output.extend_from_slice(message);
+        self.slot.note_message(message.len(), self.records - before);
+        (self.messages, self.octets) = (self.messages + 1, self.octets + message.len() as u64);
+        Ok(true)
+    }
+
+    /// Adds records to a message until it is full or all were sent.
+    fn fill(&mut self) -> Result<(), TransferError> {
+        if self.phase == Phase::First {
+            self.write_soa()?;
+            self.phase = Phase::Records;
+        }
+        let (writer, records) = (&mut self.writer, &mut self.records);
+        if self.phase == Phase::Records {
+            let mut refused = Type::SOA;
+            let is_whole = self.zone.take_records(&mut self.cursor, |owner, fixed, rdata| {
+                refused = fixed.0;
+                let fits = writer.record(owner, fixed, rdata).is_ok();
+                *records += u64::from(fits);
+                fits
+            });
+            if !is_whole {
+                let has_any = !writer.is_empty();
+                return if has_any { Ok(()) } else { Err(TransferError::TooLarge(refused)) };
+            }
+            self.phase = Phase::Last;
+        }
+        match self.write_soa() {
+            Ok(()) => self.phase = Phase::Done,
+            Err(_) if !self.writer.is_empty() => {} // the next message has it
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Adds the SOA record.
+    fn write_soa(&mut self) -> Result<(), TransferError> {
+        let (soa, _) = self.zone.soa();
+        let written = self.writer.record(self.apex.as_wire(), (Type::SOA, soa.ttl), soa.first());
+        written.map_err(|_| TransferError::TooLarge(Type::SOA))?;
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Whether all messages were made; the client may not have them yet.
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Returns the name of the zone.
+    #[must_use]
+    pub fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// Returns the serial of the version that is sent.
+    #[must_use]
+    pub fn serial(&self) -> u32 {
+        self.zone.serial()
+    }
+
+    /// Returns the client.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Returns the type that the client asked for, AXFR or IXFR.
+    #[must_use]
+    pub fn qtype(&self) -> Type {
+        self.qtype
+    }
+
+    /// Returns the name of the key that the messages are signed with.
+    #[must_use]
+    pub fn key(&self) -> Option<&Name> {
+        self.signer.as_ref().map(|signer| signer.key().name())
+    }
+
+    /// Returns messages, octets and records so far.
+    #[must_use]
+    pub fn sent(&self) -> [u64; 3] {
+        [self.messages, self.octets, self.records]
+    }
+
+    /// Returns how many nanoseconds it has taken so far.
+    #[must_use]
+    pub fn nanos_at(&self, now: Now) -> u64 {
+        now.monotonic_nanos.saturating_sub(self.began_nanos)
+    }
+}
