@@ -395,12 +395,8 @@ impl Engine {
         };
         let (sent, reason) = match verdict {
             Verdict::Defer => {
-                return Outcome::Deferred(defer::deferral(
-                    &ask,
-                    &answer,
-                    &mut self.worker,
-                    prepared,
-                ));
+                let worker = &mut self.worker;
+                return Outcome::Deferred(defer::deferral(&ask, &answer, worker, prepared));
             }
             Verdict::Transfer => (Some(SentReply::TRANSFER), Reason::Transferred),
             Verdict::Drop(reason) => (None, reason),
@@ -419,8 +415,8 @@ impl Engine {
                 let mut sent = send(&ask, &mut answer, &mut self.worker, limit, made);
                 // Before counters and observers, which tell what the client gets.
                 if MAY_BE_REWRITTEN && let Some(change) = progress.change() {
-                    let memory = &mut self.worker.revert;
-                    sent.revert(change, answer.reply.buffer_mut(), limit, memory);
+                    let buffer = answer.reply.buffer_mut();
+                    sent.revert(change, buffer, limit, &mut self.worker.revert);
                 }
                 (Some(sent), reason)
             }

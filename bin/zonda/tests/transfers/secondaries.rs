@@ -94,7 +94,8 @@ fn knot_as_a_secondary_has_every_record() {
              database:\n  storage: {own}\nkey:\n  - id: {key}\n    algorithm: hmac-sha256\n    \
              secret: {secret}\nremote:\n  - id: open\n    address: {address}@{at}\n  \
              - id: keyed\n    address: {address}@{at}\n    key: {key}\nacl:\n  \
-             - id: any\n    address: 127.0.0.1\n    action: transfer\ntemplate:\n  - id: default\n    storage: {own}\nzone:\n{zones}",
+             - id: any\n    address: 127.0.0.1\n    action: transfer\n\
+             template:\n  - id: default\n    storage: {own}\nzone:\n{zones}",
             key = KEY.0,
             secret = KEY.1,
             zones = zones.concat()
