@@ -1,6 +1,7 @@
-import type { KnownType, SvcParams, TypedData } from './records.js';
+import { EventEmitter } from 'node:events';
+import type { KnownType, ReadData, SvcParams, TypedData } from './records.js';
 
-export type { KnownType, SvcParams, TypedData };
+export type { KnownType, ReadData, SvcParams, TypedData };
 
 /** A record type: a mnemonic, `TYPE` and a number, or the number. */
 export type RecordType = KnownType | (string & {}) | number;
@@ -27,7 +28,7 @@ export type AnyData = string | Uint8Array;
 /** Data of any type by their fields. */
 export type FieldData = Record<
   string,
-  string | number | boolean | Uint8Array | string[] | SvcParams
+  string | number | boolean | Uint8Array | readonly string[] | SvcParams
 >;
 
 interface RecordBase {
@@ -44,6 +45,29 @@ export type ResourceRecord =
   | { [T in keyof TypedData]: RecordBase & { type: T; data: TypedData[T] } }[keyof TypedData]
   | (RecordBase & { type: RecordType; data: AnyData });
 
+/** A record of one type as it is read. */
+export interface AnswerOf<T extends string> {
+  /** The owner, without its final dot. */
+  name: string;
+  class: string;
+  /** Time to live, seconds. */
+  ttl: number;
+  type: T;
+  /** An object with fields, text, or strings, as the type has it; text as in a zone file for a type
+   * without fields. What is read is not changed: other data are given in place of it. */
+  data: T extends keyof ReadData ? ReadData[T] : string;
+}
+
+/** A record as it is read. Its `type` tells which `data` it has:
+ * `if (it.type === 'MX') it.data.preference`. */
+export type Answer = { [T in KnownType]: AnswerOf<T> }[KnownType] | AnswerOf<`TYPE${number}`>;
+
+/** Records of a section: read with all that they have, and added as programs write them. */
+export interface Records extends Array<Answer> {
+  push(...records: ResourceRecord[]): number;
+  unshift(...records: ResourceRecord[]): number;
+}
+
 /** An EDNS option. */
 export interface EdnsOption {
   code: number;
@@ -59,7 +83,8 @@ export interface Edns {
 }
 
 /** A message. */
-export interface Message {
+export declare class Message {
+  private constructor();
   id: number;
   /** The flags of the header as one number, and by their names. */
   flags: number;
@@ -71,16 +96,35 @@ export interface Message {
   cd: boolean;
   rcode: string;
   questions: Array<{ name: string; type: string; class: string }>;
-  answers: ResourceRecord[];
-  authorities: ResourceRecord[];
-  additionals: ResourceRecord[];
+  answers: Answer[];
+  authorities: Answer[];
+  additionals: Answer[];
   edns: Edns | null;
   /** The extended error (rfc8914). */
   error: { code: number; text: string } | null;
+  /** The records of the answer that have a type: `reply.of('MX')[0].data.preference`. */
+  of<T extends KnownType | `TYPE${number}`>(type: T): AnswerOf<T>[];
 }
 
-/** A query. */
-export declare class Query {
+/** Labels that a query's name has in the places that a pattern captures. */
+export type Captures = Record<string, string>;
+
+/** The words that the labels of a pattern capture. */
+type Words<P extends string> = P extends `${infer Label}.${infer Rest}`
+  ? Word<Label> | Words<Rest>
+  : Word<P>;
+type Word<Label extends string> = Label extends `:${infer Word}` ? Word : never;
+
+/** The captures of a pattern: `{ user: string }` for `':user.users.example/TXT'`; any for one that
+ * is not spelled out, or has escapes. */
+export type CapturesOf<P extends string> = string extends P
+  ? Captures
+  : P extends `${string}\\${string}`
+    ? Captures
+    : { [W in Words<P extends `${infer Names}/${string}` ? Names : P>]: string };
+
+/** A query. `C` is what its route captures. */
+export declare class Query<C = Captures> {
   private constructor();
   /** The name asked for, in lower case and without a final dot; the root is `.`. */
   readonly name: string;
@@ -109,33 +153,41 @@ export declare class Query {
   /** The cookies of client and server (rfc7873). */
   readonly cookie: { client: Buffer; server: Buffer } | null;
   /** The labels that the route captures with `:word`, in lower case. */
-  readonly captures: Record<string, string>;
+  readonly captures: Readonly<C>;
+  /** The pattern of the route that answers; `null` if there is none. */
+  readonly pattern: string | null;
   /** What middleware wants to tell handlers. */
   state: any;
   /** @deprecated It is called `captures`. */
-  readonly params: Record<string, string>;
+  readonly params: Readonly<C>;
   /** @deprecated It is called `clientSubnet`. */
   readonly subnet: Query['clientSubnet'];
   /** @deprecated It is called `state`. */
   extra: any;
 }
 
+/** How long resolvers cache that there is no name, or are no records: for `ttl` seconds, or as the
+ * SOA record `soa` says. Without both, they do not cache it. */
+export type NegativeCaching =
+  | { ttl?: number; soa?: undefined }
+  | { soa: { name: string; ttl?: number; data: TypedData['SOA'] }; ttl?: undefined };
+
 /** The reply to a query. It leaves when all functions that see it have returned, or their promises
  * are settled. */
 export declare class Reply {
   private constructor();
   /** Adds records to the answer. */
-  answer(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  answer(...records: Array<ResourceRecord | readonly ResourceRecord[]>): this;
   /** Adds records to the authority section. */
-  authority(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  authority(...records: Array<ResourceRecord | readonly ResourceRecord[]>): this;
   /** Adds records to the additional section, which are sent if there is room. */
-  additional(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  additional(...records: Array<ResourceRecord | readonly ResourceRecord[]>): this;
   /** Makes it a reply with a response code, and the records that were added. */
   reply(rcode?: ResponseCode): this;
   /** Says that the name exists, but has no records of the type. */
-  noData(): this;
+  noData(cached?: NegativeCaching): this;
   /** Says that there is no such name. */
-  nxdomain(): this;
+  nxdomain(cached?: NegativeCaching): this;
   /** Refuses to answer. */
   refused(): this;
   /** Says that the answer cannot be had, and to the client why. */
@@ -167,10 +219,15 @@ export declare class Reply {
   authoritative: boolean;
   /** Whether the reply says that it was validated (AD). */
   authenticData: boolean;
-  /** The records of the sections; the arrays may be changed. */
-  answers: ResourceRecord[];
-  authorities: ResourceRecord[];
-  additionals: ResourceRecord[];
+  /** The records of the sections, as they are read; the arrays may be changed. */
+  get answers(): Records;
+  set answers(records: readonly ResourceRecord[]);
+  get authorities(): Records;
+  set authorities(records: readonly ResourceRecord[]);
+  get additionals(): Records;
+  set additionals(records: readonly ResourceRecord[]);
+  /** The records of the answer that have a type: `res.of('MX')[0].data.preference`. */
+  of<T extends KnownType | `TYPE${number}`>(type: T): AnswerOf<T>[];
   /** What middleware notes for later middleware and handlers. */
   state: any;
   /** @deprecated It is called `noData`. */
@@ -187,9 +244,21 @@ export declare class Reply {
 
 /** Goes on with what is behind a function; the promise is settled when that is done. With an error,
  * the query fails when the function ends, as if it had thrown the error. */
-export type Next = (error?: unknown) => Promise<unknown>;
-/** Answers names, or leaves the reply as it is. */
-export type Handler = (query: Query, reply: Reply, next: Next) => unknown;
+export type Next = (error?: unknown) => Promise<void>;
+/** What a function may return: the reply, nothing, or records, which are added to the answer. */
+export type HandlerResult =
+  | void
+  | null
+  | undefined
+  | Reply
+  | ResourceRecord
+  | readonly ResourceRecord[];
+/** Answers names, or leaves the reply as it is. `C` is what the pattern captures. */
+export type Handler<C = Captures> = (
+  query: Query<C>,
+  reply: Reply,
+  next: Next,
+) => HandlerResult | Promise<HandlerResult>;
 /** Sees all queries and, after `await next()`, their replies. */
 export type Middleware = Handler;
 
@@ -349,16 +418,39 @@ export interface Question {
   dnssecOk?: boolean;
 }
 
-/** A DNS server: zones, forwarding, and your own code. */
-export declare class App {
-  /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
-  constructor(options?: AppOptions | string | string[]);
-  /** Has all queries and replies pass functions, behind those that were added before. */
+/** Names below a suffix, which patterns leave out: `www`, `*`, `:user/TXT`; `@` is the suffix. */
+export declare class Router {
+  private constructor();
+  /** As {@link App.handle}, below the suffix. */
+  handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
+  /** As {@link App.removeHandler}, below the suffix. */
+  removeHandler(pattern: string): boolean;
+  /** Has queries for the suffix and all names below it pass functions; with a pattern first, those
+   * for the names of that. */
   middleware(...middleware: Middleware[]): this;
+  middleware(pattern: string, ...middleware: Middleware[]): this;
   /** As `middleware`, by the name that programs for web servers know. */
   use(...middleware: Middleware[]): this;
+  use(pattern: string, ...middleware: Middleware[]): this;
+  /** The names below a suffix that is itself below this one. */
+  route(suffix: string): Router;
+}
+
+/** A DNS server: zones, forwarding, and your own code. */
+export declare class App extends EventEmitter {
+  /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
+  constructor(options?: AppOptions | string | string[]);
+  /** Has all queries and replies pass functions, behind those that were added before; with a pattern
+   * first, those for the names of that alone: other queries do not reach JavaScript for it. */
+  middleware(...middleware: Middleware[]): this;
+  middleware(pattern: string, ...middleware: Middleware[]): this;
+  /** As `middleware`, by the name that programs for web servers know. */
+  use(...middleware: Middleware[]): this;
+  use(pattern: string, ...middleware: Middleware[]): this;
+  /** The names below a suffix, whose patterns leave the suffix out. */
+  route(suffix: string): Router;
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
-  handle(pattern: string, ...handlers: Handler[]): this;
+  handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern: string): boolean;
   /** Serves a zone from a file, or from a text as a file has it. */
@@ -373,6 +465,15 @@ export declare class App {
   start(): Promise<this>;
   /** Starts the server, and waits until it has stopped; rejected if it had to stop. */
   serve(): Promise<void>;
+  /** Calls a function when the app listens, has stopped, or an error has made a query fail: with a
+   * listener for that, it is not logged. */
+  on(event: 'listening', listener: (addresses: string[]) => void): this;
+  on(event: 'closed', listener: (error?: Error) => void): this;
+  on(event: 'error', listener: (error: Error, query: Query) => void): this;
+  /** Calls a function once. */
+  once(event: 'listening', listener: (addresses: string[]) => void): this;
+  once(event: 'closed', listener: (error?: Error) => void): this;
+  once(event: 'error', listener: (error: Error, query: Query) => void): this;
   /** Settled when the server has stopped, by `stop()` or through the admin interface; rejected if it
    * had to stop. Nothing keeps the process alive then. */
   readonly closed: Promise<void>;
@@ -394,11 +495,13 @@ export declare class App {
   readonly addresses: string[];
   /** The zones that could not be loaded when that was last tried, but for those of stores. */
   readonly failedZones: FailedZone[];
-  /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */
-  query(question: Question | string, options?: { client?: string }): Promise<Message | null>;
+  /** Asks the app itself, without sockets, as if a client at `client` had. If no reply is sent, it
+   * is rejected with the code `ZONDA_NO_REPLY`. */
+  query(question: Question | string, options?: { client?: string }): Promise<Message>;
+  query(name: string, type: RecordType, options?: { client?: string }): Promise<Message>;
   /** @deprecated It is called `queryMessage`. */
   query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
-  /** As `query`, in wire form. */
+  /** As `query`, in wire form; `null` if no reply is sent. */
   queryMessage(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
   /** @deprecated It is called `removeHandler`. */
   unhandle(pattern: string): boolean;

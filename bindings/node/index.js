@@ -2,7 +2,7 @@
 
 // What `require('zonda')` gives.
 
-const { decodeMessage } = require('./lib/message.js');
+const { Message, decodeMessage } = require('./lib/message.js');
 const { Query } = require('./lib/request.js');
 const { Reply } = require('./lib/response.js');
 const { MemoryStore, PostgresStore, RedbStore, RedisStore, Store } = require('./lib/store.js');
@@ -10,6 +10,7 @@ const { App, makeQuery } = require('./lib/zonda.js');
 
 module.exports = {
   App,
+  Message,
   Query,
   Reply,
   Store,

@@ -2,7 +2,7 @@
 
 import zonda from './index.js';
 
-export const { App, Query, Reply, decodeMessage, makeQuery } = zonda;
+export const { App, Message, Query, Reply, decodeMessage, makeQuery } = zonda;
 export const { Store, MemoryStore, RedbStore, RedisStore, PostgresStore } = zonda;
 // Former names.
 export const { Zonda, Request, Response } = zonda;

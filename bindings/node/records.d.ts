@@ -103,7 +103,7 @@ export type KnownType =
   | 'DLV';
 
 /** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */
-export type SvcParams = Record<string, string | number | true | string[]>;
+export type SvcParams = Record<string, string | number | true | readonly string[]>;
 
 /** Data of the types that have fields, which may be called as in the table, in camel case, or
  * as dns-packet calls them. A field is optional that may be left out, or has several names. */
@@ -144,7 +144,7 @@ export interface TypedData {
     preference?: number | string;
     exchange: string;
   };
-  TXT: AnyData | Array<string | Uint8Array>;
+  TXT: AnyData | ReadonlyArray<string | Uint8Array>;
   RP: AnyData | {
     mbox: string;
     txt: string;
@@ -153,7 +153,7 @@ export interface TypedData {
     subtype: number | string;
     hostname: string;
   };
-  X25: AnyData | Array<string | Uint8Array>;
+  X25: AnyData | ReadonlyArray<string | Uint8Array>;
   ISDN: AnyData | {
     address: string | Uint8Array;
     subaddress: string | Uint8Array;
@@ -205,11 +205,11 @@ export interface TypedData {
   LOC: AnyData;
   NXT: AnyData | {
     dname: string;
-    types?: string | string[];
-    rrtypes?: string | string[];
+    types?: string | readonly string[];
+    rrtypes?: string | readonly string[];
   };
-  EID: AnyData | Array<string | Uint8Array>;
-  NIMLOC: AnyData | Array<string | Uint8Array>;
+  EID: AnyData | ReadonlyArray<string | Uint8Array>;
+  NIMLOC: AnyData | ReadonlyArray<string | Uint8Array>;
   SRV: AnyData | {
     priority?: number | string;
     weight?: number | string;
@@ -245,7 +245,7 @@ export interface TypedData {
     subcoding: number | string;
     data?: string | Uint8Array;
   };
-  APL: AnyData | Array<string | Uint8Array>;
+  APL: AnyData | ReadonlyArray<string | Uint8Array>;
   DS: AnyData | {
     keytag?: number | string;
     keyTag?: number | string;
@@ -298,8 +298,8 @@ export interface TypedData {
     nextDname?: string;
     nextDomain?: string;
     nextName?: string;
-    types?: string | string[];
-    rrtypes?: string | string[];
+    types?: string | readonly string[];
+    rrtypes?: string | readonly string[];
   };
   DNSKEY: AnyData | {
     flags?: number | string;
@@ -310,7 +310,7 @@ export interface TypedData {
     publicKey?: string | Uint8Array;
     key?: string | Uint8Array;
   };
-  DHCID: AnyData | Array<string | Uint8Array>;
+  DHCID: AnyData | ReadonlyArray<string | Uint8Array>;
   NSEC3: AnyData | {
     hash_alg?: number | string;
     hashAlg?: number | string;
@@ -322,8 +322,8 @@ export interface TypedData {
     hash?: string | Uint8Array;
     nextDomain?: string | Uint8Array;
     digest?: string | Uint8Array;
-    types?: string | string[];
-    rrtypes?: string | string[];
+    types?: string | readonly string[];
+    rrtypes?: string | readonly string[];
   };
   NSEC3PARAM: AnyData | {
     hash_alg?: number | string;
@@ -350,10 +350,10 @@ export interface TypedData {
   };
   HIP: AnyData | {
     identity: number | string;
-    rendezvous_servers?: string | string[];
-    rendezvousServers?: string | string[];
+    rendezvous_servers?: string | readonly string[];
+    rendezvousServers?: string | readonly string[];
   };
-  NINFO: AnyData | Array<string | Uint8Array>;
+  NINFO: AnyData | ReadonlyArray<string | Uint8Array>;
   RKEY: AnyData | {
     flags?: number | string;
     protocol?: number | string;
@@ -385,13 +385,13 @@ export interface TypedData {
     publicKey?: string | Uint8Array;
     key?: string | Uint8Array;
   };
-  OPENPGPKEY: AnyData | Array<string | Uint8Array>;
+  OPENPGPKEY: AnyData | ReadonlyArray<string | Uint8Array>;
   CSYNC: AnyData | {
     soa_serial?: number | string;
     soaSerial?: number | string;
     flags?: number | string;
-    types?: string | string[];
-    rrtypes?: string | string[];
+    types?: string | readonly string[];
+    rrtypes?: string | readonly string[];
   };
   ZONEMD: AnyData | {
     serial: number | string;
@@ -408,9 +408,9 @@ export interface TypedData {
     target_name?: string;
     targetName?: string;
     target?: string;
-    svc_params?: string | string[] | SvcParams;
-    svcParams?: string | string[] | SvcParams;
-    params?: string | string[] | SvcParams;
+    svc_params?: string | readonly string[] | SvcParams;
+    svcParams?: string | readonly string[] | SvcParams;
+    params?: string | readonly string[] | SvcParams;
   };
   HTTPS: AnyData | {
     svc_priority?: number | string;
@@ -419,9 +419,9 @@ export interface TypedData {
     target_name?: string;
     targetName?: string;
     target?: string;
-    svc_params?: string | string[] | SvcParams;
-    svcParams?: string | string[] | SvcParams;
-    params?: string | string[] | SvcParams;
+    svc_params?: string | readonly string[] | SvcParams;
+    svcParams?: string | readonly string[] | SvcParams;
+    params?: string | readonly string[] | SvcParams;
   };
   DSYNC: AnyData | {
     rrtype: number | string;
@@ -429,9 +429,9 @@ export interface TypedData {
     port: number | string;
     target: string;
   };
-  HHIT: AnyData | Array<string | Uint8Array>;
-  BRID: AnyData | Array<string | Uint8Array>;
-  SPF: AnyData | Array<string | Uint8Array>;
+  HHIT: AnyData | ReadonlyArray<string | Uint8Array>;
+  BRID: AnyData | ReadonlyArray<string | Uint8Array>;
+  SPF: AnyData | ReadonlyArray<string | Uint8Array>;
   NID: AnyData | {
     preference?: number | string;
     node_id?: number | string;
@@ -462,7 +462,7 @@ export interface TypedData {
     issuerCritical?: boolean;
     value: string | Uint8Array;
   };
-  AVC: AnyData | Array<string | Uint8Array>;
+  AVC: AnyData | ReadonlyArray<string | Uint8Array>;
   DOA: AnyData | {
     enterprise: number | string;
     type: number | string;
@@ -477,9 +477,9 @@ export interface TypedData {
     relayType?: number | string;
     relay: number | string;
   };
-  RESINFO: AnyData | Array<string | Uint8Array>;
-  WALLET: AnyData | Array<string | Uint8Array>;
-  CLA: AnyData | Array<string | Uint8Array>;
+  RESINFO: AnyData | ReadonlyArray<string | Uint8Array>;
+  WALLET: AnyData | ReadonlyArray<string | Uint8Array>;
+  CLA: AnyData | ReadonlyArray<string | Uint8Array>;
   IPN: AnyData;
   TA: AnyData | {
     keytag?: number | string;
@@ -498,5 +498,314 @@ export interface TypedData {
     digest_type?: number | string;
     digestType?: number | string;
     digest: string | Uint8Array;
+  };
+}
+
+/** Data of the same types where a record was read: text for types with one field, an array of
+ * strings for TXT, and an object with the fields for all others. */
+export interface ReadData {
+  A: string;
+  NS: string;
+  MD: string;
+  MF: string;
+  CNAME: string;
+  SOA: {
+    readonly mname: string;
+    readonly rname: string;
+    readonly serial: number;
+    readonly refresh: number;
+    readonly retry: number;
+    readonly expire: number;
+    readonly minimum: number;
+  };
+  MB: string;
+  MG: string;
+  MR: string;
+  WKS: {
+    readonly address: string;
+    readonly services: string;
+  };
+  PTR: string;
+  HINFO: {
+    readonly cpu: string;
+    readonly os: string;
+  };
+  MINFO: {
+    readonly rmailbx: string;
+    readonly emailbx: string;
+  };
+  MX: {
+    readonly preference: number;
+    readonly exchange: string;
+  };
+  TXT: readonly string[];
+  RP: {
+    readonly mbox: string;
+    readonly txt: string;
+  };
+  AFSDB: {
+    readonly subtype: number;
+    readonly hostname: string;
+  };
+  X25: string;
+  ISDN: {
+    readonly address: string;
+    readonly subaddress: string;
+  };
+  RT: {
+    readonly preference: number;
+    readonly host: string;
+  };
+  NSAP: string;
+  'NSAP-PTR': string;
+  SIG: {
+    readonly type_covered: string;
+    readonly alg: number;
+    readonly labels: number;
+    readonly original_ttl: number;
+    readonly expiration: string;
+    readonly inception: string;
+    readonly keytag: number;
+    readonly signers_name: string;
+    readonly signature: string;
+  };
+  KEY: {
+    readonly flags: number;
+    readonly protocol: number;
+    readonly alg: number;
+    readonly public_key: string;
+  };
+  PX: {
+    readonly preference: number;
+    readonly map822: string;
+    readonly mapx400: string;
+  };
+  GPOS: {
+    readonly longitude: string;
+    readonly latitude: string;
+    readonly altitude: string;
+  };
+  AAAA: string;
+  LOC: string;
+  NXT: {
+    readonly dname: string;
+    readonly types: readonly string[];
+  };
+  EID: string;
+  NIMLOC: string;
+  SRV: {
+    readonly priority: number;
+    readonly weight: number;
+    readonly port: number;
+    readonly target: string;
+  };
+  ATMA: string;
+  NAPTR: {
+    readonly order: number;
+    readonly preference: number;
+    readonly flags: string;
+    readonly services: string;
+    readonly regexp: string;
+    readonly replacement: string;
+  };
+  KX: {
+    readonly preference: number;
+    readonly exchange: string;
+  };
+  CERT: {
+    readonly type: string;
+    readonly keytag: number;
+    readonly alg: number;
+    readonly cert: string;
+  };
+  A6: string;
+  DNAME: string;
+  SINK: {
+    readonly meaning: number;
+    readonly coding: number;
+    readonly subcoding: number;
+    readonly data: string;
+  };
+  APL: readonly string[];
+  DS: {
+    readonly keytag: number;
+    readonly alg: number;
+    readonly digest_type: number;
+    readonly digest: string;
+  };
+  SSHFP: {
+    readonly alg: number;
+    readonly fptype: number;
+    readonly fp: string;
+  };
+  IPSECKEY: {
+    readonly precedence: number;
+    readonly gateway_type: number;
+    readonly alg: number;
+    readonly gateway: string;
+    readonly public_key: string;
+  };
+  RRSIG: {
+    readonly type_covered: string;
+    readonly alg: number;
+    readonly labels: number;
+    readonly original_ttl: number;
+    readonly expiration: string;
+    readonly inception: string;
+    readonly keytag: number;
+    readonly signers_name: string;
+    readonly signature: string;
+  };
+  NSEC: {
+    readonly next_dname: string;
+    readonly types: readonly string[];
+  };
+  DNSKEY: {
+    readonly flags: number;
+    readonly protocol: number;
+    readonly alg: number;
+    readonly public_key: string;
+  };
+  DHCID: string;
+  NSEC3: {
+    readonly hash_alg: number;
+    readonly flags: number;
+    readonly iterations: number;
+    readonly salt: string;
+    readonly hash: string;
+    readonly types: readonly string[];
+  };
+  NSEC3PARAM: {
+    readonly hash_alg: number;
+    readonly flags: number;
+    readonly iterations: number;
+    readonly salt: string;
+  };
+  TLSA: {
+    readonly usage: number;
+    readonly selector: number;
+    readonly matching_type: number;
+    readonly certificate: string;
+  };
+  SMIMEA: {
+    readonly usage: number;
+    readonly selector: number;
+    readonly matching_type: number;
+    readonly certificate: string;
+  };
+  HIP: {
+    readonly identity: string;
+    readonly rendezvous_servers: readonly string[];
+  };
+  NINFO: readonly string[];
+  RKEY: {
+    readonly flags: number;
+    readonly protocol: number;
+    readonly alg: number;
+    readonly public_key: string;
+  };
+  TALINK: {
+    readonly previous: string;
+    readonly next: string;
+  };
+  CDS: {
+    readonly keytag: number;
+    readonly alg: number;
+    readonly digest_type: number;
+    readonly digest: string;
+  };
+  CDNSKEY: {
+    readonly flags: number;
+    readonly protocol: number;
+    readonly alg: number;
+    readonly public_key: string;
+  };
+  OPENPGPKEY: string;
+  CSYNC: {
+    readonly soa_serial: number;
+    readonly flags: number;
+    readonly types: readonly string[];
+  };
+  ZONEMD: {
+    readonly serial: number;
+    readonly scheme: number;
+    readonly algorithm: number;
+    readonly hash: string;
+  };
+  SVCB: {
+    readonly svc_priority: number;
+    readonly target_name: string;
+    readonly svc_params: readonly string[];
+  };
+  HTTPS: {
+    readonly svc_priority: number;
+    readonly target_name: string;
+    readonly svc_params: readonly string[];
+  };
+  DSYNC: {
+    readonly rrtype: string;
+    readonly scheme: string;
+    readonly port: number;
+    readonly target: string;
+  };
+  HHIT: string;
+  BRID: string;
+  SPF: readonly string[];
+  NID: {
+    readonly preference: number;
+    readonly node_id: string;
+  };
+  L32: {
+    readonly preference: number;
+    readonly locator32: string;
+  };
+  L64: {
+    readonly preference: number;
+    readonly locator64: string;
+  };
+  LP: {
+    readonly preference: number;
+    readonly fqdn: string;
+  };
+  EUI48: string;
+  EUI64: string;
+  URI: {
+    readonly priority: number;
+    readonly weight: number;
+    readonly target: string;
+  };
+  CAA: {
+    readonly flags: number;
+    readonly tag: string;
+    readonly value: string;
+  };
+  AVC: readonly string[];
+  DOA: {
+    readonly enterprise: number;
+    readonly type: number;
+    readonly location: number;
+    readonly media_type: string;
+    readonly data: string;
+  };
+  AMTRELAY: {
+    readonly precedence: number;
+    readonly relay_type: string;
+    readonly relay: string;
+  };
+  RESINFO: readonly string[];
+  WALLET: readonly string[];
+  CLA: readonly string[];
+  IPN: string;
+  TA: {
+    readonly keytag: number;
+    readonly alg: number;
+    readonly digest_type: number;
+    readonly digest: string;
+  };
+  DLV: {
+    readonly keytag: number;
+    readonly alg: number;
+    readonly digest_type: number;
+    readonly digest: string;
   };
 }

@@ -4,7 +4,6 @@
 
 const cluster = require('node:cluster');
 const os = require('node:os');
-const { getSystemErrorName } = require('node:util');
 const { Bridge } = require('../lib/bridge.js');
 const { ENDING, LOOKS, ReplyBatch } = require('../lib/batch.js');
 const { FLAGS } = require('../lib/message.js');
@@ -21,6 +20,9 @@ const FLAGS_OWN = FLAGS.aa | FLAGS.ra | FLAGS.ad | FLAGS.tc;
 const encoder = new ReplyBatch();
 /** The code of the EDNS option that holds an extended error. */
 const OPTION_EXTENDED_ERROR = 15;
+
+/** Errors of the core, about networks that it listens on. */
+const errorsOfCore = new WeakSet();
 
 /** A server that calls middleware, then all handlers of a name. */
 class DefaultServer {
@@ -155,7 +157,8 @@ class DefaultServer {
   #tellError(error) {
     const ours = this.networks.filter((network) => network instanceof CoreNetwork);
     if (ours.some((network) => network.hasTold(error))) return true;
-    const ofCore = error.syscall ? [] : ours.filter((network) => !network.isOfNode);
+    const isOfCore = errorsOfCore.has(error);
+    const ofCore = ours.filter((network) => isOfCore && !network.isOfNode);
     const named = ofCore.filter((network) => network.isNamedIn(error));
     const about = named.length > 0 ? named : ofCore;
     const heard = about.filter((network) => network.listenerCount('error') > 0);
@@ -192,7 +195,8 @@ class DefaultServer {
     await this.#bridge.start().catch((error) => {
       this.#endMirror();
       this.#bridge = undefined;
-      throw withCode(error);
+      errorsOfCore.add(error);
+      throw error;
     });
     for (const network of this.networks) {
       if (network instanceof CoreNetwork) await network.open(this.#ask);
@@ -285,12 +289,6 @@ function listeners(networks) {
   return [...places].map(([listener, types]) => {
     return new Set(types).size === 2 ? listener : `${types[0].toLowerCase()}://${listener}`;
   });
-}
-
-/** An error of the core with the code that Node.js has for it, such as `EADDRINUSE`. */
-function withCode(error) {
-  const number = Number(/\(os error (\d+)\)/.exec(error.message)?.[1]);
-  return number > 0 ? Object.assign(error, { code: getSystemErrorName(-number) }) : error;
 }
 
 /** Tells the listeners of a response that it was sent. */

@@ -133,9 +133,10 @@ class ReplyBatch {
     }
   }
 
-  /** Appends a record of the reply; an empty owner is the name asked for. */
-  record(section, type, ttl, owner, data) {
-    const encoded = encode(type, data);
+  /** Appends a record of the reply; an empty owner is the name asked for. `wire` are its data as on
+   * the wire, if they are known. */
+  record(section, type, ttl, owner, data, wire) {
+    const encoded = wire ?? encode(type, data);
     this.reserve(12);
     const at = this.length >> 2;
     this.length += 12;

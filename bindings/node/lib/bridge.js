@@ -4,6 +4,7 @@
 // account of what was asked of the core and has not ended.
 
 const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
+const { coreError, errorWith, withCode } = require('./errors.js');
 const native = require('./native.js');
 const { OwnStores } = require('./own-stores.js');
 const { Query } = require('./request.js');
@@ -34,7 +35,7 @@ class Bridge {
   /** `dispatch` is given requests, each with the batch that it lies in, `complain` errors and the
    * requests that they are about. */
   constructor(options, dispatch, complain) {
-    this.#core = new native.Core(options);
+    this.#core = withCode('ZONDA_CONFIG', () => new native.Core(options));
     this.#ownStores = new OwnStores(this.#core);
     this.#dispatch = dispatch;
     this.#complain = complain;
@@ -49,45 +50,56 @@ class Bridge {
   async start(closed = () => {}) {
     const end = (why) => {
       this.#wake(); // what has ended before
-      closed(why === null || why === undefined ? undefined : new Error(why));
+      closed(why === null || why === undefined ? undefined : coreError(why));
     };
-    await this.#ask((token) => this.#core.start(() => this.#wake(), end, token));
+    const wake = () => this.#wake();
+    await this.#ask('ZONDA_CONFIG', (token) => this.#core.start(wake, end, token));
     this.#wake(); // for queries that came before
   }
 
   /** Stops the server. */
   async stop() {
     this.#flush();
-    await this.#ask((token) => this.#core.stop(token));
+    await this.#ask('ZONDA_STATE', (token) => this.#core.stop(token));
   }
 
   /** Reads the configuration and changed zones anew. */
   async reload() {
-    await this.#ask((token) => this.#core.reload(token));
+    await this.#ask('ZONDA_STATE', (token) => this.#core.reload(token));
+  }
+
+  /** Adds routes, and removes those of handlers' numbers; a promise if that takes a while. */
+  changeCode(removed, added, hasMiddleware) {
+    const token = this.#token();
+    if (this.#core.changeCode(removed, added, hasMiddleware, token)) return undefined;
+    return this.#expected(1, token);
   }
 
   /** Serves a zone from a store: the core's, or one that is written in JavaScript. */
   addStore(zone, store) {
     const handle = handleOf(store);
     if (handle === undefined) this.#ownStores.add(zone, store);
-    else this.#core.addStore(zone, handle);
+    else withCode('ZONDA_ZONE', () => this.#core.addStore(zone, handle));
   }
 
   /** Serves a zone from other text. */
   async setZoneText(name, text) {
-    await this.#ask((token) => this.#core.setZoneText(name, text, token));
+    const code = this.#stateOr('ZONDA_ZONE');
+    await this.#ask(code, (token) => this.#core.setZoneText(name, text, token));
   }
 
   /** Takes a zone that is given as text out of service; tells whether there was one. */
   async removeZoneText(name) {
-    const removed = await this.#ask((token) => this.#core.removeZoneText(name, token));
+    const code = this.#stateOr('ZONDA_ZONE');
+    const removed = await this.#ask(code, (token) => this.#core.removeZoneText(name, token));
     return removed !== null;
   }
 
   /** The reply to a message: octets, `null` for silence, or a promise of either. */
   query(message, client) {
     const token = this.#token();
-    return this.#expected(this.#core.query(message, client, token), token);
+    const code = this.#stateOr('ZONDA_QUERY');
+    return this.#expected(withCode(code, () => this.#core.query(message, client, token)), token);
   }
 
   /** What the core answers to a request without JavaScript, as `query` returns it. The core keeps it
@@ -117,11 +129,16 @@ class Bridge {
     return this.#nextToken;
   }
 
-  /** A promise of the end of what a function asks the core for. */
-  #ask(function_) {
+  /** What an error of the core is about: a code, if the server runs. */
+  #stateOr(code) {
+    return this.#core.isRunning() ? code : 'ZONDA_STATE';
+  }
+
+  /** A promise of the end of what a function asks the core for; `code` is that of its errors. */
+  #ask(code, function_) {
     return new Promise((resolve, reject) => {
       const token = this.#token();
-      function_(token);
+      withCode(code, () => function_(token));
       this.#asked.set(token, { resolve, reject });
     });
   }
@@ -133,7 +150,7 @@ class Bridge {
         const asked = this.#asked.get(token);
         this.#asked.delete(token);
         if (error === undefined || error === null) asked?.resolve(reply ?? null);
-        else asked?.reject(new Error(error));
+        else asked?.reject(coreError(error));
       }
     }
     this.#ownStores.answer();
@@ -192,7 +209,8 @@ class Bridge {
     const mistakes = this.#core.complete(this.#replies.take());
     for (const { place, what } of mistakes ?? []) {
       const { name, type } = written[place];
-      this.#complain(new Error(`the reply to ${name} ${type}: ${what}`), written[place]);
+      const error = errorWith('ZONDA_RECORD', `the reply to ${name} ${type}: ${what}`);
+      this.#complain(error, written[place]);
     }
     for (const callback of callbacks) callback();
   }

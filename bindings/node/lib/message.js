@@ -2,7 +2,9 @@
 
 // Messages, read whole.
 
+const { encode } = require('./data.js');
 const native = require('./native.js');
+const { typeNumber, typeWord } = require('./tables.js');
 
 /** Bits of the header's flags. */
 const FLAGS = { aa: 0x0400, tc: 0x0200, rd: 0x0100, ra: 0x0080, ad: 0x0020, cd: 0x0010 };
@@ -12,11 +14,25 @@ const OPTION_EXTENDED_ERROR = 15;
 /** The octets that a record was read from, and what was read from them. */
 const WIRE = Symbol('wire');
 
+/** A message. */
+class Message {
+  /** The records of the answer that have a type. */
+  of(type) {
+    return recordsOf(this.answers, type);
+  }
+}
+
+/** Those of some records, as they are read, that have a type. */
+function recordsOf(records, type) {
+  const word = typeWord(typeNumber(type));
+  return records.filter((record) => record.type === word);
+}
+
 /** A message, or `null` if the octets are none. */
 function decodeMessage(octets) {
   const text = native.readMessage(octets);
   if (text === null || text === undefined) return null;
-  const message = JSON.parse(text);
+  const message = Object.assign(new Message(), JSON.parse(text));
   for (const name of Object.keys(FLAGS)) message[name] = (message.flags & FLAGS[name]) !== 0;
   for (const section of ['answers', 'authorities', 'additionals']) {
     message[section] = message[section].map(record);
@@ -41,11 +57,25 @@ function record({ name, type, class: ofClass, ttl, data, wire }) {
   return record;
 }
 
-/** The octets of a record's data, if they are still what was read. */
-function wireOf(record) {
-  const known = record[WIRE];
-  if (known === undefined || known.data !== record.data || known.type !== record.type) return null;
-  return Buffer.from(known.wire, 'hex');
+/** A record as it is read, of one that a program has made, whose `name` and `ttl` are there. */
+function readable({ type, name, ttl, data }) {
+  const number = typeNumber(type);
+  const encoded = encode(number, data);
+  const isText = typeof encoded === 'string';
+  const read = native.readData(number, isText, isText ? Buffer.from(encoded) : encoded);
+  const plain = name.length > 1 ? name.replace(/(?<!\\)\.$/, '') : name;
+  return record({ name: plain, type: typeWord(number), class: 'IN', ttl, ...JSON.parse(read) });
 }
 
-module.exports = { FLAGS, decodeMessage, wireOf };
+/** The octets of a record's data, if they are still what was read. */
+function wireOf(record) {
+  return isAsRead(record) ? Buffer.from(record[WIRE].wire, 'hex') : null;
+}
+
+/** Whether a record has the data that were read. */
+function isAsRead(record) {
+  const known = record?.[WIRE];
+  return known !== undefined && known.data === record.data && known.type === record.type;
+}
+
+module.exports = { FLAGS, Message, decodeMessage, isAsRead, readable, recordsOf, wireOf };

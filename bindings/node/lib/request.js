@@ -31,6 +31,10 @@ class Query {
   #labels;
   /** What the route captures: words, and the places of their labels from the right. */
   #captures;
+  /** What the pattern of its route spells out behind its captures, if that is not all. */
+  #zone;
+  /** The pattern of its route; `null` if it has none. */
+  pattern = null;
   /** Whether something was read that other clients may have otherwise. */
   sawClient = false;
   /** Whether what the core answers was asked for. */
@@ -196,6 +200,11 @@ class Query {
     return this.edns?.options.find((option) => option.code === code)?.data;
   }
 
+  /** The zone that a negative reply is from if nothing else says it. */
+  get zone() {
+    return this.#zone ?? (splitLabels(this.name).slice(1).join('.') || '.');
+  }
+
   /** The labels that the route captures with `:word`, in lower case. */
   get captures() {
     if (this.#labels === undefined) {
@@ -208,8 +217,10 @@ class Query {
     return this.#labels;
   }
 
-  /** Tells which labels of the name are captured. */
-  setCaptures(captures) {
+  /** Tells which route it has, and so which labels of the name are captured. */
+  setRoute({ pattern, captures, zone }) {
+    this.pattern = pattern;
+    this.#zone = zone;
     this.#captures = captures;
     this.#labels = undefined;
   }

@@ -2,10 +2,13 @@
 
 // A reply as handlers put it together.
 
+const { inspect } = require('node:util');
+
 const { addFormerNames } = require('./former.js');
 const { ENDING, LOOKS } = require('./batch.js');
 const { checkFields } = require('./data.js');
-const { FLAGS, decodeMessage, wireOf } = require('./message.js');
+const { errorWith } = require('./errors.js');
+const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
 const { errorNumber, rcodeNumber, rcodeWord, typeNumber } = require('./tables.js');
 
 /** The time to live of a record that says nothing else, seconds. */
@@ -69,11 +72,22 @@ class Reply {
       if (Array.isArray(record)) {
         this.#add(section, record);
       } else {
+        if (Object(record) !== record) throw notARecord(record);
         typeNumber(record.type); // tells the mistake where it is made
         into.push(record);
       }
     }
     return this;
+  }
+
+  /** Adds what a function has returned to the answer, if that is a record, or an array of records.
+   * Those that the answer has already are not added again: a function that is one expression may
+   * return what it has set. */
+  addReturned(value) {
+    if (value === undefined || value === null || value === this) return;
+    if (!Array.isArray(value) && !Object.hasOwn(Object(value), 'type')) return;
+    const known = this.#sections[0] ?? [];
+    this.#add(0, [value].flat(Infinity).filter((record) => !known.includes(record)));
   }
 
   /** Makes it a reply with a response code, and the records that were added. */
@@ -86,14 +100,26 @@ class Reply {
     return this;
   }
 
-  /** Says that the name exists, but has no records of the type. */
-  noData() {
-    return this.reply('NOERROR');
+  /** Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
+   * seconds, or as the record `soa` says. */
+  noData(cached) {
+    return this.reply('NOERROR').#addSoa(cached);
   }
 
-  /** Says that there is no such name. */
-  nxdomain() {
-    return this.reply('NXDOMAIN');
+  /** Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record `soa`
+   * says. */
+  nxdomain(cached) {
+    return this.reply('NXDOMAIN').#addSoa(cached);
+  }
+
+  /** Adds the record by which resolvers cache a negative reply (rfc2308#5). */
+  #addSoa({ ttl, soa } = {}) {
+    if (soa !== undefined) return this.authority({ type: 'SOA', ...soa });
+    if (ttl === undefined) return this;
+    const name = this.#request.zone;
+    const mailbox = `hostmaster.${name === '.' ? '' : name}`;
+    const times = { serial: 1, refresh: 7200, retry: 900, expire: 1_209_600, minimum: ttl };
+    return this.authority({ type: 'SOA', name, ttl, data: { mname: name, rname: mailbox, ...times } });
   }
 
   /** Refuses to answer. */
@@ -239,9 +265,24 @@ class Reply {
     this.#setSection(2, records);
   }
 
+  /** The records of a section, each as it is read. */
   #section(section) {
     this.#look();
-    return (this.#sections[section] ??= []);
+    const records = (this.#sections[section] ??= []);
+    for (let place = 0; place < records.length; place++) {
+      if (isAsRead(records[place])) continue;
+      try {
+        records[place] = asRead(records[place], this.#request.name);
+      } catch (error) {
+        throw named(error, section, place, records[place]);
+      }
+    }
+    return records;
+  }
+
+  /** The records of the answer that have a type. */
+  of(type) {
+    return recordsOf(this.answers, type);
   }
 
   #setSection(section, records) {
@@ -321,9 +362,14 @@ class Reply {
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;
-      for (const record of records) {
-        check(record);
-        writeRecord(batch, section, record, this.#request);
+      for (let place = 0; place < records.length; place++) {
+        const record = records[place];
+        try {
+          check(record);
+          writeRecord(batch, section, record, this.#request);
+        } catch (error) {
+          throw named(error, section, place, record);
+        }
       }
     }
     batch.end();
@@ -359,11 +405,37 @@ function writeRecord(batch, section, record, request) {
   const { name, ttl = TTL } = record;
   // The name asked for is read only to be compared: most handlers never ask for it.
   const owner = name === undefined || isSame(name, request.name) ? '' : String(name);
+  batch.record(section, type, secondsOf(record, ttl), owner, record.data, wireOf(record));
+}
+
+/** The time to live of a record, if it is one. */
+function secondsOf({ type }, ttl) {
   const seconds = Number(ttl);
-  if (!(seconds >= 0 && seconds <= TTL_MAX)) {
-    throw new RangeError(`${record.type} record: ${ttl} is no time to live in seconds`);
-  }
-  batch.record(section, type, seconds, owner, wireOf(record) ?? record.data);
+  if (seconds >= 0 && seconds <= TTL_MAX) return seconds;
+  throw new RangeError(`${type} record: ${ttl} is no time to live in seconds`);
+}
+
+/** An error for what is given in place of a record. */
+function notARecord(value) {
+  const example = "{ type: 'A', data: '192.0.2.1' }";
+  return errorWith('ZONDA_RECORD', `${inspect(value)} is not a record such as ${example}`, TypeError);
+}
+
+/** A record of a program's as it is read, in the reply to a query for a name. */
+function asRead(record, asked) {
+  if (Object(record) !== record) throw notARecord(record);
+  if (typeNumber(record.type) === OPT) return record; // it is not sent
+  check(record);
+  const { name = asked, ttl = TTL } = record;
+  return readable({ ...record, name: String(name), ttl: secondsOf(record, ttl) });
+}
+
+/** An error of a record, which names where that is in the reply, and its data. */
+function named(error, section, place, record) {
+  const data = inspect(record?.data, { depth: 1, breakLength: Infinity, maxStringLength: 80 });
+  const message = `${SECTIONS[section]}[${place}]: ${error.message}; its data are ${data}`;
+  const Class = error instanceof RangeError ? RangeError : TypeError;
+  return errorWith('ZONDA_RECORD', message, Class);
 }
 
 /** Whether a name is the one asked for, which is in lower case and without a final dot. */

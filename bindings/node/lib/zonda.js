@@ -2,44 +2,60 @@
 
 // The app as programs see it.
 
+const { EventEmitter } = require('node:events');
 const { deprecate, inspect } = require('node:util');
 
 const { Bridge } = require('./bridge.js');
+const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
+const { checkedOptions, coreOptions } = require('./options.js');
 const { pathOf } = require('./path.js');
-const { NO_HANDLER, splitLabels } = require('./request.js');
+const { canonicalPattern, captures, matcher, zoneOf } = require('./pattern.js');
+const { NO_HANDLER } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
+const { Router } = require('./router.js');
 const { typeNumber } = require('./tables.js');
 
 /** How long a route is kept for queries that wait already. */
 const FORGET_MILLIS = 10_000;
 
 /** A DNS server: zones, forwarding, and your own code. */
-class App {
+class App extends EventEmitter {
   #bridge;
   #onError;
+  /** Middleware that all queries pass, or with `matches` those of a pattern. */
   #middleware = [];
+  /** Canonical patterns of middleware: their queries reach JavaScript, with or without a handler. */
+  #guarded = new Set();
   /** Routes by the canonical forms of their patterns, and by the numbers that the core knows them
    * by. */
   #routes = new Map();
   #numbered = new Map();
   #nextNumber = 0;
+  /** What the core is still to be told of routes, once in a turn. */
+  #added = new Map();
+  #removed = [];
+  #isPublishDue = false;
+  /** Settled when the routes that the core was told of last are in force. */
+  #published;
   #state = 'new';
   /** Settled when the app has started, or could not; while it starts. */
   #startup = Promise.resolve();
   /** Whether the synchronous part of a function of the program's runs at this moment. */
   #isInFunction = false;
   #closed = Promise.withResolvers === undefined ? withResolvers() : Promise.withResolvers();
+  /** Fulfilled when the server has stopped, for whatever reason. */
+  #ended = this.#closed.promise.catch(() => {}); // a program need not look at the reason
   /** Settled when all changes of zones that were asked for are made. */
   #changes = Promise.resolve();
   #tell = (error, request) => this.#complain(error, request);
 
   constructor(given = {}) {
+    super();
     const options = checkedOptions(given);
-    this.#onError = options.onError ?? logError;
-    this.#closed.promise.catch(() => {}); // a program need not look at it
+    this.#onError = options.onError;
     const dispatch = (request) => this.#dispatch(request);
     this.#bridge = new Bridge(coreOptions(options), dispatch, this.#tell);
     for (const [name, zone] of Object.entries(options.zones ?? {})) {
@@ -47,11 +63,28 @@ class App {
     }
   }
 
-  /** Has all queries and replies pass functions, behind those that were added before. */
+  /** Has all queries and replies pass functions, behind those that were added before; with a
+   * pattern first, those for the names of that alone. */
   middleware(...middleware) {
-    for (const function_ of middleware.flat()) this.#middleware.push(checked(function_));
+    const pattern = typeof middleware[0] === 'string' ? middleware.shift() : undefined;
+    const functions = middleware.flat().map(checked);
+    if (pattern === undefined) {
+      for (const function_ of functions) this.#middleware.push({ function_ });
+    } else {
+      const canonical = canonicalPattern(pattern);
+      const matches = matcher(canonical);
+      for (const function_ of functions) this.#middleware.push({ function_, matches });
+      this.#guarded.add(canonical);
+      if (!this.#routes.has(canonical)) this.#addRoute(pattern, canonical, []);
+    }
     this.#publish();
     return this;
+  }
+
+  /** The names below a suffix, whose patterns leave the suffix out. */
+  route(suffix) {
+    canonicalPattern(suffix); // tells the mistake where it is made
+    return new Router(this, suffix);
   }
 
   /** As `middleware`, by the name that programs for web servers know. */
@@ -61,38 +94,48 @@ class App {
 
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
   handle(pattern, ...handlers) {
-    const canonical = native.checkPattern(pattern);
+    const canonical = canonicalPattern(pattern);
     if (handlers.length === 0) throw new TypeError(`handle('${pattern}') needs a function`);
-    const number = this.#nextNumber++;
-    const route = {
-      pattern,
-      number,
-      handlers: handlers.flat().map(checked),
-      captures: captures(pattern),
-    };
-    const former = this.#routes.get(canonical);
-    this.#routes.delete(canonical);
-    this.#routes.set(canonical, route);
-    this.#numbered.set(number, route);
+    this.#addRoute(pattern, canonical, handlers.flat().map(checked));
     this.#publish();
-    this.#forget(former);
     return this;
   }
 
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern) {
-    const canonical = native.checkPattern(pattern);
+    const canonical = canonicalPattern(pattern);
+    const wasThere = (this.#routes.get(canonical)?.handlers.length ?? 0) > 0;
+    if (!wasThere) return false;
+    this.#takeOut(canonical);
+    if (this.#guarded.has(canonical)) this.#addRoute(pattern, canonical, []);
+    this.#publish();
+    return true;
+  }
+
+  /** Adds a route in place of one for the same pattern. One without handlers leads queries to the
+   * middleware of a pattern. */
+  #addRoute(pattern, canonical, handlers) {
+    const number = this.#nextNumber++;
+    const route = { pattern, number, handlers };
+    Object.assign(route, { captures: captures(pattern), zone: zoneOf(canonical) });
+    this.#takeOut(canonical);
+    this.#routes.set(canonical, route);
+    this.#numbered.set(number, route);
+    this.#added.set(number, pattern);
+  }
+
+  /** Takes the route of a canonical pattern out; tells whether there was one. */
+  #takeOut(canonical) {
     const route = this.#routes.get(canonical);
     if (route === undefined) return false;
     this.#routes.delete(canonical);
-    this.#publish();
+    if (!this.#added.delete(route.number)) this.#removed.push(route.number);
     this.#forget(route);
     return true;
   }
 
   /** Forgets a route that no new query has; those that wait already keep it. */
   #forget(route) {
-    if (route === undefined) return;
     if (this.#state !== 'running') this.#numbered.delete(route.number);
     else setTimeout(() => this.#numbered.delete(route.number), FORGET_MILLIS).unref();
   }
@@ -104,9 +147,14 @@ class App {
     if (file !== undefined && text !== undefined) {
       throw new TypeError(`zone('${name}') takes a file or a text, not both`);
     }
-    if (text !== undefined) this.#bridge.core.addZoneText(String(name), String(text));
-    else if (file !== undefined) this.#bridge.core.addZone(String(name), pathOf(file));
-    else throw new TypeError(`zone('${name}') needs a file or a text`);
+    const { core } = this.#bridge;
+    if (text !== undefined) {
+      withCode('ZONDA_ZONE', () => core.addZoneText(String(name), String(text)));
+    } else if (file !== undefined) {
+      core.addZone(String(name), pathOf(file));
+    } else {
+      throw new TypeError(`zone('${name}') needs a file or a text`);
+    }
     return this;
   }
 
@@ -125,18 +173,21 @@ class App {
   }
 
   #beforeStart(method) {
-    if (this.#state !== 'new') throw new Error(`${method}() comes before start()`);
+    if (this.#state !== 'new') throw errorWith('ZONDA_STATE', `${method}() comes before start()`);
   }
 
   /** Starts the server, which then answers. */
   async start() {
     if (this.#state !== 'new') {
-      throw new Error('an app starts once: make another one to start again');
+      const why = 'an app starts once: make another one to start again';
+      throw errorWith('ZONDA_STATE', why);
     }
     this.#state = 'starting';
     this.#startup = this.#startCore();
     await this.#startup;
-    if (this.#state !== 'running') throw new Error('the app was stopped while it started');
+    if (this.#state !== 'running') {
+      throw errorWith('ZONDA_STATE', 'the app was stopped while it started');
+    }
     return this;
   }
 
@@ -150,7 +201,8 @@ class App {
     }
     if (this.#state !== 'starting') return; // it is to stop, which waits for this
     this.#state = 'running';
-    this.#setCode(); // with what was added meanwhile
+    this.#putIntoForce(); // what was added meanwhile
+    this.emit('listening', this.addresses);
   }
 
   /** Takes note that the server has stopped, because it was asked to, here or through its admin
@@ -159,6 +211,7 @@ class App {
     this.#state = 'stopped';
     if (error === undefined) this.#closed.resolve();
     else this.#closed.reject(error);
+    this.emit('closed', error);
   }
 
   /** Starts the server, and waits until it has stopped. Rejected if it cannot start, or had to
@@ -185,7 +238,7 @@ class App {
         return; // nothing runs; start() tells why
       }
     } else if (this.#state === 'stopping' || this.#state === 'stopped') {
-      return this.#isInFunction ? undefined : await this.#closed.promise.catch(() => {});
+      return this.#isInFunction ? undefined : await this.#ended;
     } else if (this.#state !== 'running') {
       return;
     }
@@ -219,42 +272,66 @@ class App {
 
   /** The addresses that are answered on, in the order in which they were given. */
   get addresses() {
-    return this.#bridge.core.addresses();
+    return withCode('ZONDA_STATE', () => this.#bridge.core.addresses());
   }
 
   /** The zones that could not be loaded when that was last tried. */
   get failedZones() {
-    return this.#bridge.core.failedZones();
+    return withCode('ZONDA_STATE', () => this.#bridge.core.failedZones());
   }
 
-  /** Asks the app itself, without sockets. `null` is silence. */
-  async query(question, options = {}) {
+  /** Asks the app itself, without sockets. Without a reply, it is an error. */
+  async query(question, type, options) {
+    if (Object(type) === type) return await this.query(question, undefined, type);
     if (question instanceof Uint8Array) return await queryOctets(this, question, options);
-    const reply = await this.queryMessage(makeQuery(question), options);
-    return reply === null ? null : decodeMessage(reply);
+    const asked = type === undefined ? question : { name: question, type };
+    const reply = await this.queryMessage(makeQuery(asked), options);
+    if (reply !== null) return decodeMessage(reply);
+    const { name, type: of = 'A' } = typeof asked === 'string' ? { name: asked } : asked;
+    throw errorWith('ZONDA_NO_REPLY', `no reply was sent to ${name} ${of}: the query was dropped`);
   }
 
   /** As `query`, in wire form. */
   async queryMessage(message, { client } = {}) {
+    if (this.#isPublishDue) this.#putIntoForce();
+    if (this.#published !== undefined) await Promise.race([this.#published, this.#ended]);
     return await this.#bridge.query(message, client);
   }
 
-  /** Puts the code into force, if the server runs. */
+  /** Has the code put into force at the end of this turn, if the server runs. */
   #publish() {
-    if (this.#state === 'running') this.#setCode();
+    if (this.#state !== 'running' || this.#isPublishDue) return;
+    this.#isPublishDue = true;
+    queueMicrotask(() => this.#isPublishDue && this.#putIntoForce());
+  }
+
+  /** Tells the core what has been added and removed since it was told last. */
+  #putIntoForce() {
+    this.#isPublishDue = false;
+    if (this.#state !== 'running') return;
+    const added = Array.from(this.#added, ([handler, pattern]) => ({ pattern, handler }));
+    const removed = this.#removed;
+    [this.#added, this.#removed] = [new Map(), []];
+    this.#published = this.#bridge.changeCode(removed, added, this.#isAllPassed());
   }
 
   #setCode() {
     const routes = [...this.#routes.values()];
     const numbered = routes.map(({ pattern, number }) => ({ pattern, handler: number }));
-    this.#bridge.core.setCode(numbered, this.#middleware.length > 0);
+    [this.#added, this.#removed] = [new Map(), []];
+    this.#bridge.core.setCode(numbered, this.#isAllPassed());
+  }
+
+  /** Whether all queries pass middleware. */
+  #isAllPassed() {
+    return this.#middleware.some(({ matches }) => matches === undefined);
   }
 
   /** Has code answer a query. */
   #dispatch(request) {
     const { handler } = request;
     const route = handler === NO_HANDLER ? undefined : this.#numbered.get(handler);
-    if (route !== undefined) request.setCaptures(route.captures);
+    if (route !== undefined) request.setRoute(route);
     const response = new Reply(request, this.#tell);
     let result;
     this.#isInFunction = true;
@@ -280,14 +357,21 @@ class App {
    * */
   #run(route, request, response) {
     const handlers = route?.handlers ?? [];
-    if (this.#middleware.length === 0) {
+    const middleware = this.#middleware.length === 0 ? [] : this.#middlewareOf(request);
+    if (middleware.length === 0) {
       if (handlers.length === 1) return this.#call(handlers[0], request, response);
       return handlers.length === 0 ? undefined : this.#pass(handlers, request, response);
     }
-    return this.#pass(this.#middleware, request, response, async () => {
+    return this.#pass(middleware, request, response, async () => {
       if (handlers.length > 0) await this.#pass(handlers, request, response);
       if (!response.answered) await this.#below(request, response);
     });
+  }
+
+  /** The functions of middleware that a query passes. */
+  #middlewareOf(request) {
+    const isFor = ({ matches }) => matches === undefined || matches(request);
+    return this.#middleware.filter(isFor).map(({ function_ }) => function_);
   }
 
   /** Calls the only function of a query: the usual case, mostly without anything that could be waited
@@ -303,11 +387,14 @@ class App {
       return behind;
     };
     const result = handler(request, response, next);
-    if (typeof result?.then !== 'function' && behind === undefined) return result;
+    if (typeof result?.then !== 'function' && behind === undefined) {
+      return response.addReturned(result);
+    }
     return (async () => {
-      await result;
+      const returned = await result;
       await behind;
       if (!isNothing(passed)) throw asError(passed);
+      response.addReturned(returned);
     })();
   }
 
@@ -330,9 +417,9 @@ class App {
         return behind;
       };
       // `next(error)` is as if the function had thrown the error when it ends.
-      const ended = (value) => {
+      const ended = (returned) => {
         if (!isNothing(passed)) throw asError(passed);
-        return value;
+        response.addReturned(returned);
       };
       const result = functions[place](request, response, next);
       return typeof result?.then === 'function' ? result.then(ended) : ended(result);
@@ -357,7 +444,9 @@ class App {
   /** Tells the program about an error, which must not end it. */
   #complain(error, request) {
     try {
-      this.#onError(error, request);
+      if (this.listenerCount('error') > 0) this.emit('error', error, request);
+      if (this.#onError !== undefined) this.#onError(error, request);
+      else if (this.listenerCount('error') === 0) logError(error, request);
     } catch (another) {
       logError(another, request);
     }
@@ -375,7 +464,8 @@ const queryOctets = deprecate(
 
 /** Writes an error, with its stack, to standard error. */
 function logError(error, request) {
-  console.error(`zonda: ${request.name} ${request.type}:`, error);
+  const handler = request.pattern === null ? '' : `, handler of ${request.pattern}`;
+  console.error(`zonda: ${request.name} ${request.type}${handler}:`, error);
 }
 
 /** A function, or an error that says that it is none. */
@@ -403,85 +493,6 @@ function withResolvers() {
   return resolvers;
 }
 
-/** The options that an app has, and what their values must be. */
-const OPTIONS = {
-  listen: 'any',
-  config: 'any',
-  zones: 'any',
-  forward: 'any',
-  workers: 'count',
-  deadline: 'any',
-  waitingMax: 'count',
-  metrics: 'any',
-  log: 'any',
-  sharesAddresses: 'any',
-  allowFailedZones: 'any',
-  onError: 'function',
-};
-
-/** Options as they were given, an address alone as the one that is listened on; throws what is wrong
- * with them. */
-function checkedOptions(given) {
-  if (typeof given === 'string' || Array.isArray(given)) return { listen: given };
-  if (Object(given) !== given) {
-    throw new TypeError(`the options must be an object, not ${inspect(given)}`);
-  }
-  if (Object.hasOwn(given, 'allowsFailedZones')) return checkedOptions(withoutFormer(given));
-  for (const [name, value] of Object.entries(given)) {
-    const kind = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
-    if (kind === undefined) {
-      const names = Object.keys(OPTIONS).join(', ');
-      throw new TypeError(`there is no option ${name}; the options are ${names}`);
-    }
-    if (value === undefined) continue;
-    if (kind === 'function' && typeof value !== 'function') {
-      throw new TypeError(`${name} must be a function, not ${inspect(value)}`);
-    }
-    if (kind === 'count' && !(Number.isInteger(value) && value > 0 && value <= 0xffffffff)) {
-      throw new TypeError(`${name} must be a whole number from 1 on, not ${inspect(value)}`);
-    }
-  }
-  return given;
-}
-
-/** Options with the name of today for one that has another name since. */
-const withoutFormer = deprecate(
-  ({ allowsFailedZones, ...given }) => ({ allowFailedZones: allowsFailedZones, ...given }),
-  'the option allowsFailedZones is called allowFailedZones',
-  'ZONDA_OPTION_ALLOWSFAILEDZONES',
-);
-
-/** What the core is told of an app's options. */
-function coreOptions(options) {
-  const list = (value) => (value === undefined ? [] : [value].flat().map(String));
-  const text = (value) => (value === undefined ? undefined : String(value));
-  return {
-    listen: list(options.listen),
-    listensNowhere: Array.isArray(options.listen) && options.listen.length === 0,
-    config: text(options.config),
-    zones: [],
-    forward: list(options.forward),
-    workers: options.workers,
-    deadline: options.deadline,
-    waitingMax: options.waitingMax,
-    metrics: text(options.metrics),
-    log: text(options.log),
-    sharesAddresses: options.sharesAddresses ?? false,
-    allowsFailedZones: options.allowFailedZones ?? false,
-  };
-}
-
-/** The words that a pattern captures, and the places of their labels from the right. */
-function captures(pattern) {
-  const names = pattern.replace(/(^|[^\\])\/.*$/, '$1');
-  const labels = splitLabels(names).filter((label) => label !== '');
-  const captures = [];
-  labels.forEach((label, place) => {
-    if (label.startsWith(':')) captures.push([label.slice(1), labels.length - place]);
-  });
-  return captures;
-}
-
 /** A query in wire form. */
 function makeQuery(question) {
   const { name, type = 'A', dnssecOk = false } =
@@ -489,7 +500,7 @@ function makeQuery(question) {
   if (typeof name !== 'string') {
     throw new TypeError(`a question needs a name: { name: 'www.example.org', type: 'A' }`);
   }
-  return native.makeQuery(name, typeNumber(type), dnssecOk);
+  return withCode('ZONDA_QUERY', () => native.makeQuery(name, typeNumber(type), dnssecOk));
 }
 
 module.exports = { App, makeQuery };

@@ -10,15 +10,22 @@ const OCTETS = 'Uint8Array';
 const KINDS = {
   number: 'number | string',
   name: 'string',
-  names: 'string | string[]',
+  names: 'string | readonly string[]',
   string: `string | ${OCTETS}`,
-  strings: `string | ${OCTETS} | Array<string | ${OCTETS}>`,
+  strings: `string | ${OCTETS} | ReadonlyArray<string | ${OCTETS}>`,
   hex: `string | ${OCTETS}`,
   base64: `string | ${OCTETS}`,
   base32: `string | ${OCTETS}`,
   time: 'number | string',
-  words: 'string | string[]',
+  words: 'string | readonly string[]',
   word: 'number | string',
+};
+/** What they are where a record was read, if not text. */
+const READ_KINDS = {
+  number: 'number',
+  names: 'readonly string[]',
+  strings: 'readonly string[]',
+  words: 'readonly string[]',
 };
 
 /** The text of the file. */
@@ -26,6 +33,9 @@ export function recordTypes() {
   const words = tables.words.map((word) => `  | '${word}'`);
   const types = [...data.known].map(([number, fields]) => {
     return `  ${key(tables.typeWord(number))}: ${dataOf(fields)};`;
+  });
+  const read = [...data.known].map(([number, fields]) => {
+    return `  ${key(tables.typeWord(number))}: ${readDataOf(fields)};`;
   });
   return [
     '// Written by scripts/types.mjs, of the table of fields that the core has.',
@@ -37,12 +47,18 @@ export function recordTypes() {
     `${words.join('\n')};`,
     '',
     '/** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */',
-    'export type SvcParams = Record<string, string | number | true | string[]>;',
+    'export type SvcParams = Record<string, string | number | true | readonly string[]>;',
     '',
     '/** Data of the types that have fields, which may be called as in the table, in camel case, or',
     ' * as dns-packet calls them. A field is optional that may be left out, or has several names. */',
     'export interface TypedData {',
     ...types,
+    '}',
+    '',
+    '/** Data of the same types where a record was read: text for types with one field, an array of',
+    ' * strings for TXT, and an object with the fields for all others. */',
+    'export interface ReadData {',
+    ...read,
     '}',
     '',
   ].join('\n');
@@ -52,7 +68,15 @@ export function recordTypes() {
 function dataOf(fields) {
   if (fields.length > 1) return ['AnyData | {', ...fields.flatMap(members), '  }'].join('\n');
   const lists = KINDS[fields[0].kind].split(' | ').filter((type) => /\[\]|Array/.test(type));
-  return lists.length > 0 ? `AnyData | Array<string | ${OCTETS}>` : 'AnyData';
+  return lists.length > 0 ? `AnyData | ReadonlyArray<string | ${OCTETS}>` : 'AnyData';
+}
+
+/** What data with some fields are where a record was read. */
+function readDataOf(fields) {
+  const types = fields.map(({ name, kind }) => [name, READ_KINDS[kind] ?? 'string']);
+  if (types.length === 1) return types[0][1];
+  const lines = types.map(([name, type]) => `    readonly ${name}: ${type};`);
+  return ['{', ...lines, '  }'].join('\n');
 }
 
 /** The members for a field: one for each name. */

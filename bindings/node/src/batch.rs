@@ -133,9 +133,9 @@ pub fn read_replies(
 /// # Errors
 /// What is wrong with one of them.
 pub fn read_records(records: &[u8], draft: &mut HandlerReply) -> Result<(), String> {
-    let mut rest = Parts(records);
+    let (mut rest, mut counts) = (Parts(records), Counts::default());
     while !rest.0.is_empty() {
-        read_record(&mut rest, draft).ok_or("a record ends early")??;
+        read_record(&mut rest, &mut counts, draft).ok_or("a record ends early")??;
     }
     Ok(())
 }
@@ -179,24 +179,53 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer,
     if kind >> 24 & 1 != 0 {
         draft.extended_error(Ede((flags >> 16) as u16), &String::from_utf8_lossy(text));
     }
+    let mut counts = Counts::default();
     while !reply.0.is_empty() {
-        read_record(reply, draft).ok_or_else(cut)??;
+        read_record(reply, &mut counts, draft).ok_or_else(cut)??;
     }
     Ok(Answer::HandlerReply)
 }
 
+/// Numbers of records that were read, by section.
+type Counts = [usize; 3];
+
+/// Names of the sections for programs, by the numbers that they have in a batch.
+const SECTIONS: [&str; 3] = ["answers", "authorities", "additionals"];
+
+/// Characters of wrong data that an error shows.
+const SHOWN_MAX: usize = 80;
+
 /// Reads a record into a draft. Nothing if it ends early.
-fn read_record(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Option<Result<(), String>> {
+fn read_record(
+    reply: &mut Parts<'_>,
+    counts: &mut Counts,
+    draft: &mut HandlerReply,
+) -> Option<Result<(), String>> {
     let (kind, ttl, lens) = (reply.word()?, reply.word()?, reply.word()?);
     let owner = reply.octets((lens & 0xffff) as usize)?;
     let data = reply.octets((lens >> 16) as usize)?;
-    let section = match kind >> 16 & 0xff {
-        0 => Section::Answer,
-        1 => Section::Authority,
-        _ => Section::Additional,
+    let (number, section) = match kind >> 16 & 0xff {
+        0 => (0, Section::Answer),
+        1 => (1, Section::Authority),
+        _ => (2, Section::Additional),
     };
+    let place = counts[number];
+    counts[number] += 1;
     let record = JsRecord { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
-    Some(record.push(section, ttl, draft))
+    Some(record.push(section, ttl, draft).map_err(|wrong| match wrong {
+        RecordMistake::Record(what) => {
+            format!("{}[{place}]: {what}{}", SECTIONS[number], record.shown_data())
+        }
+        RecordMistake::Reply(what) => what,
+    }))
+}
+
+/// What is wrong with a record, or with a reply that has no room for one.
+enum RecordMistake {
+    /// The record is wrong.
+    Record(String),
+    /// The reply has no room for the record.
+    Reply(String),
 }
 
 /// A record as JavaScript gives it.
@@ -211,35 +240,53 @@ struct JsRecord<'a> {
 
 impl JsRecord<'_> {
     /// Adds the record to a draft.
-    fn push(&self, section: Section, ttl: u32, draft: &mut HandlerReply) -> Result<(), String> {
+    fn push(
+        &self,
+        section: Section,
+        ttl: u32,
+        draft: &mut HandlerReply,
+    ) -> Result<(), RecordMistake> {
         let Self { rtype, owner, data, .. } = *self;
         if rtype.is_meta() {
-            return Err(format!("{rtype} is no type of records that an answer holds"));
+            let what = format!("{rtype} is no type of records that an answer holds");
+            return Err(RecordMistake::Record(what));
         }
         let name;
         let owner = match owner.is_empty() {
             true => &[][..],
             false => {
                 let of = |error| format!("owner {}: {error}", String::from_utf8_lossy(owner));
-                name = Name::parse(owner, &[0]).map_err(of)?;
+                name =
+                    Name::parse(owner, &[0]).map_err(|error| RecordMistake::Record(of(error)))?;
                 name.as_wire()
             }
         };
         let fixed = (rtype, ttl);
         let pushed = match (self.is_wire, self.address()) {
             (true, _) => {
-                let wrong = |error| format!("{rtype} record: {error}");
+                let wrong = |error| RecordMistake::Record(format!("{rtype} record: {error}"));
                 rdata::validate(rtype, data).map_err(wrong)?;
                 draft.push(section, owner, fixed, data)
             }
             (false, Some(IpAddr::V4(ip))) => draft.push(section, owner, fixed, &ip.octets()),
             (false, Some(IpAddr::V6(ip))) => draft.push(section, owner, fixed, &ip.octets()),
             (false, None) => {
-                let record = Any::new(rtype, &self.text()?).map_err(|error| error.to_string())?;
+                let text = self.text().map_err(RecordMistake::Record)?;
+                let wrong = |error: zonda::DataError| RecordMistake::Record(error.to_string());
+                let record = Any::new(rtype, &text).map_err(wrong)?;
                 draft.push_with(section, owner, fixed, |out| record.write_rdata(out))
             }
         };
-        pushed.map_err(|overfull| overfull.to_string())
+        pushed.map_err(|overfull| RecordMistake::Reply(overfull.to_string()))
+    }
+
+    /// The data for an error, if they are text.
+    fn shown_data(&self) -> String {
+        let shown: String = match std::str::from_utf8(self.data) {
+            Ok(text) if !self.is_wire => text.chars().take(SHOWN_MAX).collect(),
+            _ => return String::new(),
+        };
+        format!("; its data are '{shown}'")
     }
 
     /// The address, if it is one as most are written; read without words and fields.

@@ -4,6 +4,7 @@ mod options;
 mod queries;
 mod zones;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +14,9 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
 use zonda_runtime::Runtime;
-use zonda_server::{Code, RuntimeHandle, Server, Stores, Texts};
+use zonda_server::{
+    Code, CodeChange, CodeUpdates, ProgramError, RuntimeHandle, Server, Stores, Texts,
+};
 use zonda_wire::Name;
 
 use crate::batch;
@@ -78,13 +81,41 @@ pub struct FailedZone {
     pub error: String,
 }
 
+/// An error of the core, of which JavaScript makes one of its own.
+#[napi(object)]
+pub struct CoreError {
+    /// Code by which programs tell errors apart.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// The system's number of the error.
+    pub errno: Option<i32>,
+    /// The address that cannot be listened on.
+    pub address: Option<String>,
+    /// The port that cannot be listened on.
+    pub port: Option<u16>,
+}
+
+impl From<ProgramError> for CoreError {
+    fn from(error: ProgramError) -> Self {
+        let (place, errno) = error.listen.unzip();
+        Self {
+            code: error.code.as_str().to_owned(),
+            message: error.text,
+            errno,
+            address: place.map(|place| place.ip().to_string()),
+            port: place.map(|place| place.port()),
+        }
+    }
+}
+
 /// Something that was asked for has ended.
 #[napi(object)]
 pub struct Event {
     /// Token that JavaScript chose for the operation.
     pub token: u32,
     /// Why the operation has failed.
-    pub error: Option<String>,
+    pub error: Option<CoreError>,
     /// The reply, if it was a query; nothing for silence.
     pub reply: Option<Buffer>,
 }
@@ -101,7 +132,7 @@ pub struct ReplyMistake {
 /// An [`Event`] before JavaScript sees it.
 struct CoreEvent {
     token: u32,
-    error: Option<String>,
+    error: Option<ProgramError>,
     reply: Option<Vec<u8>>,
 }
 
@@ -109,7 +140,7 @@ struct CoreEvent {
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Reports to JavaScript that the server has stopped, with the reason if it had to.
-type OnClose = Box<dyn FnOnce(Option<String>) + Send>;
+type OnClose = Box<dyn FnOnce(Option<ProgramError>) + Send>;
 
 /// What the threads of a core share.
 #[derive(Default)]
@@ -144,6 +175,8 @@ pub struct Core {
     options: CoreOptions,
     /// What the server is started with.
     code: Code,
+    /// Changes of the routes of the code while the server runs.
+    updates: Option<CodeUpdates>,
     /// Records that workers answer from.
     table: Arc<Table>,
     /// Zones that are given as text, and those that follow stores.
@@ -183,12 +216,12 @@ impl Shared {
     }
 
     /// Queues the event for an operation that has ended without a reply.
-    fn tell_end(&self, token: u32, error: Option<String>) {
+    fn tell_end(&self, token: u32, error: Option<ProgramError>) {
         self.tell_end_with(token, error, None);
     }
 
     /// Queues the event for an operation that has ended, with its result.
-    fn tell_end_with(&self, token: u32, error: Option<String>, reply: Option<Vec<u8>>) {
+    fn tell_end_with(&self, token: u32, error: Option<ProgramError>, reply: Option<Vec<u8>>) {
         self.tell(CoreEvent { token, error, reply });
     }
 
@@ -202,7 +235,7 @@ impl Shared {
 
     /// Answers what was received, and stops: what handlers ask for is answered until the server has
     /// ended.
-    fn stop(&self, server: Arc<Server>, calls: &Calls) -> Result<(), String> {
+    fn stop(&self, server: Arc<Server>, calls: &Calls) -> Result<(), ProgramError> {
         server.stop_stores();
         calls.close(); // a store that has not answered until now is waited for no longer
         server.request_stop();
@@ -213,7 +246,7 @@ impl Shared {
         let mut server = server;
         loop {
             match Arc::try_unwrap(server) {
-                Ok(server) => return server.wait().map_err(|error| error.to_string()),
+                Ok(server) => return server.wait().map_err(|error| (&error).into()),
                 Err(shared) => server = shared, // a reload is under way
             }
             std::thread::sleep(STOP_INTERVAL);
@@ -222,7 +255,7 @@ impl Shared {
 
     /// Stops the server, unless that is under way or done, and reports that to JavaScript, which is
     /// not called any more afterwards.
-    fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
+    fn close(&self, calls: &Calls) -> Option<Result<(), ProgramError>> {
         let server = self.to_stop()?;
         let stopped = self.stop(server, calls);
         self.tell_closed(stopped.as_ref().err().cloned());
@@ -230,7 +263,7 @@ impl Shared {
     }
 
     /// Reports to JavaScript that the server has stopped.
-    fn tell_closed(&self, error: Option<String>) {
+    fn tell_closed(&self, error: Option<ProgramError>) {
         if let Some(closed) = lock(&self.closed).take() {
             closed(error);
         }
@@ -262,6 +295,7 @@ impl Core {
         Ok(Self {
             options,
             code: Code::default(),
+            updates: None,
             table: Arc::default(),
             texts: Arc::default(),
             stores: Arc::default(),
@@ -279,12 +313,38 @@ impl Core {
         routes: Vec<NumberedRoute>,
         has_middleware: bool,
     ) -> napi::Result<()> {
-        let routes = routes.into_iter().map(|route| (route.pattern, route.handler)).collect();
-        self.code = server::code(routes, has_middleware).map_err(error)?;
+        let table = server::route_table(routes_by_number(routes)?, has_middleware);
+        self.code = table.code();
         if let Ok(running) = self.shared.running() {
             running.set_code(self.code.clone());
         }
+        let shared = Arc::downgrade(&self.shared);
+        self.updates = Some(CodeUpdates::new(table, move |code| {
+            if let Some(Ok(running)) = shared.upgrade().map(|shared| shared.running()) {
+                running.set_code(code);
+            }
+        }));
         Ok(())
+    }
+
+    /// Adds and removes handlers while the server runs, and says whether there is middleware.
+    /// Returns whether that is in force; else an event of `token` follows when it is.
+    ///
+    /// # Errors
+    /// The first pattern that is none.
+    #[napi(catch_unwind)]
+    pub fn change_code(
+        &mut self,
+        removed: Vec<u32>,
+        added: Vec<NumberedRoute>,
+        has_middleware: bool,
+        token: u32,
+    ) -> napi::Result<bool> {
+        let (removed, added) = (removed.into_iter().collect(), routes_by_number(added)?);
+        let Some(updates) = &mut self.updates else { return Ok(true) }; // `set_code` comes first
+        let shared = Arc::clone(&self.shared);
+        let change = CodeChange { removed, added, has_middleware };
+        Ok(updates.change(change, move || shared.tell_end(token, None)))
     }
 
     /// Has workers answer all names from the table, so that JavaScript has nothing to do.
@@ -340,7 +400,7 @@ impl Core {
     pub fn start(
         &self,
         wake: Function<'_, (), ()>,
-        closed: Function<'_, Option<String>, ()>,
+        closed: Function<'_, Option<CoreError>, ()>,
         token: u32,
     ) -> napi::Result<()> {
         let mut start = start(&self.options)?;
@@ -351,7 +411,10 @@ impl Core {
         let wake = move || _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         *lock(&self.shared.wake) = Some(Box::new(wake));
         let closed = closed.build_threadsafe_function().callee_handled::<false>().build()?;
-        let closed = move |why| _ = closed.call(why, ThreadsafeFunctionCallMode::NonBlocking);
+        let closed = move |why: Option<ProgramError>| {
+            let why = why.map(CoreError::from);
+            let _ = closed.call(why, ThreadsafeFunctionCallMode::NonBlocking);
+        };
         *lock(&self.shared.closed) = Some(Box::new(closed));
         let of_workers = Arc::clone(&self.shared);
         start.runtime.wake = Box::new(move || of_workers.wake());
@@ -383,6 +446,12 @@ impl Core {
                 close_ended(&shared, &calls); // it ended before it was known to have started
             }
         })
+    }
+
+    /// Whether the server runs.
+    #[napi]
+    pub fn is_running(&self) -> bool {
+        self.shared.running().is_ok()
     }
 
     /// The addresses that are answered on, in the order in which they were given.
@@ -457,7 +526,7 @@ impl Core {
         let ended = std::mem::take(&mut *lock(&self.shared.events));
         let event = |CoreEvent { token, error, reply }| Event {
             token,
-            error,
+            error: error.map(CoreError::from),
             reply: reply.map(Buffer::from),
         };
         ended.into_iter().map(event).collect()
@@ -505,6 +574,14 @@ impl Drop for Core {
         self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
     }
+}
+
+/// The patterns of routes, by the numbers of their handlers.
+fn routes_by_number(routes: Vec<NumberedRoute>) -> napi::Result<BTreeMap<u32, Pattern>> {
+    let read = |NumberedRoute { pattern, handler }| {
+        Ok((handler, server::pattern(&pattern).map_err(error)?))
+    };
+    routes.into_iter().map(read).collect()
 }
 
 /// Gives up what is left of a server that has ended, unless the program stops it at this moment.

@@ -3,9 +3,11 @@
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
+use zonda::Any;
+use zonda::Record as _;
 use zonda_wire::rdata::print::{FieldText, Presentation};
 use zonda_wire::rdata::schema::{self, Kind};
-use zonda_wire::rdata::wire;
+use zonda_wire::rdata::{self, wire};
 use zonda_wire::{Ede, Message, Name, Rcode, Section, Type};
 
 /// The numbers of types, response codes and extended errors, and the fields of each type's data.
@@ -85,6 +87,28 @@ fn record(record: &zonda_wire::message::Record) -> Value {
     })
 }
 
+/// The data of a record that a program has made, as text or octets, in JSON: as they are read, and
+/// as octets.
+///
+/// # Errors
+/// What is wrong with them.
+#[napi]
+pub fn read_data(rtype: u32, is_text: bool, given: &[u8]) -> napi::Result<String> {
+    let rtype = Type(rtype as u16); // JavaScript knows only such types
+    let rdata = match is_text {
+        false => given.to_vec(),
+        true => {
+            let text = std::str::from_utf8(given).map_err(crate::core::error)?;
+            let mut rdata = Vec::new();
+            Any::new(rtype, text).map_err(crate::core::error)?.write_rdata(&mut rdata);
+            rdata
+        }
+    };
+    let wrong = |error| crate::core::error(format!("{rtype} record: {error}"));
+    rdata::validate(rtype, &rdata).map_err(wrong)?;
+    Ok(json!({ "data": data(rtype, &rdata), "wire": hex(&rdata) }).to_string())
+}
+
 /// Data by their fields; what has none is text as of an unknown type (rfc3597#5).
 fn data(rtype: Type, rdata: &[u8]) -> Value {
     let fields = schema::of(rtype).and_then(|schema| {
@@ -145,7 +169,7 @@ fn without_dot(text: &str) -> &str {
 
 /// Octets in hexadecimal digits.
 fn hex(octets: &[u8]) -> String {
-    zonda_wire::rdata::print::Hex(octets).to_string()
+    rdata::print::Hex(octets).to_string()
 }
 
 /// A query in wire form that asks for recursion, with an EDNS record.

@@ -1,17 +1,18 @@
 //! The server that an app of JavaScript is.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::mpsc;
 
 use zonda_config::Flags;
-use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
+use zonda_engine::code::Pattern;
 use zonda_engine::{AnswerBelow, Peer};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, Options, OwnReply, Program, RuntimeHandle, Server, Stores, Texts, failed_in_code,
-    failed_text, read_config, zones_in_code,
+    Code, CodeChange, ErrorCode, Options, OwnReply, Program, ProgramError, RouteTable,
+    RuntimeHandle, Server, Stores, Texts, failed_in_code, failed_text, read_config, zones_in_code,
 };
 
 /// The number of JavaScript's runtime, the only one.
@@ -68,26 +69,19 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     text.parse().map_err(|error| format!("route `{text}`: {error}"))
 }
 
-/// The code of JavaScript: patterns, and the numbers that it knows their handlers by. If it has
+/// The code of JavaScript: patterns, by the numbers that it knows their handlers by. If it has
 /// middleware, it is given all queries.
-///
-/// # Errors
-/// The first pattern that is none.
-pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, String> {
-    let route = |(text, handler): (String, u32)| {
-        let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
-        Ok(Route { pattern: pattern(&text)?, handler })
-    };
-    let routes = routes.into_iter().map(route).collect::<Result<_, String>>()?;
-    let middleware_runtime = has_middleware.then_some(RUNTIME);
-    Ok(Code { routes, middleware_runtime, ..Code::default() })
+pub fn route_table(added: BTreeMap<u32, Pattern>, has_middleware: bool) -> RouteTable {
+    let mut table = RouteTable::new(RUNTIME);
+    table.apply(CodeChange { added, has_middleware, ..CodeChange::default() });
+    table
 }
 
 /// Starts a server. Waits for its stores, but not for long.
 ///
 /// # Errors
 /// What is wrong with the configuration and with zones, or why the server cannot start.
-pub fn start(start: Start) -> Result<RunningServer, String> {
+pub fn start(start: Start) -> Result<RunningServer, ProgramError> {
     let Start { file, flags, texts, stores, answered, metrics, .. } = start;
     let mut required_zones = zones_in_code(&flags, &texts);
     if start.allows_failed_zones {
@@ -102,7 +96,8 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
     };
     let config = read_config().map_err(|error| {
         let failed = failed_in_code(None, &texts, &required_zones);
-        [error, failed_text(&failed)].join("\n").trim_end().to_owned()
+        let text = [error, failed_text(&failed)].join("\n");
+        ProgramError::new(ErrorCode::Config, text.trim_end())
     })?;
     let (sender, handles) = mpsc::channel();
     let program = Program {
@@ -118,7 +113,7 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
     };
     let read_config = Box::new(read_config);
     let options = Options { config, read_config, take_over: false, program };
-    let server = Server::start(options).map_err(|error| error.to_string())?;
+    let server = Server::start(options).map_err(|error| ProgramError::from(&error))?;
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
     Ok(RunningServer { server, handle })
@@ -128,9 +123,13 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
 ///
 /// # Errors
 /// What is wrong with the configuration, or with zones: all else is then in force.
-pub fn reload(server: &Server) -> Result<(), String> {
-    let failed = server.reload()?;
-    if failed.is_empty() { Ok(()) } else { Err(failed_text(&failed)) }
+pub fn reload(server: &Server) -> Result<(), ProgramError> {
+    let wrong = |error| ProgramError::new(ErrorCode::Config, error);
+    let failed = server.reload().map_err(wrong)?;
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(ProgramError::new(ErrorCode::Zone, failed_text(&failed))),
+    }
 }
 
 /// The reply to a query of the program itself.

@@ -107,15 +107,31 @@ for (const page of PAGES) {
   }
 }
 
-/** What TypeScript says of a program in a folder; nothing, if it is right. */
-async function compiled(place, file) {
+/** What TypeScript says of programs in a folder; nothing, if they are right. */
+async function compiled(place, files, ...more) {
   const tsc = join(here, 'node_modules', '.bin', 'tsc');
   const types = join(here, 'node_modules', '@types');
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
-  const args = [...options, '--typeRoots', types, '--types', 'node', file];
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', ...more];
+  const args = [...options, '--typeRoots', types, '--types', 'node', ...files];
   const { stdout } = await promisify(execFile)(tsc, args, { cwd: place }).catch((error) => error);
   return stdout;
 }
+
+// JavaScript has no annotations, so a parameter of a program's own function may be of any type.
+// Everything else is checked: what the package takes, and what it gives.
+test('all programs in JavaScript hold to the types', async (t) => {
+  const place = workplace(t);
+  const files = PAGES.flatMap((page) =>
+    programs(page, 'js').map((program) => {
+      const file = `${page.replaceAll('/', '-')}-${program.line}.mjs`;
+      writeFileSync(join(place, file), whole(program));
+      return file;
+    }),
+  );
+  assert.ok(files.length > 20, String(files.length));
+  const options = ['--allowJs', '--checkJs', '--noImplicitAny', 'false'];
+  assert.equal(await compiled(place, files, ...options), '');
+});
 
 for (const page of PAGES) {
   for (const { line, lines } of programs(page, 'ts')) {
@@ -123,7 +139,7 @@ for (const page of PAGES) {
       const place = workplace(t);
       const file = `${page.replaceAll('/', '-')}.mts`;
       writeFileSync(join(place, file), Array.from(lines, (text) => text ?? '').join('\n'));
-      assert.equal(await compiled(place, file), '');
+      assert.equal(await compiled(place, [file]), '');
     });
   }
 }
@@ -148,9 +164,9 @@ test('the hello world of the README is the example, and answers', async (t) => {
 /** The names of all that a class or an interface of `index.d.ts` has. */
 function members(name) {
   const [, body] = new RegExp(
-    `(?:class|interface) ${name}(?: implements \\w+)? \\{\n([^]*?)\n\\}`,
+    `(?:class|interface) ${name}(?:<[^>]*>)?(?: extends \\w+)?(?: implements \\w+)? \\{\n([^]*?)\n\\}`,
   ).exec(read('bindings/node/index.d.ts'));
-  const found = body.matchAll(/^ {2}(?:readonly |get |set )?(\w+)\??[(:]/gm);
+  const found = body.matchAll(/^ {2}(?:readonly |get |set )?(\w+)\??[(:<]/gm);
   return new Set([...found].map(([, member]) => member).filter((it) => it !== 'private'));
 }
 

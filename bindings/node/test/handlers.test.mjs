@@ -53,7 +53,7 @@ test('a reply says what the handler says', async (t) => {
     app.handle('nx.example', (req, res) => res.nxdomain());
     app.handle('nodata.example', (req, res) => res.noData());
     app.handle('refused.example', (req, res) => res.refused());
-    app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN'));
+    app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN')); // a text is no record
     app.handle('fails.example', (req, res) => res.servfail('the database is away'));
     app.handle('blocked.example', (req, res) => res.extendedError('Blocked', 'on the list').nxdomain());
     app.handle('dropped.example', (req, res) => res.drop());
@@ -101,6 +101,73 @@ test('a reply says what the handler says', async (t) => {
     two.answers.map((record) => record.ttl),
     [300, 300],
   );
+});
+
+test('returned records are the answer, once, of handlers and middleware', async (t) => {
+  const a = (data) => ({ type: 'A', data });
+  const app = await started(t, {}, (app) => {
+    app.handle('one.example', () => a('192.0.2.1'));
+    app.handle('two.example', async () => [a('192.0.2.1'), a('192.0.2.2')]);
+    app.handle('more.example', (req, res) => {
+      res.answer(a('192.0.2.1'));
+      return a('192.0.2.2');
+    });
+    app.handle('set.example', (req, res) => (res.answers = [a('192.0.2.1')]));
+    app.handle('none.example', () => []);
+    app.handle('chain.example', (req, res, next) => next(), () => a('192.0.2.1'));
+    app.handle('other.example', () => new Map());
+  });
+  assert.equal(await told(app, 'one.example'), 'NOERROR one.example A 192.0.2.1');
+  const both = 'NOERROR NAME A 192.0.2.1 NAME A 192.0.2.2';
+  assert.equal(await told(app, 'two.example'), both.replaceAll('NAME', 'two.example'));
+  assert.equal(await told(app, 'more.example'), both.replaceAll('NAME', 'more.example'));
+  assert.equal(await told(app, 'set.example'), 'NOERROR set.example A 192.0.2.1');
+  assert.equal((await app.query('none.example')).rcode, 'NOERROR');
+  assert.equal(await told(app, 'chain.example'), 'NOERROR chain.example A 192.0.2.1');
+  assert.equal((await app.query('other.example')).answers.length, 0);
+  app.middleware((req, res, next) => (req.name === 'mid.example' ? a('192.0.2.9') : next()));
+  assert.equal(await told(app, 'mid.example'), 'NOERROR mid.example A 192.0.2.9');
+  assert.equal(await told(app, 'one.example'), 'NOERROR one.example A 192.0.2.1');
+});
+
+test('records of a handler are read as those of a message', async (t) => {
+  const seen = [];
+  const app = await started(t, {}, (app) => {
+    app.middleware(async (req, res, next) => {
+      await next();
+      const { preference } = res.of('MX')[0].data;
+      for (const { name, ttl, type, class: of, data } of res.answers) {
+        seen.push({ name, ttl, type, of, data });
+      }
+      res.answers[0].ttl = preference; // so that the reply is made anew
+      res.answers.push({ type: 'A', data: '192.0.2.1' });
+    });
+    app.handle('a.example', (req, res) => {
+      res.answer({ type: 'mx', data: '10 mx.example.' });
+      res.answer({ name: 'B.example.', type: 'TXT', ttl: 5, data: 'text' });
+    });
+  });
+  const reply = await app.query('a.example', 'MX');
+  assert.deepEqual(seen, [
+    {
+      name: 'a.example',
+      ttl: 300,
+      type: 'MX',
+      of: 'IN',
+      data: { preference: 10, exchange: 'mx.example' },
+    },
+    { name: 'B.example', ttl: 5, type: 'TXT', of: 'IN', data: ['text'] },
+  ]);
+  assert.deepEqual(
+    reply.answers.map(({ type, ttl }) => [type, ttl]),
+    [
+      ['MX', 10],
+      ['TXT', 5],
+      ['A', 300],
+    ],
+  );
+  assert.deepEqual(reply.of('TXT')[0].data, ['text']);
+  assert.deepEqual(reply.of('AAAA'), []);
 });
 
 test('an error is SERVFAIL, is told with its stack, and the next query is answered', async (t) => {
@@ -510,7 +577,8 @@ test('an app is asked without sockets, by its own handlers too', async (t) => {
     app.handle('dropped.example', (req, res) => res.drop());
   });
   assert.equal(await told(app, 'outer.example'), 'NOERROR outer.example A 192.0.2.1');
-  assert.equal(await app.query({ name: 'dropped.example' }), null);
+  const asked = app.query({ name: 'dropped.example' });
+  await assert.rejects(asked, { code: 'ZONDA_NO_REPLY', message: /dropped\.example A/ });
   const raw = await app.queryMessage(query('inner.example'));
   assert.equal(decodeMessage(raw).id, 0x1234);
   await assert.rejects(app.query({ name: 'a..example' }), /empty label/);
@@ -585,4 +653,104 @@ test('stopping waits for middleware that still passes on, and for what handlers 
     'NOERROR own.example A 192.0.2.53',
   ]);
   await assert.rejects(app.query({ name: 'www.example.org' }), /has stopped/);
+});
+
+test('errors have codes, and none has the words of another program', async (t) => {
+  const taken = await started(t);
+  const { port } = placeOf(taken);
+  const make = (options) => new App({ log: 'off', ...options });
+  const starts = (options) => make(options).start();
+  const inUse = { code: 'EADDRINUSE', errno: -98, syscall: 'listen', address: '127.0.0.1', port };
+  await assert.rejects(starts({ listen: `127.0.0.1:${port}` }), (error) => {
+    assert.ok(error instanceof Error);
+    const { code, errno, syscall, address, port } = error;
+    assert.deepEqual({ code, errno, syscall, address, port }, inUse);
+    assert.doesNotMatch(error.message, /--/);
+    return true;
+  });
+  await assert.rejects(starts({ listen: '5300' }), {
+    code: 'ZONDA_CONFIG',
+    message: /^listen: (?!.*--)/,
+  });
+  await assert.rejects(starts({ listen: [], forward: 'nowhere at all' }), {
+    code: 'ZONDA_CONFIG',
+    message: /^forward: (?!.*--)/,
+  });
+  await assert.rejects(starts({ listen: [], zones: { 'example.org': 'no.zone' } }), {
+    code: 'ZONDA_ZONE',
+  });
+  for (const options of [{ listen: 5300 }, { deadline: 'soon' }, { log: 'loud' }, { lisen: [] }]) {
+    assert.throws(() => make(options), { code: 'ZONDA_CONFIG', name: 'TypeError' });
+  }
+  assert.throws(() => taken.handle('a..b', () => {}), { code: 'ZONDA_PATTERN' });
+  assert.throws(() => taken.handle(undefined, () => {}), { code: 'ZONDA_PATTERN' });
+  assert.throws(() => taken.zone('example.org', { text: '' }), { code: 'ZONDA_STATE' });
+  assert.throws(() => make().addresses, { code: 'ZONDA_STATE' });
+  await assert.rejects(make().query('a.example'), { code: 'ZONDA_STATE' });
+  await assert.rejects(taken.query('a..b'), { code: 'ZONDA_QUERY' });
+  await assert.rejects(taken.query('a.b', { client: 'nowhere' }), { code: 'ZONDA_QUERY' });
+  await assert.rejects(taken.setZoneText('example.org', 'wrong'), { code: 'ZONDA_ZONE' });
+});
+
+test('a wrong record is told with its place, its data, its code and the pattern', async (t) => {
+  const told = [];
+  const onError = (error, query) => told.push([error.code, error.message, query.pattern]);
+  const app = await started(t, { onError }, (app) => {
+    app.handle(':host.example/A', (req, res) => {
+      const good = { type: 'A', data: '192.0.2.1' };
+      res.answer(good, good).additional({ type: 'A', data: '999.1.1.1' });
+    });
+    app.handle('ttl.example/TXT', (req, res) => res.authority({ type: 'TXT', ttl: -1, data: 'a' }));
+    app.handle('thrown.example', () => {
+      throw new Error('of the program');
+    });
+  });
+  assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
+  assert.equal((await app.query('ttl.example', 'TXT')).rcode, 'SERVFAIL');
+  assert.equal((await app.query('thrown.example')).rcode, 'SERVFAIL');
+  const [[code, message, pattern], second, third] = told;
+  assert.deepEqual([code, pattern], ['ZONDA_RECORD', ':host.example/A']);
+  assert.match(message, /the reply to a\.example A: additionals\[0\]: .*'999\.1\.1\.1'/);
+  assert.deepEqual([second[0], second[2]], ['ZONDA_RECORD', 'ttl.example/TXT']);
+  assert.match(second[1], /authorities\[0\]: .*-1 is no time to live/);
+  assert.deepEqual(third, [undefined, 'of the program', 'thrown.example']);
+});
+
+test('a handler among ten thousand is added in no time, and in force when the app is asked', async (t) => {
+  const a = (data) => (req, res) => res.answer({ type: 'A', data });
+  const app = await started(t, { listen: [] }, (app) => {
+    for (let number = 0; number < 10_000; number++) {
+      app.handle(`n${number}.example`, a('192.0.2.1'));
+    }
+  });
+  const millis = [];
+  for (let number = 0; number < 41; number++) {
+    const start = performance.now();
+    app.handle(`live${number}.example`, a('192.0.2.2'));
+    await undefined; // the end of the turn
+    await undefined;
+    millis.push(performance.now() - start);
+  }
+  const median = millis.sort((a, b) => a - b)[20];
+  t.diagnostic(`median ${(median * 1000).toFixed(0)} µs`);
+  assert.ok(median < 2, `${median} ms: with all routes at each call, it is 100 ms`);
+  assert.equal((await app.query('live0.example')).answers[0].data, '192.0.2.2');
+  assert.equal((await app.query('live40.example')).answers[0].data, '192.0.2.2');
+  assert.equal((await app.query('n9999.example')).answers[0].data, '192.0.2.1');
+  app.handle('live1.example', a('192.0.2.3'));
+  assert.equal(app.removeHandler('n9999.example'), true);
+  assert.equal((await app.query('live1.example')).answers[0].data, '192.0.2.3');
+  assert.equal((await app.query('n9999.example')).rcode, 'REFUSED');
+  app.middleware((req, res) => res.nxdomain());
+  assert.equal((await app.query('live1.example')).rcode, 'NXDOMAIN');
+});
+
+test('handlers that are added and removed in one turn are published together', async (t) => {
+  const app = await started(t, {});
+  app.handle('a.example', () => ({ type: 'A', data: '192.0.2.1' }));
+  app.handle('a.example', () => ({ type: 'A', data: '192.0.2.2' }));
+  app.handle('b.example', () => ({ type: 'A', data: '192.0.2.3' }));
+  app.removeHandler('b.example');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
+  assert.equal(await told(app, 'b.example'), 'REFUSED');
 });

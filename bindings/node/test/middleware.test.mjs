@@ -47,6 +47,8 @@ test('middleware changes replies of zones and handlers', async (t) => {
     assert.equal(reply.answers.length, 1);
     assert.deepEqual(reply.additionals[0].data, ['seen']);
   }
+  const texts = await told(app, 'www.example.org', 'TXT');
+  assert.equal(texts, 'NOERROR www.example.org TXT ["zone"]', 'strings are as they came');
   const { answers } = await ask(app, 'ns.example.org');
   assert.deepEqual([answers[0].ttl, answers[0].data], [7, '192.0.2.53']);
   const reply = await ask(app, 'none.example.org');

@@ -219,18 +219,42 @@ test('texts are strings of at most 255 octets', async (t) => {
   assert.equal(data.length, 2);
 });
 
-test('what is no record is told', async (t) => {
+test('each type is read with the data that the types of TypeScript say', async (t) => {
+  const source = readFileSync(new URL('../records.d.ts', import.meta.url), 'utf8');
+  const [, declared] = /interface ReadData \{\n([^]*?)\n\}/.exec(source);
+  const kindOf = (it) => (Array.isArray(it) ? 'readonly string[]' : typeof it);
+  const app = await started(t, {}, (app) => {
+    for (const [type, text] of SAMPLES) {
+      const data = isText(type) ? ['one', 'two'] : text;
+      app.handle(`${type}.example`, (req, res) => res.answer({ type, data }));
+    }
+  });
+  for (const type of SAMPLES.keys()) {
+    const [{ data }] = (await app.query(`${type}.example`, type)).answers;
+    const isObject = typeof data === 'object' && !Array.isArray(data);
+    const fields = Object.entries(data).map(([name, it]) => `    readonly ${name}: ${kindOf(it)};`);
+    const text = isObject ? ['{', ...fields.sort(), '  }'].join('\n') : kindOf(data);
+    const key = /^\w+$/.test(type) ? type : `'${type}'`;
+    const lines = new RegExp(`^  ${key}: (\\{\n[^}]*\\}|[^;]*);`, 'm').exec(declared)[1];
+    const sorted = lines.split('\n');
+    const inner = sorted.slice(1, -1).sort();
+    const expected = isObject ? ['{', ...inner, '  }'].join('\n') : lines;
+    assert.equal(text, expected, type);
+  }
+});
+
+test('what is no record is told, with its place and its data', async (t) => {
   const errors = [];
   const cases = [
-    [{ type: 'A', data: '192.0.2' }, /A record: /],
+    [{ type: 'A', data: '192.0.2' }, /answers\[0\]: A record: .*; its data are '192\.0\.2'/],
     [{ type: 'A', data: Buffer.from([1, 2, 3]) }, /A record: /],
     [{ type: 'AAAA', data: '192.0.2.1' }, /AAAA record: /],
     [{ type: 'A' }, /data is missing/],
-    [{ type: 'A', data: 7 }, /neither text nor octets/],
+    [{ type: 'A', data: 7 }, /answers\[0\]: A .* neither text nor octets; its data are 7/],
     [{ type: 'ANY', data: Buffer.alloc(0) }, /ANY is no type/],
     [{ name: 'a..b', type: 'A', data: '192.0.2.1' }, /owner a\.\.b/],
     [{ type: 'TYPE65280', data: { a: 1 } }, /neither text nor octets/],
-    [{ type: 'MX', data: { preference: 70_000, exchange: 'a' } }, /MX record: /],
+    [{ type: 'MX', data: { preference: 70_000, exchange: 'a' } }, /MX record: .*'70000 a'/],
     [{ type: 'A', ttl: Number.NaN, data: '192.0.2.1' }, /NaN/],
   ];
   const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {

@@ -2,7 +2,7 @@
 
 import { MemoryStore, PostgresStore, RedbStore, RedisStore } from 'zonda';
 import { App, decodeMessage, makeQuery } from 'zonda';
-import type { Handler, Message, Middleware, Query, Reply, ResourceRecord } from 'zonda';
+import type { Answer, Handler, Message, Middleware, Query, Reply, ResourceRecord } from 'zonda';
 import type { OwnStore as OwnRecords, RecordSet, StoredRecordSet } from 'zonda';
 import { Store as CoreStore } from 'zonda';
 import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
@@ -41,7 +41,55 @@ app
     res.rcode = 'REFUSED';
     const prefix: number | undefined = req.clientSubnet?.prefix;
     res.answers = res.answers.filter((record: ResourceRecord) => record.ttl !== prefix);
-  });
+    res.answers.push({ type: 'A', data: '192.0.2.1' });
+    // @ts-expect-error: the pattern captures no such label
+    console.log(req.captures.usr);
+  })
+  .handle('*.:a.:b-c.example/TXT', (req, res, next) => {
+    const words: Record<'a' | 'b-c', string> = req.captures;
+    return words.a === 'x' ? { type: 'TXT', data: [words['b-c']] } : next();
+  })
+  .handle('example.net', (req) => {
+    // @ts-expect-error: the pattern captures nothing
+    return [{ type: 'TXT', data: req.captures.any }];
+  })
+  .handle(String('computed'), (req) => [{ type: 'TXT', data: req.captures.any }]);
+app
+  .route('eu.example')
+  .handle(':user', (req, res) => res.nxdomain({ ttl: req.captures.user.length }))
+  .use('www', (req, res, next) => next());
+app.middleware('*.example', timing).on('listening', ([address]) => console.log(address.length));
+app.once('error', (error, query) => console.log(error.message, query.pattern?.length));
+// @ts-expect-error: an SOA record has an owner
+app.handle('example.net', (req, res) => res.noData({ soa: { data: '' } }));
+// @ts-expect-error: a number is no answer
+app.handle('example.net', () => 7);
+// @ts-expect-error: an exchange is missing
+app.handle('example.net', () => ({ type: 'MX', data: { preference: 7 } }));
+
+function read(answer: Answer, reply: Message): void {
+  const { name, ttl }: { name: string; ttl: number } = answer;
+  if (answer.type === 'A') {
+    const address: string = answer.data;
+    // @ts-expect-error: an address has no fields
+    console.log(address, answer.data.preference);
+  } else if (answer.type === 'MX') {
+    const preference: number = answer.data.preference;
+    console.log(preference, answer.data.exchange.length);
+    // @ts-expect-error: what is read cannot be changed
+    answer.data.preference = 7;
+  } else if (answer.type === 'TXT') {
+    const strings: readonly string[] = answer.data;
+    console.log(strings.join(''));
+  } else if (answer.type === 'TYPE65280') {
+    const text: string = answer.data;
+    console.log(text);
+  }
+  const serial: number = reply.of('SOA')[0].data.serial;
+  app.handle('again.example', (req, res) => res.answer(answer, reply.answers));
+  console.log(name, ttl, serial, reply.of('NSEC')[0].data.types.length);
+}
+
 app.zone('example.org', { file: 'example.org.zone' }).forward('192.0.2.53');
 
 class Leases implements OwnRecords {
@@ -83,11 +131,13 @@ app.store('own.example', { get: () => [] });
 
 async function main(): Promise<void> {
   await app.start();
-  const reply: Message | null = await app.query({ name: 'example.com', type: 'TXT' });
+  const reply: Message = await app.query({ name: 'example.com', type: 'TXT' });
+  const same: Message = await app.query('example.com', 'TXT', { client: '192.0.2.1:53' });
+  read(same.answers[0], reply);
   const raw: Buffer | null = await app.queryMessage(makeQuery({ name: 'example.com' }), {
     client: '192.0.2.1:53',
   });
-  console.log(reply?.answers[0].data, raw && decodeMessage(raw)?.rcode, app.addresses[0]);
+  console.log(reply.answers[0].data, raw && decodeMessage(raw)?.rcode, app.addresses[0]);
   await app.reload();
   await app.stop();
 }

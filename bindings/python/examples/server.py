@@ -13,7 +13,6 @@ import logging
 import sqlite3
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import zonda
@@ -36,7 +35,7 @@ app.zone("example.org", ZONE)
 
 @app.middleware
 async def log_slow_queries(
-    query: zonda.Query, reply: zonda.Reply, call_next: Callable[[], Awaitable[None]]
+    query: zonda.Query, reply: zonda.Reply, call_next: zonda.CallNext
 ) -> None:
     """Sees every query and its reply, whoever answers it."""
     start = time.perf_counter()
@@ -48,7 +47,7 @@ async def log_slow_queries(
 
 @app.middleware
 async def block(
-    query: zonda.Query, reply: zonda.Reply, call_next: Callable[[], Awaitable[None]]
+    query: zonda.Query, reply: zonda.Reply, call_next: zonda.CallNext
 ) -> None:
     """Answers some names in place of all that comes behind it."""
     if query.name in BLOCKED:

@@ -36,7 +36,7 @@ impl Inbox {
         mut reply: mpsc::Receiver<T>,
         message: impl FnOnce(T) -> Vec<u8> + Send + 'static,
     ) -> io::Result<u64> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.number();
         let (arrived, wake) = (Arc::clone(&self.arrived), Arc::clone(&self.wake));
         self.runtime()?.spawn(async move {
             let reply = reply.recv().await.map(message).filter(|reply| !reply.is_empty());
@@ -44,6 +44,17 @@ impl Inbox {
             wake.wake();
         });
         Ok(number)
+    }
+
+    /// A number that no other result has.
+    pub fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Has a result be here, from any thread.
+    pub fn give(&self, number: u64, reply: Option<Vec<u8>>) {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner).push((number, reply));
+        self.wake.wake();
     }
 
     /// Takes out what is here.

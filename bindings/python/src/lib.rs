@@ -35,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use crate::own_store::Calls;
     #[pymodule_export]
-    use crate::query::Query;
+    use crate::query::{Matcher, Query};
     #[pymodule_export]
     use crate::record::Record;
     #[pymodule_export]

@@ -10,9 +10,10 @@ use zonda_engine::Peer;
 use zonda_engine::code::Pattern;
 use zonda_wire::name::Presentation;
 use zonda_wire::query::{HEADER_BYTES, flag};
-use zonda_wire::{Query as Parsed, Type};
+use zonda_wire::{Name, Query as Parsed, Type};
 
 use crate::batch::WaitingQuery;
+use crate::server::check_pattern_text;
 
 /// A query; what it says is read when it is asked for.
 #[pyclass(frozen, module = "zonda")]
@@ -52,6 +53,11 @@ impl Query {
         self.saw_client.store(true, Ordering::Relaxed);
     }
 
+    /// The zone that a negative reply is from if nothing else says it.
+    pub fn zone(&self) -> Name {
+        Pattern::zone_of(self.pattern.as_deref(), &self.wire_name().to_ascii_lowercase())
+    }
+
     /// The name asked for in wire form.
     fn wire_name(&self) -> &[u8] {
         self.message.get(HEADER_BYTES..usize::from(self.parsed.name_end)).unwrap_or(&[0])
@@ -76,6 +82,12 @@ impl Query {
     fn original_name(&self) -> String {
         self.see_client();
         Presentation(self.wire_name()).to_string()
+    }
+
+    /// The pattern of the handler that answers, in its canonical form; `None` without one.
+    #[getter]
+    fn pattern(&self) -> Option<String> {
+        self.pattern.as_ref().map(|pattern| pattern.canonical())
     }
 
     /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.
@@ -216,5 +228,24 @@ pub fn type_text(py: Python<'_>, rtype: Type) -> Bound<'_, PyString> {
     match rtype.mnemonic() {
         Some(known) => PyString::intern(py, known),
         None => PyString::new(py, &rtype.to_string()),
+    }
+}
+
+/// A pattern that tells which queries it is for.
+#[pyclass(frozen, module = "zonda._core")]
+pub struct Matcher(Pattern);
+
+#[pymethods]
+impl Matcher {
+    /// One of a pattern.
+    #[new]
+    fn new(pattern: &str) -> PyResult<Self> {
+        check_pattern_text(pattern).map(Self)
+    }
+
+    /// Whether the pattern is for a query.
+    fn takes(&self, query: &Query) -> bool {
+        let Self(pattern) = self;
+        pattern.takes(query.parsed.qtype) && pattern.matches_wire(query.wire_name())
     }
 }

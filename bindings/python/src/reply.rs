@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
 use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
@@ -38,11 +38,11 @@ impl Reply {
     /// An empty one for a query.
     pub fn new(ticket: Ticket, query: Py<Query>) -> Self {
         let query = Some((ticket, query));
-        Self { query, ..Self::of(HandlerReply::default()) }
+        Self { query, ..Self::with_draft(HandlerReply::default()) }
     }
 
     /// One of a draft, to no query.
-    fn of(draft: HandlerReply) -> Self {
+    fn with_draft(draft: HandlerReply) -> Self {
         let (below, is_touched, has_failed, is_sent) = (None, false, false, false);
         Self { query: None, draft, below, is_touched, has_failed, is_sent }
     }
@@ -51,7 +51,7 @@ impl Reply {
     pub fn received(message: &[u8]) -> PyResult<Self> {
         let mut draft = HandlerReply::default();
         read(message, &mut draft)?;
-        Ok(Self { is_sent: true, ..Self::of(draft) })
+        Ok(Self { is_sent: true, ..Self::with_draft(draft) })
     }
 
     /// The ticket of the query, until the reply was taken out.
@@ -148,6 +148,26 @@ impl Reply {
         Ok(())
     }
 
+    /// Says that there are no such records, and for how long resolvers cache that.
+    fn negative(
+        &mut self,
+        rcode: Rcode,
+        ttl: Option<u32>,
+        soa: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let zone = self.query.as_ref().map(|(_, query)| query.get().zone());
+        let draft = self.open()?;
+        draft.reply(rcode);
+        match (soa, ttl, zone) {
+            (Some(soa), ttl, _) => add(draft, Section::Authority, soa, ttl),
+            (None, Some(ttl), Some(zone)) => {
+                draft.negative_ttl(&zone, ttl);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Sets or clears a bit of the header's flags.
     fn set(&mut self, flag: u16, is_set: bool) -> PyResult<()> {
         let draft = self.open()?;
@@ -209,6 +229,17 @@ impl Reply {
         self.replace(Section::Additional, records)
     }
 
+    /// The records of the answer that are of a class.
+    fn of<'py>(&self, py: Python<'py>, kind: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
+        let mut found = Vec::new();
+        for record in &self.tuple(py, Section::Answer)? {
+            if record.is_instance(kind)? {
+                found.push(record);
+            }
+        }
+        PyTuple::new(py, found)
+    }
+
     /// The response code, such as `"NOERROR"`.
     #[getter]
     fn rcode(&self) -> String {
@@ -222,14 +253,18 @@ impl Reply {
         Ok(())
     }
 
-    /// Says that the name exists, but has no records of the type.
-    fn no_data(&mut self) -> PyResult<()> {
-        self.open().map(HandlerReply::no_data)
+    /// Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
+    /// seconds, or as the record `soa` says.
+    #[pyo3(signature = (*, ttl=None, soa=None))]
+    fn no_data(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.negative(Rcode::NOERROR, ttl, soa)
     }
 
-    /// Says that there is no such name.
-    fn nxdomain(&mut self) -> PyResult<()> {
-        self.open().map(HandlerReply::nxdomain)
+    /// Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
+    /// `soa` says.
+    #[pyo3(signature = (*, ttl=None, soa=None))]
+    fn nxdomain(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.negative(Rcode::NXDOMAIN, ttl, soa)
     }
 
     /// Refuses to answer.

@@ -14,11 +14,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda_config::{Config, Flags};
 use zonda_engine::AnswerBelow;
-use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
+use zonda_engine::code::{NO_HANDLER, Pattern};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Stores, Texts,
-    failed_in_code, failed_text, read_config, zones_in_code,
+    Code, CodeChange, CodeUpdates, ErrorCode, FailedZone, Options, OwnReply, Program, ProgramError,
+    RouteTable, ServeError, Server, Stores, Texts, failed_in_code, failed_text, read_config,
+    zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -30,6 +31,11 @@ use crate::record::parse_type;
 use crate::reply::Reply;
 use crate::store::{self, read_zone_name, zone_name};
 use crate::wake::Wake;
+
+pyo3::import_exception!(zonda.errors, ConfigError);
+pyo3::import_exception!(zonda.errors, PatternError);
+pyo3::import_exception!(zonda.errors, StateError);
+pyo3::import_exception!(zonda.errors, ZoneError);
 
 /// The number of the runtime that Python is.
 const RUNTIME: u16 = 0;
@@ -61,12 +67,14 @@ type QueryAndReply<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
 #[pyclass(frozen, module = "zonda._core")]
 pub struct Core {
     wake: Arc<Wake>,
-    inbox: Inbox,
+    inbox: Arc<Inbox>,
     /// Held while the server starts, so that a stop waits for that.
     starting: Mutex<()>,
     /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
-    server: RwLock<Option<Server>>,
+    server: Arc<RwLock<Option<Server>>>,
+    /// Changes of routes while the server runs.
+    updates: Mutex<Option<CodeUpdates>>,
     /// What queries are taken from, while the server runs; it holds sockets.
     batches: Mutex<Option<Batches>>,
     /// The patterns of routes, by the numbers of their handlers.
@@ -81,11 +89,12 @@ impl Core {
         let wake = Arc::new(Wake::new()?);
         log::listen(&wake);
         Ok(Self {
-            inbox: Inbox::new(Arc::clone(&wake)),
+            inbox: Arc::new(Inbox::new(Arc::clone(&wake))),
             wake,
             starting: Mutex::default(),
             is_given_up: AtomicBool::new(false),
-            server: RwLock::default(),
+            server: Arc::default(),
+            updates: Mutex::default(),
             batches: Mutex::default(),
             patterns: RwLock::default(),
         })
@@ -106,7 +115,17 @@ impl Core {
         routes: Vec<(String, u32)>,
         middleware: bool,
     ) -> PyResult<()> {
-        let code = self.code(routes, middleware)?;
+        let mut table = RouteTable::new(RUNTIME);
+        table.apply(self.change(Vec::new(), routes, middleware)?);
+        let code = table.code();
+        let server = Arc::downgrade(&self.server);
+        *lock(&self.updates) = Some(CodeUpdates::new(table, move |code| {
+            if let Some(server) = server.upgrade()
+                && let Some(server) = &*server.read().unwrap_or_else(PoisonError::into_inner)
+            {
+                server.set_code(code);
+            }
+        }));
         let stores = store::open(py, std::mem::take(&mut settings.stores))?;
         py.detach(|| {
             let _starting = lock(&self.starting);
@@ -114,15 +133,24 @@ impl Core {
         })
     }
 
-    /// Puts other routes into force.
-    fn set_code(
+    /// Adds routes, and removes those of handlers' numbers, while the server runs. Returns the
+    /// number under which a result comes when that is in force; nothing if it is.
+    fn change_code(
         &self,
         py: Python<'_>,
-        routes: Vec<(String, u32)>,
+        removed: Vec<u32>,
+        added: Vec<(String, u32)>,
         middleware: bool,
-    ) -> PyResult<()> {
-        let code = self.code(routes, middleware)?;
-        py.detach(|| self.with_server(|server| server.set_code(code)))
+    ) -> PyResult<Option<u64>> {
+        let change = self.change(removed, added, middleware)?;
+        let inbox = Arc::clone(&self.inbox);
+        let number = inbox.number();
+        let report = move || inbox.give(number, None);
+        let is_done = py.detach(|| match &mut *lock(&self.updates) {
+            Some(updates) => updates.change(change, report),
+            None => true,
+        });
+        Ok((!is_done).then_some(number))
     }
 
     /// Makes `wake_fd` silent, which comes before everything else that it was for, and takes
@@ -217,9 +245,9 @@ impl Core {
     /// configuration, or which zones cannot be loaded: all else is then in force.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
         let failed = py.detach(|| self.with_server(Server::reload))?;
-        match failed.map_err(PyValueError::new_err)? {
+        match failed.map_err(ConfigError::new_err)? {
             failed if failed.is_empty() => Ok(()),
-            failed => Err(PyValueError::new_err(failed_text(&failed))),
+            failed => Err(ZoneError::new_err(failed_text(&failed))),
         }
     }
 
@@ -239,7 +267,7 @@ impl Core {
         let name = self.own_zone_name(name)?;
         py.detach(|| {
             let set = self.with_server(|server| server.set_zone_text(&name, text))?;
-            set.map_err(PyValueError::new_err)
+            set.map_err(ZoneError::new_err)
         })
     }
 
@@ -248,7 +276,7 @@ impl Core {
         let name = self.own_zone_name(name)?;
         py.detach(|| {
             let removed = self.with_server(|server| server.remove_zone_text(&name))?;
-            removed.map_err(PyValueError::new_err)
+            removed.map_err(ZoneError::new_err)
         })
     }
 
@@ -291,22 +319,28 @@ impl Core {
     /// What the running server says.
     fn with_server<T>(&self, call: impl FnOnce(&Server) -> T) -> PyResult<T> {
         let server = self.server();
-        server.as_ref().map(call).ok_or_else(|| PyRuntimeError::new_err("the app is not running"))
+        server.as_ref().map(call).ok_or_else(|| StateError::new_err("the app is not running"))
     }
 
     /// The name of a zone that may be given as text.
     fn own_zone_name(&self, name: &str) -> PyResult<Name> {
         let parsed = zone_name(name)?;
         match self.server().as_ref().is_some_and(|server| server.follows_store(&parsed)) {
-            true => Err(PyValueError::new_err(format!("zone {name:?} has what a store has"))),
+            true => Err(ZoneError::new_err(format!("zone {name:?} has what a store has"))),
             false => Ok(parsed),
         }
     }
 
-    /// Routes as the server takes them; their patterns are kept for queries.
-    fn code(&self, routes: Vec<(String, u32)>, middleware: bool) -> PyResult<Code> {
+    /// A change of routes as the server takes it; the patterns are kept for queries.
+    fn change(
+        &self,
+        removed: Vec<u32>,
+        routes: Vec<(String, u32)>,
+        has_middleware: bool,
+    ) -> PyResult<CodeChange> {
         let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
-        let mut code = Code::default();
+        let removed = removed.into_iter().collect();
+        let mut change = CodeChange { removed, has_middleware, ..CodeChange::default() };
         for (text, handler) in routes {
             let pattern = check_pattern_text(&text)?;
             let place = handler as usize;
@@ -314,17 +348,15 @@ impl Core {
                 patterns.resize(place + 1, None);
             }
             patterns[place] = Some(Arc::new(pattern.clone()));
-            let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
-            code.routes.push(Route { pattern, handler });
+            change.added.insert(handler, pattern);
         }
-        code.middleware_runtime = middleware.then_some(RUNTIME);
-        Ok(code)
+        Ok(change)
     }
 
     /// Whether a start is still wanted.
     fn go_on(&self) -> PyResult<()> {
         match self.is_given_up.load(Ordering::SeqCst) {
-            true => Err(PyRuntimeError::new_err("the app was stopped before it had started")),
+            true => Err(StateError::new_err("the app was stopped before it had started")),
             false => Ok(()),
         }
     }
@@ -350,7 +382,7 @@ impl Core {
             let failed = failed_in_code(config.as_ref().ok(), &texts, &required_zones);
             mistakes.extend(config.err());
             mistakes.extend(failed.iter().map(ToString::to_string));
-            PyValueError::new_err(mistakes.join("\n"))
+            ConfigError::new_err(mistakes.join("\n"))
         };
         if !mistakes.is_empty() {
             return Err(all_mistakes(mistakes, read_config()));
@@ -431,10 +463,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The exception for a server that could not start or had to stop.
 fn serve_error(error: &ServeError) -> PyErr {
-    match error {
-        ServeError::Listen(_) => PyOSError::new_err(error.to_string()),
-        ServeError::Zones(_) => PyValueError::new_err(error.to_string()),
-        _ => PyRuntimeError::new_err(error.to_string()),
+    let ProgramError { code, text, listen } = error.into();
+    match (code, listen, error) {
+        (_, Some((_, errno)), _) => PyOSError::new_err((errno, text)),
+        (ErrorCode::Zone, ..) => ZoneError::new_err(text),
+        (.., ServeError::Listen(_)) => PyOSError::new_err(text),
+        _ => PyRuntimeError::new_err(text),
     }
 }
 
@@ -445,8 +479,8 @@ fn parse_client(text: &str) -> PyResult<SocketAddr> {
 }
 
 /// A pattern of names and types.
-fn check_pattern_text(text: &str) -> PyResult<Pattern> {
-    text.parse().map_err(|error| PyValueError::new_err(format!("route {text:?}: {error}")))
+pub fn check_pattern_text(text: &str) -> PyResult<Pattern> {
+    text.parse().map_err(|error| PatternError::new_err(format!("route {text:?}: {error}")))
 }
 
 /// The one text of all patterns that mean the same as this one; an exception says why it is none.

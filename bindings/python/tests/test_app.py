@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
 import signal
@@ -578,3 +579,112 @@ def test_ctrl_c_and_sigterm_stop_a_program(loop, number):
             assert rest.endswith("cancelled\nstopped\n") and child.returncode == 0
         finally:
             child.kill()
+
+
+def test_a_handler_among_ten_thousand_is_added_in_no_time_and_in_force_when_asked():
+    app = zonda.App(listen=[], workers=1)
+
+    def answer(address):
+        return lambda query, reply: zonda.A(address)
+
+    for number in range(10_000):
+        app.add_handler(f"n{number}.example", answer("192.0.2.1"))
+
+    async def scenario():
+        async with app:
+            seconds = []
+            for number in range(41):
+                start = time.perf_counter()
+                app.add_handler(f"live{number}.example", answer("192.0.2.2"))
+                await asyncio.sleep(0)
+                seconds.append(time.perf_counter() - start)
+            median = sorted(seconds)[20]
+            assert median < 0.002, f"{median} s: with all routes at each call, it is 0.07"
+
+            async def ip(name):
+                return (await app.query(name)).of(zonda.A)[0].ip
+
+            assert [await ip(f"{it}.example") for it in ("live0", "live40")] == ["192.0.2.2"] * 2
+            app.add_handler("live1.example", answer("192.0.2.3"))
+            app.remove_handler("n9999.example")
+            assert await ip("live1.example") == "192.0.2.3"
+            assert (await app.query("n9999.example")).rcode == "REFUSED"
+            app.middleware(lambda query, reply, call_next: reply.nxdomain())
+            assert (await app.query("live1.example")).rcode == "NXDOMAIN"
+
+    asyncio.run(scenario())
+
+
+def test_exceptions_have_codes_and_none_has_the_words_of_another_program(app, serve):
+    async def starts(*arguments, **options):
+        async with zonda.App(*arguments, **options):
+            pass
+
+    async def scenario(client):
+        address, port = client.app.addresses[0]
+        with pytest.raises(OSError) as in_use:
+            await starts(f"{address}:{port}")
+        assert in_use.value.errno == errno.EADDRINUSE
+        with pytest.raises(zonda.ConfigError, match=r"^listen: (?!.*--)") as wrong:
+            await starts("5300")
+        assert wrong.value.code == "ZONDA_CONFIG" and isinstance(wrong.value, ValueError)
+        missing = zonda.App(listen=[])
+        missing.zone("example.org", "no.zone")
+        with pytest.raises(zonda.ZoneError) as zone:
+            await missing.start()
+        assert zone.value.code == "ZONDA_ZONE"
+        with pytest.raises(zonda.PatternError) as pattern:
+            client.app.add_handler("a..b", lambda query, reply: None)
+        assert pattern.value.code == "ZONDA_PATTERN"
+        with pytest.raises(zonda.StateError) as state:
+            client.app.forward("192.0.2.1")
+        assert (state.value.code, isinstance(state.value, RuntimeError)) == ("ZONDA_STATE", True)
+        with pytest.raises(zonda.StateError):
+            await zonda.App(listen=[]).query("a.example")
+        with pytest.raises(zonda.ZoneError):
+            await client.app.set_zone_text("example.org", "wrong")
+        for wrong_use in (
+            lambda: client.app.add_handler("a.example", None),
+            lambda: client.app.middleware(None),
+            lambda: client.app.handle(lambda query, reply: None),
+        ):
+            with pytest.raises(TypeError, match="must be"):
+                wrong_use()
+
+    serve(app, scenario)
+
+
+def test_a_query_tells_its_pattern_which_the_log_of_a_failure_has(app, serve, caplog):
+    patterns = []
+
+    @app.handle(":User.example", ["TXT", "A"])
+    def fails(query, reply):
+        patterns.append(query.pattern)
+        raise LookupError("no such user")
+
+    async def scenario(client):
+        assert (await client.app.query("ann.example")).rcode == "SERVFAIL"
+
+    serve(app, scenario)
+    assert patterns == [":User.example/A|TXT"]
+    assert "the code that answers ann.example. A, the handler of :User.example/A|TXT," in caplog.text
+
+
+def test_calling_what_is_behind_a_middleware_twice_is_an_error(app, serve, caplog):
+    calls = []
+
+    @app.middleware
+    async def twice(query, reply, call_next):
+        await call_next()
+        await call_next()
+
+    @app.handle("a.example")
+    def handler(query, reply):
+        calls.append(query.name)
+        return zonda.A("192.0.2.1")
+
+    async def scenario(client):
+        assert (await client.app.query("a.example")).rcode == "SERVFAIL"
+
+    serve(app, scenario)
+    assert calls == ["a.example."] and "call_next() was called twice" in caplog.text

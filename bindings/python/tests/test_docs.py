@@ -12,6 +12,7 @@ import asyncio
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,6 +106,45 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
     for name in ("server", "upstream"):  # dnslib's servers keep their sockets when they stop
         if program.is_for_dnslib and name in names:
             names[name].server.server_close()
+
+
+# What a program is checked with that does not say it itself. Functions of the pages have no
+# annotations: everything else is checked, such as what the package gives.
+PRELUDE = "import asyncio, zonda; app = zonda.App('127.0.0.1:0')"
+MYPY = ["mypy", "--strict", "--allow-untyped-defs", "--allow-untyped-calls"]
+MYPY += ["--allow-untyped-globals", "--no-error-summary"]
+PYRIGHT = ["basedpyright", "--level", "error", "--pythonpath", sys.executable]
+
+
+def check(folder: Path, command: list[str]) -> str:
+    """What a type checker says of all programs in a folder; nothing, if they are right."""
+    files = sorted(it.name for it in folder.glob("*.py"))
+    checked = subprocess.run(
+        [sys.executable, "-m", *command, *files], capture_output=True, text=True, cwd=folder
+    )
+    return checked.stdout + checked.stderr if checked.returncode else ""
+
+
+@pytest.fixture(scope="module")
+def checked_programs(tmp_path_factory):
+    """A folder with all programs of the pages."""
+    folder = tmp_path_factory.mktemp("programs")
+    for program in ALL:
+        if not program.is_for_dnslib:  # it has no types
+            name = re.sub(r"\W", "_", program.page.removesuffix(".md"))
+            (folder / f"{name}_{program.line}.py").write_text(PRELUDE + program.text)
+    (folder / "pyrightconfig.json").write_text('{ "typeCheckingMode": "standard" }')
+    return folder
+
+
+@pytest.mark.once
+def test_mypy_finds_nothing_in_the_programs_of_the_pages(checked_programs):
+    assert check(checked_programs, MYPY) == ""
+
+
+@pytest.mark.once
+def test_pyright_finds_nothing_in_the_programs_of_the_pages(checked_programs):
+    assert check(checked_programs, PYRIGHT) == ""
 
 
 def test_all_pages_have_programs():

@@ -147,7 +147,9 @@ def test_a_dropped_query_gets_no_reply(app, serve):
     async def scenario(client):
         with pytest.raises(dns.exception.Timeout):
             await client.ask("a.example", timeout=0.4)
-        assert await client.app.query("a.example") is None
+        with pytest.raises(zonda.NoReply, match="a.example A") as raised:
+            await client.app.query("a.example")
+        assert raised.value.code == "ZONDA_NO_REPLY"
 
     serve(app, scenario)
 

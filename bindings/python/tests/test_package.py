@@ -156,3 +156,85 @@ def test_types_know_what_may_be_set_in_a_reply_and_matched_in_a_record(tmp_path)
     )
     told = re.findall(r"^sets.py:(\d+): error", checked.stdout, re.MULTILINE)
     assert told == ["21", "22"], checked.stdout + checked.stderr
+
+
+CHECKED = """
+from collections.abc import Awaitable, Callable
+
+import zonda
+
+app = zonda.App("127.0.0.1:0")
+
+
+@app.handle("a.example", types=["A", "AAAA"])
+def one(query: zonda.Query, reply: zonda.Reply) -> zonda.A:
+    return zonda.A("192.0.2.1")
+
+
+@app.handle("b.example")
+async def several(query: zonda.Query, reply: zonda.Reply) -> list[zonda.A]:
+    pattern: str | None = query.pattern
+    reply.extended_error("Blocked", pattern or "")
+    return [zonda.A("192.0.2.1")]
+
+
+@app.middleware
+async def around(query: zonda.Query, reply: zonda.Reply, call_next: zonda.CallNext) -> None:
+    await call_next()
+    ip: str = reply.of(zonda.A)[0].ip
+    preference: int = reply.of(zonda.MX)[0].preference
+    reply.answer(zonda.A(ip), [zonda.MX(preference, "mx.example")])
+
+
+@app.middleware
+def passes(
+    query: zonda.Query, reply: zonda.Reply, call_next: zonda.CallNext
+) -> Awaitable[None]:
+    return call_next()
+
+
+async def asks() -> str:
+    reply = await app.query("a.example")
+    handler: zonda.Handler = several
+    answer: zonda.Answer = [zonda.TXT("a"), zonda.MX(1, "b")]
+    kept: Callable[[zonda.Query, zonda.Reply], zonda.A] = one
+    print(handler, answer, kept)
+    return reply.of(zonda.A)[0].ip
+
+
+@app.handle("a.example")  # wrong
+def few(query: zonda.Query) -> None: ...
+
+
+@app.handle("a.example")  # wrong
+def number(query: zonda.Query, reply: zonda.Reply) -> int:
+    return 5
+
+
+@app.middleware  # wrong
+async def handler(query: zonda.Query, reply: zonda.Reply) -> None: ...
+
+
+def wrong(query: zonda.Query, reply: zonda.Reply) -> None:
+    reply.answer(5)  # wrong
+    reply.answer("192.0.2.1")  # wrong
+    reply.extended_error("Blokced")  # wrong
+    reply.of(zonda.A)[0].preference  # wrong
+    reply.answers[0].ip  # wrong
+    app.handle("a.example", types=["AAAAA"])  # wrong
+"""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("checker", ["mypy --strict", f"basedpyright --pythonpath {sys.executable}"])
+def test_types_check_handlers_middleware_and_what_is_read(tmp_path, checker):
+    (tmp_path / "checked.py").write_text(CHECKED)
+    (tmp_path / "pyrightconfig.json").write_text('{ "typeCheckingMode": "standard" }')
+    checked = subprocess.run(
+        [sys.executable, "-m", *checker.split(" "), "checked.py"],
+        capture_output=True, text=True, cwd=tmp_path,
+    )
+    told = re.findall(r"checked.py:(\d+)(?::\d+)?(?: -|:) error", checked.stdout)
+    lines = enumerate(CHECKED.splitlines(), 1)
+    expected = [number for number, line in lines if "# wrong" in line]
+    assert sorted({int(it) for it in told}) == expected, checked.stdout + checked.stderr

@@ -7,7 +7,7 @@
 //!   gone meanwhile.
 
 use crate::address::{fold, hash, hash_label};
-use crate::cluster::{Cluster, Options};
+use crate::cluster::{Cluster, Options, PodAddress};
 use crate::data::text_of;
 use crate::object::{
     EndpointSlice, Namespace, ObjectName, Pod, Service, ServiceImport, ServiceKind,
@@ -16,9 +16,10 @@ use crate::search::NamespaceRecord;
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use zonda_wire::Name;
-use zonda_wire::name::LABEL_BYTES_MAX;
+use zonda_wire::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use zonda_zone::{HashSeed, LookupName};
 
 /// The kinds of objects that names come from.
@@ -63,15 +64,30 @@ struct Contribution {
     slice: Option<Arc<SliceRecord>>,
     /// The addresses of a service or pod that have names.
     addresses: Box<[IpAddr]>,
-    /// The label of a namespace, or the namespace of a pod.
-    label: Box<[u8]>,
+    /// The labels of a service or an import, or the label of a namespace.
+    label: Arc<[u8]>,
 }
 
 impl Contribution {
     /// An object of a service.
     fn of_service(service: u64) -> Self {
-        let (slice, addresses, label) = (None, Box::default(), Box::default());
+        let (slice, addresses, label) = (None, Box::default(), Arc::default());
         Self { list: 0, service, slice, addresses, label }
+    }
+}
+
+/// The labels of a service and of its namespace, in wire form and lower case.
+struct ServiceLabels {
+    wire: [u8; NAME_BYTES_MAX],
+    /// The octets of the labels, which the rest of a name may follow.
+    len: usize,
+}
+
+impl Deref for ServiceLabels {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.wire[..self.len]
     }
 }
 
@@ -156,19 +172,25 @@ impl Builder {
         }
     }
 
-    /// Takes a change.
+    /// Takes a change, whatever comes of it.
     pub fn apply(&mut self, change: Change) {
+        self.take(&change);
+    }
+
+    /// Takes a change; returns whether names may have changed by it.
+    pub fn take(&mut self, change: &Change) -> bool {
         match change {
-            Change::Service(service) => self.put_service(&service),
-            Change::EndpointSlice(slice) => self.put_slice(&slice),
-            Change::Namespace(namespace) => self.put_namespace(&namespace),
-            Change::Pod(pod) => self.put_pod(&pod),
-            Change::ServiceImport(import) => self.put_import(&import),
+            Change::Service(service) => self.put_service(service),
+            Change::EndpointSlice(slice) => return self.put_slice(slice),
+            Change::Namespace(namespace) => self.put_namespace(namespace),
+            Change::Pod(pod) => self.put_pod(pod),
+            Change::ServiceImport(import) => self.put_import(import),
             Change::Gone(kind, id) => {
-                let id = self.id(&id);
-                self.take_back(kind, id);
+                let id = self.id(id);
+                self.take_back(*kind, id);
             }
         }
+        true
     }
 
     /// Returns the names of the cluster as they are now.
@@ -178,9 +200,14 @@ impl Builder {
             let slices = slices.into_iter().flat_map(BTreeMap::values).cloned().collect();
             let Some(service) = self.cluster.services.all(hash).next() else { continue };
             let service = service.with_slices(slices);
-            self.set_service(hash, service);
+            self.cluster.set_service(hash, service);
         }
         self.cluster.clone()
+    }
+
+    /// Notes that the zones' own data have changed, which negative answers have records of.
+    pub fn note_new_data(&mut self) {
+        self.cluster.versions.change_data();
     }
 
     /// Whether services that are aliases have changed since that was asked last.
@@ -207,21 +234,26 @@ impl Builder {
     }
 
     /// The labels of a service and the hash of its name; none if it has no name in the DNS.
-    fn service_name(&self, namespace: &str, name: &str) -> Option<(Vec<u8>, u64)> {
-        let mut wire = Vec::with_capacity(zonda_wire::name::NAME_BYTES_MAX);
+    fn service_name(&self, namespace: &str, name: &str) -> Option<(ServiceLabels, u64)> {
+        let (mut wire, mut len) = ([0; NAME_BYTES_MAX], 0);
+        let mut push = |octets: &[u8]| -> Option<usize> {
+            wire.get_mut(len..len + octets.len())?.copy_from_slice(octets);
+            len += octets.len();
+            Some(len)
+        };
         for label in [name, namespace] {
             if label.is_empty() || label.len() > LABEL_BYTES_MAX || label.contains('.') {
                 return None;
             }
-            wire.push(label.len() as u8); // at most 63
-            wire.extend_from_slice(label.to_ascii_lowercase().as_bytes());
+            push(&[label.len() as u8])?; // at most 63
+            push(label.as_bytes())?;
         }
-        let labels = wire.clone();
-        wire.extend_from_slice(self.cluster.infix());
-        wire.extend_from_slice(self.cluster.frame.apex.as_wire());
-        let wire = Name::from_wire(&wire).ok()?;
-        let hash = LookupName::new(wire.as_wire(), self.cluster.frame.seed).hash(0);
-        Some((labels, hash))
+        let labels_len = push(&[])?;
+        push(self.cluster.infix())?;
+        let len = push(self.cluster.frame.apex.as_wire())?;
+        wire[..labels_len].make_ascii_lowercase(); // lengths of labels are no letters
+        let hash = LookupName::new(&wire[..len], self.cluster.frame.seed).hash(0);
+        Some((ServiceLabels { wire, len: labels_len }, hash))
     }
 
     /// Returns the service of a name without what all names end in, if there is one.
@@ -229,14 +261,6 @@ impl Builder {
         let (name, namespace) = name.split_once('.')?;
         let (_, hash) = self.service_name(namespace, name)?;
         self.cluster.services.all(hash).next().map(|it| &**it)
-    }
-
-    /// Puts a service into the snapshot, or removes it if nothing is known of it.
-    fn set_service(&mut self, hash: u64, service: ServiceRecord) {
-        match service.is_unknown() {
-            true => self.cluster.services.remove(hash, |_| true),
-            false => self.cluster.services.put(hash, Arc::new(service), |_| true),
-        }
     }
 
     /// The service with a hash; one that is not known if there is none.
@@ -251,7 +275,7 @@ impl Builder {
         let (addresses, target) = self.addresses(service);
         // A service of which only endpoints have names has no ports of its own.
         let has_ports = !matches!(&addresses, Addresses::Own(own) if own.is_empty());
-        let ports = service.ports.iter().filter(|_| has_ports).map(PortRecord::from).collect();
+        let ports = PortRecord::all(if has_ports { &service.ports } else { &[] }, None);
         if self.cluster.options().external.is_some() && target.is_some() {
             self.aliases_changed = true; // the data have its ports
         }
@@ -295,7 +319,7 @@ impl Builder {
             true => Addresses::OfEndpoints,
             false => Addresses::Own(import.addresses.clone().into()),
         };
-        let ports = import.ports.iter().map(PortRecord::from).collect();
+        let ports = PortRecord::all(&import.ports, None);
         self.put_record(Kind::ServiceImport, id, &import.id, (addresses, ports));
     }
 
@@ -305,7 +329,7 @@ impl Builder {
         kind: Kind,
         id: u64,
         name: &ObjectName,
-        (addresses, ports): (Addresses, Box<[PortRecord]>),
+        (addresses, ports): (Addresses, Arc<[PortRecord]>),
     ) {
         let Some((labels, hash)) = self.service_name(&name.namespace, &name.name) else { return };
         let own: Box<[IpAddr]> = match &addresses {
@@ -313,11 +337,11 @@ impl Builder {
             _ => Box::default(),
         };
         let record = ServiceRecord { addresses, ports, ..self.service(hash, &labels) };
-        self.set_service(hash, record);
-        self.stale.insert(hash); // its slices may have come before it
         let mut brought = Contribution::of_service(hash);
+        brought.label = Arc::clone(&record.labels);
         brought.addresses.clone_from(&own);
-        brought.label = labels.into();
+        self.cluster.set_service(hash, record);
+        self.stale.insert(hash); // its slices may have come before it
         let former = self.remember(kind, id, brought);
         self.move_addresses(hash, former.map(|it| it.addresses).as_deref(), &own);
     }
@@ -329,20 +353,29 @@ impl Builder {
         known.objects.insert(id, Contribution { list, ..brought })
     }
 
-    /// Puts a slice in place of its former version.
-    fn put_slice(&mut self, slice: &EndpointSlice) {
+    /// Puts a slice in place of its former version; returns whether they differ.
+    fn put_slice(&mut self, slice: &EndpointSlice) -> bool {
         let id = self.id(&slice.id);
         let options = &self.cluster.frame.options;
         let is_ours = slice.is_imported == options.is_multicluster && !slice.service.is_empty();
         let name = self.service_name(&slice.id.namespace, &slice.service).filter(|_| is_ours);
         let Some((labels, hash)) = name else {
-            return self.take_back(Kind::EndpointSlice, id); // its label may have been removed
+            self.take_back(Kind::EndpointSlice, id); // its label may have been removed
+            return true;
         };
-        let record = Arc::new(SliceRecord::new(slice, options.has_pod_labels));
-        let moved = self.slices.objects.get(&id).is_some_and(|former| former.service != hash);
-        if moved {
-            self.take_back(Kind::EndpointSlice, id);
+        let by_pod_names = options.has_pod_labels;
+        let list = self.slices.list;
+        let former = self.slices.objects.get_mut(&id).filter(|former| former.service == hash);
+        let former_slice = former.as_ref().and_then(|it| it.slice.as_deref());
+        let record = SliceRecord::new(slice, by_pod_names, former_slice);
+        if former_slice.is_some_and(|it| *it == record) {
+            former.into_iter().for_each(|it| it.list = list);
+            return false;
         }
+        if former.is_none() {
+            self.take_back(Kind::EndpointSlice, id); // it may have belonged to another service
+        }
+        let record = Arc::new(record);
         let mut brought = Contribution::of_service(hash);
         brought.slice = Some(Arc::clone(&record));
         let former = self.remember(Kind::EndpointSlice, id, brought).and_then(|it| it.slice);
@@ -353,11 +386,31 @@ impl Builder {
             self.cluster.services.put(hash, unknown, |_| true);
         }
         self.stale.insert(hash);
-        let addresses = |it: &SliceRecord| -> Vec<IpAddr> {
-            it.endpoints.iter().map(|endpoint| endpoint.address).collect()
-        };
-        let former = former.map(|it| addresses(&it));
-        self.move_addresses(hash, former.as_deref(), &addresses(&record));
+        self.move_endpoints(hash, former.as_deref(), &record);
+        true
+    }
+
+    /// Has the addresses of a slice lead to its service, and no more those that it had before.
+    fn move_endpoints(&mut self, service: u64, former: Option<&SliceRecord>, now: &SliceRecord) {
+        let seed = self.cluster.frame.seed;
+        for gone in former.into_iter().flat_map(|it| &it.endpoints) {
+            if !now.has_address(gone.address) {
+                self.forget_address(service, gone.address);
+            }
+        }
+        for new in now.endpoints.iter().map(|it| it.address) {
+            if !former.is_some_and(|former| former.has_address(new)) {
+                self.cluster.addresses.put(hash(new, seed), service, |it| *it == service);
+            }
+        }
+    }
+
+    /// Has an address lead to a service no more, unless it still has it otherwise.
+    fn forget_address(&mut self, service: u64, address: IpAddr) {
+        if !self.is_held(service, address) {
+            let hash = hash(address, self.cluster.frame.seed);
+            self.cluster.addresses.remove(hash, |it| *it == service);
+        }
     }
 
     /// Has the addresses of an object lead to its service, and no more those that it had before.
@@ -365,9 +418,7 @@ impl Builder {
         let seed = self.cluster.frame.seed;
         let former = former.unwrap_or_default();
         for gone in former.iter().filter(|it| !now.contains(it)) {
-            if !self.is_held(service, *gone) {
-                self.cluster.addresses.remove(hash(*gone, seed), |it| *it == service);
-            }
+            self.forget_address(service, *gone);
         }
         for new in now.iter().filter(|it| !former.contains(it)) {
             self.cluster.addresses.put(hash(*new, seed), service, |it| *it == service);
@@ -381,12 +432,7 @@ impl Builder {
             |it| matches!(&it.addresses, Addresses::Own(own) if own.contains(&address)),
         );
         let slices = self.slices_of.get(&service).into_iter().flat_map(BTreeMap::values);
-        is_own || {
-            let has = |it: &SliceRecord| {
-                it.endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).is_ok()
-            };
-            slices.into_iter().any(|slice| has(slice))
-        }
+        is_own || slices.into_iter().any(|slice| slice.has_address(address))
     }
 
     /// Puts a namespace in place of its former version.
@@ -415,7 +461,8 @@ impl Builder {
         let namespace = pod.id.namespace.to_ascii_lowercase();
         let label = hash_label(namespace.as_bytes(), seed);
         for address in &pod.addresses {
-            let value = (label, *address);
+            let is_of_host = pod.is_on_host_network;
+            let value = PodAddress { namespace: label, address: *address, is_of_host };
             // Pods on the network of a host share an address, each with a value of its own.
             self.cluster.pods.put(hash(*address, seed), value, |_| false);
         }
@@ -433,8 +480,8 @@ impl Builder {
                 let labels = &brought.label;
                 let unknown = Addresses::Unknown;
                 let known = self.service(hash_of, labels);
-                let record = ServiceRecord { addresses: unknown, ports: Box::default(), ..known };
-                self.set_service(hash_of, record);
+                let record = ServiceRecord { addresses: unknown, ports: Arc::default(), ..known };
+                self.cluster.set_service(hash_of, record);
                 self.move_addresses(hash_of, Some(&brought.addresses), &[]);
                 self.stale.insert(hash_of);
                 self.aliases_changed |= self.aliases.remove(&text_of(labels)).is_some();
@@ -457,8 +504,9 @@ impl Builder {
             }
             Kind::Pod => {
                 for address in &brought.addresses {
-                    let value = (hash_of, *address);
-                    self.cluster.pods.remove(hash(*address, seed), |it| *it == value);
+                    self.cluster.pods.remove(hash(*address, seed), |it| {
+                        (it.namespace, it.address) == (hash_of, *address)
+                    });
                 }
             }
         }

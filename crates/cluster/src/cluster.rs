@@ -20,10 +20,22 @@ use crate::address::{self, Reversed};
 use crate::search::{self, NamespaceRecord};
 use crate::service::{Addresses, EndpointFilter, Selection, ServiceRecord};
 use crate::table::Table;
+use crate::versions::Versions;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zonda_wire::Name;
 use zonda_zone::{HashSeed, LookupName};
+
+/// An address of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PodAddress {
+    /// The hash of the namespace's label.
+    pub namespace: u64,
+    /// Address of the pod, or of its host.
+    pub address: IpAddr,
+    /// Whether the address is that of the pod's host.
+    pub is_of_host: bool,
+}
 
 /// Which names of pods exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,19 +120,26 @@ pub(crate) struct Frame {
     pub search_path: Vec<Name>,
 }
 
+/// Values of a shard of the services, which each query reads some of.
+const SERVICES_LOAD: usize = 4;
+/// Values of a shard of what few queries read.
+const LOAD: usize = 16;
+
 /// The names of a cluster at one moment.
 #[derive(Clone)]
 pub struct Cluster {
     /// What all snapshots have in common.
     pub(crate) frame: Arc<Frame>,
     /// The namespaces, by the hashes of their labels.
-    pub(crate) namespaces: Table<NamespaceRecord>,
+    pub(crate) namespaces: Table<NamespaceRecord, LOAD>,
     /// The services, by the hashes of their names.
-    pub(crate) services: Table<Arc<ServiceRecord>>,
+    pub(crate) services: Table<Arc<ServiceRecord>, SERVICES_LOAD>,
     /// The hashes of services, by those of their addresses.
-    pub(crate) addresses: Table<u64>,
+    pub(crate) addresses: Table<u64, LOAD>,
     /// The namespaces of pods and their addresses, by the hashes of the addresses.
-    pub(crate) pods: Table<(u64, IpAddr)>,
+    pub(crate) pods: Table<PodAddress, LOAD>,
+    /// The versions of what names of services answer.
+    pub(crate) versions: Versions,
 }
 
 /// What a name stands for.
@@ -165,6 +184,7 @@ impl Cluster {
             services: Table::default(),
             addresses: Table::default(),
             pods: Table::default(),
+            versions: Versions::default(),
         }
     }
 
@@ -223,18 +243,60 @@ impl Cluster {
     }
 
     /// Brings what a name is looked up by into the processor's cache.
-    #[inline]
+    #[inline(never)] // most servers have no cluster, and their path would be longer
     #[must_use]
     pub fn touch(&self, name: &LookupName) -> u64 {
         self.service_label(name).map_or(0, |label| self.services.touch(name.hash(label)))
     }
 
-    /// Brings the service of a name into the processor's cache.
-    #[inline]
+    /// Brings the service of a name into the processor's cache, with its labels and addresses.
+    #[inline(never)] // most servers have no cluster, and their path would be longer
     #[must_use]
     pub fn touch_service(&self, name: &LookupName) -> u64 {
         let service = self.service_label(name).and_then(|label| self.service(name.hash(label)));
-        service.map_or(0, |service| service.labels.len() as u64)
+        service.map_or(0, |service| {
+            let label = service.labels.first().map_or(0, |octet| u64::from(*octet));
+            let Addresses::Own(own) = &service.addresses else { return label };
+            label + own.first().map_or(0, |address| u64::from(address.is_ipv6()))
+        })
+    }
+
+    /// Whether what names of services answer depends on the service alone, and on the zone's own
+    /// data, so that a reply is right while its [version](Self::version_of) stays.
+    #[inline]
+    #[must_use]
+    pub fn has_versions(&self) -> bool {
+        !self.frame.options.exposes_known_namespaces
+    }
+
+    /// Whether the answer to a name that does not exist depends on the one service that the name is
+    /// below or would be, and on the zone's own data: no search path leads to other names.
+    #[must_use]
+    pub fn is_denied_by_service(&self, name: &LookupName) -> bool {
+        let infix = self.infix();
+        let Some(label) = self.service_label(name) else { return false };
+        let is_of_services = infix.is_empty() || name.suffix(label + 2).starts_with(infix);
+        is_of_services && self.has_versions() && self.frame.search_path.is_empty()
+    }
+
+    /// Returns the version of what a name at or below that of a service answers: of its records or,
+    /// if it has none, of the denial. A version stays until the answer may be another one, and no
+    /// other service or cluster ever has it. None if the name is too short for that of a service.
+    #[inline]
+    #[must_use]
+    pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
+        let hash = name.hash(self.service_label(name)?);
+        let versions = &self.versions;
+        Some(if is_denial { versions.of_denial(hash) } else { versions.of_records(hash) })
+    }
+
+    /// Puts a service into the table, or removes it if nothing is known of it.
+    pub(crate) fn set_service(&mut self, hash: u64, service: ServiceRecord) {
+        match service.is_unknown() {
+            true => self.services.remove(hash, |_| true),
+            false => self.services.put(hash, Arc::new(service), |_| true),
+        }
+        self.versions.change(hash);
     }
 
     /// The service whose name has a hash, if there is one.
@@ -383,7 +445,8 @@ impl Cluster {
             PodNames::Verified => {
                 let (seed, namespace) =
                     (self.frame.seed, address::hash_label(namespace, self.frame.seed));
-                self.pods.all(address::hash(pod, seed)).any(|it| *it == (namespace, pod))
+                let mut pods = self.pods.all(address::hash(pod, seed));
+                pods.any(|it| (it.namespace, it.address) == (namespace, pod))
             }
         };
         if exists { ClusterMatch::Address(pod) } else { ClusterMatch::Missing }
@@ -454,7 +517,7 @@ impl Cluster {
 
 /// Whether any port of a service has a protocol.
 fn has_protocol(service: &ServiceRecord, label: &[u8]) -> bool {
-    let of_slices = service.slices.iter().flat_map(|it| &it.slice.ports);
+    let of_slices = service.slices.iter().flat_map(|it| it.slice.ports.iter());
     let mut named = service.ports.iter().chain(of_slices).filter(|port| !port.name.is_empty());
     named.any(|port| port.protocol.label() == label)
 }

@@ -14,6 +14,7 @@ mod objects;
 mod search;
 mod service;
 mod table;
+mod versions;
 
 pub use builder::{Builder, Change, Kind};
 pub use cluster::{AddressMatch, Cluster, ClusterMatch, ExternalNames, Options, PodNames};
@@ -21,3 +22,4 @@ pub use search::{SEARCH_DOMAINS_MAX, SearchedName};
 pub use service::{
     Addresses, EndpointFilter, EndpointRecord, Selection, ServiceRecord, SliceRecord,
 };
+pub use zonda_zone::HashSeed;

@@ -63,20 +63,103 @@ pub struct Service {
     pub external_names: Vec<String>,
 }
 
-/// An endpoint of a slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The addresses, all of the slice's family; those that are no addresses are left out.
-    pub addresses: Vec<IpAddr>,
+/// An endpoint of a slice at one of its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint<'e> {
+    /// The address, of the slice's family; an endpoint with several stands there several times.
+    pub address: IpAddr,
     /// The host name (`hostname`); empty if the endpoint has none.
-    pub hostname: String,
+    pub hostname: &'e str,
     /// The name of the pod (`targetRef` of kind `Pod`); empty if there is none.
-    pub pod: String,
+    pub pod: &'e str,
     /// The topology zone (`zone`); empty if the endpoint has none.
-    pub zone: String,
+    pub zone: &'e str,
     /// Whether the endpoint is ready (`conditions.ready`, true when absent). The API sets it for
     /// all endpoints of a service that publishes addresses that are not ready.
     pub ready: bool,
+}
+
+/// The place of a text among those of all endpoints: its start and its end.
+type Place = (u32, u32);
+
+/// An endpoint without its texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PlacedEndpoint {
+    address: IpAddr,
+    hostname: Place,
+    pod: Place,
+    zone: Place,
+    ready: bool,
+}
+
+/// The endpoints of a slice, in the API's order. Their texts lie in one piece of memory, as a
+/// change of a slice brings all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    texts: String,
+    endpoints: Vec<PlacedEndpoint>,
+}
+
+impl Endpoints {
+    /// No endpoints yet, with room for so many and for so many octets of their texts.
+    #[must_use]
+    pub fn with_capacity(endpoints: usize, text_bytes: usize) -> Self {
+        let (texts, endpoints) = (String::with_capacity(text_bytes), Vec::with_capacity(endpoints));
+        Self { texts, endpoints }
+    }
+
+    /// Returns the endpoints in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Endpoint<'_>> + Clone {
+        self.endpoints.iter().map(|it| Endpoint {
+            address: it.address,
+            hostname: self.text(it.hostname),
+            pod: self.text(it.pod),
+            zone: self.text(it.zone),
+            ready: it.ready,
+        })
+    }
+
+    /// Returns the text at a place.
+    fn text(&self, (start, end): Place) -> &str {
+        self.texts.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Adds an endpoint at the end.
+    pub fn push(&mut self, endpoint: Endpoint<'_>) {
+        // The addresses of an endpoint share its texts, and neighbours are often in one zone.
+        let last = self.endpoints.last();
+        let last = last.map(|it| (it.hostname, it.pod, it.zone)).unwrap_or_default();
+        let placed = PlacedEndpoint {
+            address: endpoint.address,
+            hostname: self.place(last.0, endpoint.hostname),
+            pod: self.place(last.1, endpoint.pod),
+            zone: self.place(last.2, endpoint.zone),
+            ready: endpoint.ready,
+        };
+        self.endpoints.push(placed);
+    }
+
+    /// Returns the place of a text, which is that of the former endpoint's if they are the same.
+    fn place(&mut self, last: Place, text: &str) -> Place {
+        if text.is_empty() {
+            return (0, 0);
+        }
+        if self.text(last) == text {
+            return last;
+        }
+        let start = self.texts.len();
+        self.texts.push_str(text);
+        let place = (u32::try_from(start).ok()).zip(u32::try_from(self.texts.len()).ok());
+        place.unwrap_or_default() // an object has a few MiB at most
+    }
+}
+
+impl<'e> FromIterator<Endpoint<'e>> for Endpoints {
+    fn from_iter<I: IntoIterator<Item = Endpoint<'e>>>(endpoints: I) -> Self {
+        let mut all = Self::default();
+        endpoints.into_iter().for_each(|endpoint| all.push(endpoint));
+        all
+    }
 }
 
 /// A slice of the endpoints of a service (`discovery.k8s.io/v1`, `EndpointSlice`).
@@ -95,7 +178,7 @@ pub struct EndpointSlice {
     /// The ports of every endpoint of the slice.
     pub ports: Vec<Port>,
     /// The endpoints, in the API's order.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Endpoints,
     /// When the change that made this version of the slice was triggered (annotation
     /// `endpoints.kubernetes.io/last-change-trigger-time`).
     pub trigger_time: Option<SystemTime>,
@@ -117,6 +200,9 @@ pub struct Pod {
     pub id: ObjectName,
     /// The addresses (`status.podIPs`); empty for a pod that terminates or has none yet.
     pub addresses: Vec<IpAddr>,
+    /// Whether the addresses are those of the host (`spec.hostNetwork`), so that a query from one
+    /// may be that of any process there.
+    pub is_on_host_network: bool,
 }
 
 /// A service that is imported from a set of clusters (`multicluster.x-k8s.io/v1alpha1`,

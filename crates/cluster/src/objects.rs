@@ -4,7 +4,8 @@ use crate::address;
 use crate::builder::Change;
 use crate::cluster::{Cluster, PodNames};
 use crate::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Service, ServiceImport, ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Service, ServiceImport,
+    ServiceKind,
 };
 use crate::service::{Addresses, PortRecord, ServiceRecord, SliceRecord};
 use std::collections::{BTreeMap, HashMap};
@@ -54,11 +55,12 @@ impl Cluster {
         let namespaces = self.namespaces.values();
         let namespaces: HashMap<u64, String> =
             namespaces.map(|it| (address::hash_label(&it.label, seed), text(&it.label))).collect();
-        for (number, (namespace, address)) in self.pods.values().enumerate() {
+        for (number, pod) in self.pods.values().enumerate() {
             // Without its namespace, a pod has no name.
-            let Some(namespace) = namespaces.get(namespace).cloned() else { continue };
+            let Some(namespace) = namespaces.get(&pod.namespace).cloned() else { continue };
             let id = ObjectName { namespace, name: format!("pod-{number}") };
-            call(Change::Pod(Pod { id, addresses: vec![*address] }))?;
+            let (addresses, is_on_host_network) = (vec![pod.address], pod.is_of_host);
+            call(Change::Pod(Pod { id, addresses, is_on_host_network }))?;
         }
         Ok(())
     }
@@ -134,13 +136,12 @@ fn slice_object(
     number: usize,
     is_imported: bool,
 ) -> EndpointSlice {
-    let endpoint = |endpoint: &crate::EndpointRecord| Endpoint {
-        addresses: vec![endpoint.address],
-        hostname: text(slice.hostname(endpoint)),
-        pod: String::new(),
-        zone: text(slice.zone(endpoint)),
-        ready: true,
-    };
+    let mut endpoints = Endpoints::default();
+    for endpoint in &slice.endpoints {
+        let (hostname, zone) = (text(slice.hostname(endpoint)), text(slice.zone(endpoint)));
+        let (address, hostname, zone) = (endpoint.address, &*hostname, &*zone);
+        endpoints.push(Endpoint { address, hostname, pod: "", zone, ready: true });
+    }
     let name = format!("{}-{number}", service.name);
     EndpointSlice {
         id: ObjectName { namespace: service.namespace.clone(), name },
@@ -148,7 +149,7 @@ fn slice_object(
         source_cluster: text(&slice.cluster),
         is_imported,
         ports: ports(&slice.ports),
-        endpoints: slice.endpoints.iter().map(endpoint).collect(),
+        endpoints,
         trigger_time: None,
     }
 }

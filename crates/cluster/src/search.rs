@@ -115,11 +115,12 @@ impl Cluster {
     }
 
     /// Whether an address is that of a pod in the namespace whose label has a hash; nothing if it
-    /// is not known as that of a pod.
+    /// is not known as that of a pod alone. The address of a host, which pods on its network have
+    /// as well, does not tell which process asks.
     fn is_in(&self, address: IpAddr, namespace: u64) -> Option<bool> {
         let pods = self.pods.all(address::hash(address, self.frame.seed));
-        let mut pods = pods.filter(|(_, it)| *it == address).peekable();
+        let mut pods = pods.filter(|it| it.address == address && !it.is_of_host).peekable();
         pods.peek()?;
-        Some(pods.any(|(own, _)| *own == namespace))
+        Some(pods.any(|it| it.namespace == namespace))
     }
 }

@@ -39,6 +39,21 @@ impl From<&Port> for PortRecord {
 }
 
 impl PortRecord {
+    /// Whether this is the record of a port.
+    fn is_of(&self, port: &Port) -> bool {
+        self.name.eq_ignore_ascii_case(port.name.as_bytes())
+            && (self.protocol, self.number) == (port.protocol, port.number)
+    }
+
+    /// Returns the records of ports: former ones, if they are the same.
+    pub(crate) fn all(ports: &[Port], former: Option<&Arc<[Self]>>) -> Arc<[Self]> {
+        let is_same = |it: &&Arc<[Self]>| {
+            it.len() == ports.len() && it.iter().zip(ports).all(|(it, port)| it.is_of(port))
+        };
+        let kept = former.filter(is_same).cloned();
+        kept.unwrap_or_else(|| ports.iter().map(Self::from).collect())
+    }
+
     /// Whether two labels, with or without an underscore in front, name the port and its protocol.
     fn is_named(&self, [port, protocol]: [&[u8]; 2]) -> bool {
         *self.name == *plain(port) && self.protocol.label() == plain(protocol)
@@ -63,7 +78,7 @@ impl Protocol {
 }
 
 /// An address of an endpoint that is ready.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointRecord {
     /// The address of the endpoint.
     pub address: IpAddr,
@@ -75,12 +90,12 @@ pub struct EndpointRecord {
 }
 
 /// The endpoints of a slice that are ready.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct SliceRecord {
     /// The cluster that the slice comes from; empty for this one.
     pub cluster: Box<[u8]>,
     /// The ports of every endpoint.
-    pub ports: Box<[PortRecord]>,
+    pub ports: Arc<[PortRecord]>,
     /// The endpoints in the order of their addresses, which are repeated only with other labels or
     /// topology zones.
     pub endpoints: Box<[EndpointRecord]>,
@@ -92,33 +107,41 @@ pub struct SliceRecord {
 
 impl SliceRecord {
     /// The part of a slice that names need. Endpoints without a host name are called by their pods
-    /// if that is asked for.
+    /// if that is asked for. What is as in the former version shares its memory.
     #[must_use]
-    pub fn new(slice: &EndpointSlice, by_pod_names: bool) -> Self {
-        let (mut names, mut endpoints) = (Vec::new(), Vec::new());
+    pub fn new(slice: &EndpointSlice, by_pod_names: bool, former: Option<&Self>) -> Self {
         let ready = slice.endpoints.iter().filter(|endpoint| endpoint.ready);
+        let mut names = Vec::with_capacity(former.map_or(0, |it| it.names.len() + 16));
+        let mut endpoints = Vec::with_capacity(ready.clone().count());
         for endpoint in ready {
-            let labels = [&*endpoint.hostname, if by_pod_names { &endpoint.pod } else { "" }];
+            let labels = [endpoint.hostname, if by_pod_names { endpoint.pod } else { "" }];
             let label = labels.into_iter().find(|label| is_label(label)).unwrap_or_default();
-            let (label, zone) = (place(&mut names, label), place(&mut names, &endpoint.zone));
-            let records = endpoint.addresses.iter();
-            endpoints.extend(records.map(|&address| EndpointRecord { address, label, zone }));
+            let (label, zone) = (place(&mut names, label), place(&mut names, endpoint.zone));
+            endpoints.push(EndpointRecord { address: endpoint.address, label, zone });
         }
         let text = |(start, len): (u32, u8)| {
             let start = start as usize;
             names.get(start..start + usize::from(len)).unwrap_or_default()
         };
-        let key = |it: &EndpointRecord| (it.address, text(it.label), text(it.zone));
-        endpoints.sort_by(|one, other| key(one).cmp(&key(other)));
-        endpoints.dedup_by(|one, other| key(one) == key(other));
+        let order = |one: &EndpointRecord, other: &EndpointRecord| {
+            let texts = |it: &EndpointRecord| (text(it.label), text(it.zone));
+            one.address.cmp(&other.address).then_with(|| texts(one).cmp(&texts(other)))
+        };
+        endpoints.sort_unstable_by(order);
+        endpoints.dedup_by(|one, other| order(one, other).is_eq());
         let has_hostnames = endpoints.iter().any(|endpoint| !text(endpoint.label).is_empty());
         Self {
             cluster: slice.source_cluster.to_ascii_lowercase().into_bytes().into(),
-            ports: slice.ports.iter().map(PortRecord::from).collect(),
+            ports: PortRecord::all(&slice.ports, former.map(|it| &it.ports)),
             endpoints: endpoints.into(),
             has_hostnames,
             names: names.into(),
         }
+    }
+
+    /// Whether an endpoint has an address.
+    pub(crate) fn has_address(&self, address: IpAddr) -> bool {
+        self.endpoints.binary_search_by_key(&address, |endpoint| endpoint.address).is_ok()
     }
 
     /// Returns the endpoints at an address.
@@ -220,17 +243,14 @@ fn is_dashed(label: &[u8], address: IpAddr) -> bool {
 
 /// Adds a text in lower case to names, unless it is the last one there; returns its place.
 fn place(names: &mut Vec<u8>, text: &str) -> (u32, u8) {
-    let text = text.to_ascii_lowercase();
     let text = text.as_bytes();
     let Ok(len) = u8::try_from(text.len()) else { return (0, 0) };
     // Endpoints of a zone follow each other often.
-    let start = match names.ends_with(text) {
-        true => names.len() - text.len(),
-        false => {
-            names.extend_from_slice(text);
-            names.len() - text.len()
-        }
-    };
+    let last = names.len().checked_sub(text.len()).and_then(|start| names.get(start..));
+    if !last.is_some_and(|last| last.eq_ignore_ascii_case(text)) {
+        names.extend(text.iter().map(u8::to_ascii_lowercase));
+    }
+    let start = names.len() - text.len();
     (u32::try_from(start).unwrap_or(u32::MAX), len)
 }
 
@@ -251,11 +271,11 @@ pub struct ServiceSlice {
 #[derive(Clone, Debug)]
 pub struct ServiceRecord {
     /// The labels of the service and of its namespace, in wire form and lower case.
-    pub labels: Box<[u8]>,
+    pub labels: Arc<[u8]>,
     /// The addresses of the service.
     pub addresses: Addresses,
     /// The ports of the service.
-    pub ports: Box<[PortRecord]>,
+    pub ports: Arc<[PortRecord]>,
     /// The slices of its endpoints.
     pub slices: Box<[ServiceSlice]>,
 }
@@ -264,7 +284,7 @@ impl ServiceRecord {
     /// A service of which neither addresses nor slices are known.
     #[must_use]
     pub fn unknown(labels: &[u8]) -> Self {
-        let (ports, slices) = (Box::default(), Box::default());
+        let (ports, slices) = (Arc::default(), Box::default());
         Self { labels: labels.into(), addresses: Addresses::Unknown, ports, slices }
     }
 
@@ -311,7 +331,12 @@ impl ServiceRecord {
                 repeated_labels,
             });
         }
-        Self { slices: service_slices.into(), ..self.clone() }
+        Self {
+            labels: Arc::clone(&self.labels),
+            addresses: self.addresses.clone(),
+            ports: Arc::clone(&self.ports),
+            slices: service_slices.into(),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A hash table in shards, which its versions share.
 //!
 //! ```text
-//! pages  Arc per 64 shards, shared by versions until one of their shards changes
-//! shard  slots of some four keys in one piece of memory, none if it is empty
+//! pages  Arc per 32 shards, shared by versions until one of their shards changes
+//! shard  slots of some keys in one piece of memory, none if it is empty
 //! slot   hash u64 | value
 //! ```
 //!
@@ -13,11 +13,10 @@
 
 use std::sync::Arc;
 
-/// Shards of a page.
-const PAGE_SHARDS: usize = 64;
-/// Values for each shard above which the table gets more shards.
-const LOAD_MAX: usize = 4;
-
+/// Shards of a page. A change counts a further reference to each shard of a page and, with the
+/// other changes of a version, to each page: most of what it costs. The allocator has pieces of up
+/// to 1,032 octets at hand, which is less than a page of 64 shards has.
+const PAGE_SHARDS: usize = 32;
 /// A value and its hash.
 #[derive(Clone)]
 struct Slot<T> {
@@ -39,20 +38,22 @@ impl<T> Page<T> {
     }
 }
 
-/// A table whose clones share their memory until they change.
+/// A table whose clones share their memory until they change. It gets more shards when there are
+/// `LOAD` values for each: these are copied by a change, together with a reference to each shard of
+/// a page, and read one after the other by a query.
 #[derive(Clone)]
-pub struct Table<T> {
+pub struct Table<T, const LOAD: usize> {
     pages: Arc<Vec<Arc<Page<T>>>>,
     len: usize,
 }
 
-impl<T: Clone> Default for Table<T> {
+impl<T: Clone, const LOAD: usize> Default for Table<T, LOAD> {
     fn default() -> Self {
         Self { pages: Arc::new(vec![Arc::new(Page::empty())]), len: 0 }
     }
 }
 
-impl<T: Clone> Table<T> {
+impl<T: Clone, const LOAD: usize> Table<T, LOAD> {
     /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -88,19 +89,20 @@ impl<T: Clone> Table<T> {
 
     /// Adds a value, in place of the one of its hash that `is_same` accepts if there is one.
     pub fn put(&mut self, hash: u64, value: T, is_same: impl Fn(&T) -> bool) {
-        if self.len >= self.pages.len() * PAGE_SHARDS * LOAD_MAX {
+        if self.len >= self.pages.len() * PAGE_SHARDS * LOAD {
             self.grow();
         }
         let shard = self.shard_mut(hash);
+        if let Some(slots) = shard {
+            let place = slots.iter().position(|slot| slot.hash == hash && is_same(&slot.value));
+            if let Some(place) = place {
+                Arc::make_mut(slots)[place].value = value;
+                return;
+            }
+        }
         let slots = shard.as_deref().unwrap_or_default();
-        let place = slots.iter().position(|slot| slot.hash == hash && is_same(&slot.value));
-        let (before, after) = match place {
-            Some(place) => (&slots[..place], &slots[place + 1..]),
-            None => (slots, &[][..]),
-        };
-        let new = [Slot { hash, value }];
-        *shard = Some(before.iter().chain(&new).chain(after).cloned().collect());
-        self.len += usize::from(place.is_none());
+        *shard = Some(slots.iter().cloned().chain([Slot { hash, value }]).collect());
+        self.len += 1;
     }
 
     /// Removes the value of a hash that `is_it` accepts.
@@ -124,9 +126,9 @@ impl<T: Clone> Table<T> {
         &mut Arc::make_mut(page).0[shard]
     }
 
-    /// Gives the table four times as many shards.
+    /// Gives the table twice as many shards.
     fn grow(&mut self) {
-        let pages = self.pages.len() * 4;
+        let pages = self.pages.len() * 2;
         let mask = pages * PAGE_SHARDS - 1;
         let mut shards: Vec<Vec<Slot<T>>> = vec![Vec::new(); pages * PAGE_SHARDS];
         for slot in self.slots_of_all() {
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn values_are_found_replaced_and_removed_while_the_table_grows() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         for number in 0..5000 {
             table.put(hash(number), number, |_| true);
         }
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_former_version_keeps_its_values() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         (0..100).for_each(|number| table.put(hash(number), number, |_| true));
         let former = table.clone();
         table.remove(hash(1), |_| true);
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_hash_may_have_several_values() {
-        let mut table = Table::default();
+        let mut table = Table::<u64, 4>::default();
         [1, 2, 3].into_iter().for_each(|value| table.put(9, value, |it| *it == value));
         table.remove(9, |value| *value == 2);
         assert!(table.all(9).eq([&1, &3]));

@@ -4,8 +4,8 @@
 
 use std::net::IpAddr;
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
-    ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service,
+    ServiceImport, ServiceKind,
 };
 use zonda_cluster::{
     AddressMatch, Builder, Change, Cluster, ClusterMatch, ExternalNames, Kind, Options, PodNames,
@@ -34,20 +34,18 @@ fn service(name: &str, kind: ServiceKind) -> Change {
 
 /// A slice of a service: addresses, host names and topology zones of endpoints that are ready.
 fn slice(name: &str, service: &str, endpoints: &[[&str; 3]]) -> Change {
-    let endpoint = |[address, hostname, zone]: &[&str; 3]| Endpoint {
-        addresses: vec![address.parse().unwrap()],
-        hostname: (*hostname).to_owned(),
-        pod: format!("pod-of-{hostname}"),
-        zone: (*zone).to_owned(),
-        ready: true,
-    };
+    let mut all = Endpoints::default();
+    for [address, hostname, zone] in endpoints {
+        let (address, pod) = (address.parse().unwrap(), &*format!("pod-of-{hostname}"));
+        all.push(Endpoint { address, hostname, pod, zone, ready: true });
+    }
     Change::EndpointSlice(EndpointSlice {
         id: id(name),
         service: service.to_owned(),
         source_cluster: String::new(),
         is_imported: false,
         ports: vec![port("http", 80)],
-        endpoints: endpoints.iter().map(endpoint).collect(),
+        endpoints: all,
         trigger_time: None,
     })
 }
@@ -275,7 +273,11 @@ fn a_snapshot_keeps_what_it_has_while_objects_change() {
 
 #[test]
 fn names_of_pods_exist_as_the_options_say() {
-    let pod = Pod { id: id("p"), addresses: vec!["10.1.0.5".parse().unwrap()] };
+    let pod = Pod {
+        id: id("p"),
+        addresses: vec!["10.1.0.5".parse().unwrap()],
+        is_on_host_network: false,
+    };
     for (pods, existing, other) in [
         (PodNames::Disabled, "missing", "missing"),
         (PodNames::Insecure, "10.1.0.5", "10.9.9.9"),
@@ -319,6 +321,28 @@ fn options_change_which_names_there_are() {
     let cluster = cluster_of(kube_dns, headless().into());
     assert_eq!(pointers(&cluster, "10.1.0.2"), [""; 0]);
     assert_eq!(pointers(&cluster, "10.1.0.1"), ["a.db.shop"]);
+}
+
+#[test]
+fn a_slice_that_is_sent_again_as_it_was_changes_nothing() {
+    let mut builder = cluster(Options::default(), headless());
+    let again = |endpoints: &[[&str; 3]]| slice("db-9", "db", endpoints);
+    let endpoints = [["10.1.0.9", "x", "east"], ["10.1.0.8", "", "west"]];
+    assert!(builder.take(&again(&endpoints)), "a slice that is new");
+    assert!(!builder.take(&again(&endpoints)));
+    for other in [
+        [["10.1.0.9", "x", "east"], ["10.1.0.7", "", "west"]],
+        [["10.1.0.9", "y", "east"], ["10.1.0.7", "", "west"]],
+        [["10.1.0.9", "y", "east"], ["10.1.0.7", "", "east"]],
+    ] {
+        assert!(builder.take(&again(&other)), "{other:?}");
+    }
+    builder.begin_list(Kind::EndpointSlice);
+    assert!(!builder.take(&again(&[["10.1.0.9", "y", "east"], ["10.1.0.7", "", "east"]])));
+    builder.end_list(Kind::EndpointSlice);
+    let kept = builder.snapshot();
+    assert!(told(&kept, "y.db.shop.svc").starts_with("10.1.0.9 "), "the list has it still");
+    assert_eq!(pointers(&kept, "10.1.0.8"), [""; 0]);
 }
 
 #[test]

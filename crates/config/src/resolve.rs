@@ -26,7 +26,7 @@ use crate::keys::{CacheKeys, Forwarding, KubeDnsKeys, NodeLocalKeys, SpecialName
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::{Config, KubeDns, Listener, RateLimit};
+use crate::{Config, KubeDns, Listener, NodeLocal, RateLimit};
 use access::Lists;
 use geo::Sites;
 pub(crate) use geo_files::stamp;
@@ -46,11 +46,8 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let has_user = top.as_ref().is_some_and(|top| top.user.is_some());
     let node_local = node_local::read(&mut open::<NodeLocalKeys>(layers, session), has_user);
-    let own = node_local.as_ref().and_then(Option::as_ref);
-    let own = own.map_or(&[][..], |(it, _)| &it.addresses);
-    let listeners = listeners::read(layers, session, &mut lists, (workers, own));
-    let interfaces = node_local.iter().flatten();
-    interfaces.for_each(|it| node_local::refuse_silent(session, it, &listeners));
+    let interface = node_local.iter().flatten().next();
+    let listeners = listeners_beside(interface, layers, session, (&mut lists, workers));
     let root = top.as_ref().and_then(|top| top.root.clone());
     let mut sites = Sites::read(layers, session);
     let mut pools = Pools::read(layers, session, &mut sites);
@@ -68,13 +65,11 @@ pub(crate) fn resolve<'a>(
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
-    let transfers = section(layers, session);
-    let (tcp, answers, edns) =
-        (section(layers, session), section(layers, session), section(layers, session));
+    let (transfers, tcp) = (section(layers, session), section(layers, session));
+    let (answers, edns) = (section(layers, session), section(layers, session));
     let (identity, rate_limit) = (section(layers, session), section(layers, session));
-    let admin = admin::read(layers, session, first);
-    let (metrics, log, query_log) =
-        (section(layers, session), section(layers, session), section(layers, session));
+    let (admin, metrics) = (admin::read(layers, session, first), section(layers, session));
+    let (log, query_log) = (section(layers, session), section(layers, session));
 
     let (top, rate_limit) = (top?, rate_limit?);
     let (admin, mut secret_files) = admin?;
@@ -117,6 +112,21 @@ pub(crate) fn resolve<'a>(
         warnings.extend(follow_config_map(&mut config, kube_dns));
     }
     Some((config, warnings))
+}
+
+/// Reads the listeners, beside the interface of a node's cache if there is one.
+fn listeners_beside<'a>(
+    interface: Option<&(NodeLocal, Origin)>,
+    layers: &Layers<'a>,
+    session: &mut Session<'a>,
+    (lists, workers): (&mut Lists, u16),
+) -> Vec<(Listener, Origin)> {
+    let own = interface.map_or(&[][..], |(it, _)| &it.addresses);
+    let listeners = listeners::read(layers, session, lists, (workers, own));
+    if let Some(interface) = interface {
+        node_local::refuse_silent(session, interface, &listeners);
+    }
+    listeners
 }
 
 /// Takes over what the ConfigMap of kube-dns says; returns what of it cannot be.

@@ -201,6 +201,18 @@ const WORKLOADS: &[Workload] = &[
         questions: || shuffled(|n| (format!("s{n}.default.svc.cluster.local."), Type::A)),
     },
     Workload {
+        name: "cluster-hot",
+        zones: cluster_data,
+        zones_beside: 0,
+        pools: NO_POOLS,
+        by_place: false,
+        services: NAMES,
+        code: NO_CODE,
+        questions: || {
+            (0..100).map(|n| (format!("s{n}.default.svc.cluster.local."), Type::A)).collect()
+        },
+    },
+    Workload {
         name: "cluster-no-such-name",
         zones: cluster_data,
         zones_beside: 0,
@@ -259,10 +271,10 @@ fn cluster(apex: &Name, services: usize) -> Cluster {
         let [a, b, c] = octets(n);
         let id = ObjectName { namespace: "default".to_owned(), name: format!("s{n}") };
         let endpoint = Endpoint {
-            addresses: vec![[11, a, b, c].into()],
-            hostname: String::new(),
-            pod: String::new(),
-            zone: String::new(),
+            address: [11, a, b, c].into(),
+            hostname: "",
+            pod: "",
+            zone: "",
             ready: true,
         };
         builder.apply(Change::EndpointSlice(EndpointSlice {
@@ -271,7 +283,7 @@ fn cluster(apex: &Name, services: usize) -> Cluster {
             source_cluster: String::new(),
             is_imported: false,
             ports: vec![port.clone()],
-            endpoints: vec![endpoint],
+            endpoints: [endpoint].into_iter().collect(),
             trigger_time: None,
         }));
         builder.apply(Change::Service(Service {

@@ -4,10 +4,10 @@ use crate::access::Access;
 use crate::answer::Answer;
 use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
-use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
 use crate::counters::Counters;
 use crate::deferral::{Deferral, Outcome, To};
+use crate::gate::access;
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
 use crate::observer::{Event, Observer};
@@ -20,14 +20,15 @@ use crate::snapshot::Snapshot;
 use crate::transfer::Transfer;
 use crate::verdict::Verdict;
 use crate::worker::Worker;
-use crate::{client_subnet, epilogue, plan, signature};
+use crate::{client_subnet, defer, epilogue, plan, signature};
 use arc_swap::{ArcSwap, Guard};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use zonda_balance::Dice;
-use zonda_rewrite::{Change, RewriteRules};
+use zonda_rewrite::{RewriteRules, replace_question};
 use zonda_wire::query::flag;
 use zonda_wire::{Fault, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
@@ -147,10 +148,11 @@ impl Engine {
                 let outcome = match is_rewritten {
                     false => {
                         let steps = (&Progress::NEW, plan::run);
-                        self.finish(now, &snapshot, (index, start), peer, buffer, steps)
+                        self.finish::<false>(now, &snapshot, (index, start), peer, buffer, steps)
                     }
-                    true => self.finish_rewritten(now, &snapshot, (index, start), peer, buffer),
+                    true => self.finish_rewritten(now, &snapshot, (first, index, start), batch),
                 };
+                let Message { buffer, len, .. } = batch.get(first + index);
                 let outcome = self.sign(index, &snapshot, buffer, outcome, now);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
@@ -174,23 +176,34 @@ impl Engine {
         rules: &Arc<RewriteRules>,
     ) -> bool {
         self.rewritten.clear();
-        for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
-            let Message { buffer, len, .. } = batch.get(first + index);
-            let rest = (snapshot, &self.worker.hot);
-            self.rewritten.push(prepared.rewrite(rules, (buffer, *len), rest, &mut self.text));
+        let rewrite_all = AssertUnwindSafe(|| {
+            for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
+                let Message { peer, buffer, len } = batch.get(first + index);
+                let rest = (snapshot, &self.worker.hot);
+                // A client that is not served shall cost nothing more.
+                let is_served = access::is_served(snapshot, &peer);
+                let rewritten = is_served
+                    .then(|| prepared.rewrite(rules, (buffer, *len), rest, &mut self.text))
+                    .flatten();
+                self.rewritten.push(rewritten);
+            }
+        });
+        if let Err(payload) = catch_unwind(rewrite_all) {
+            self.restore_questions(first, batch);
+            resume_unwind(payload);
         }
         self.rewritten.iter().any(Option::is_some)
     }
 
-    /// Answers the prepared message `index` of a batch of which rules have changed some.
+    /// Answers the prepared message `index` of those that are looked up together, the first of
+    /// which is message `first` of the batch, and of which rules have changed some.
     #[inline(never)]
-    fn finish_rewritten(
+    fn finish_rewritten<B: Batch>(
         &mut self,
         now: Now,
         snapshot: &Snapshot,
-        (index, start): (usize, &Start<'_>),
-        peer: Peer,
-        buffer: &mut [u8],
+        (first, index, start): (usize, usize, &Start<'_>),
+        batch: &mut B,
     ) -> Outcome {
         let rewritten = self.rewritten.get_mut(index).and_then(Option::take);
         let progress = &Progress { rewritten: rewritten.as_ref(), ..Progress::NEW };
@@ -198,27 +211,36 @@ impl Engine {
             Some(rewritten) if rewritten.is_invalid => plan::fail_rewrite,
             _ => plan::run,
         };
-        let first = (index, start);
-        let outcome = self.finish(now, snapshot, first, peer, buffer, (progress, plan));
-        match &rewritten {
-            Some(it) => self.revert((index, &it.change), snapshot, &peer, buffer, outcome),
-            None => outcome,
+        let answer = AssertUnwindSafe(|| {
+            let Message { peer, buffer, .. } = batch.get(first + index);
+            let (place, steps) = ((index, start), (progress, plan));
+            self.finish::<true>(now, snapshot, place, peer, buffer, steps)
+        });
+        match catch_unwind(answer) {
+            Ok(outcome) => outcome,
+            Err(payload) => {
+                if let Some(place) = self.rewritten.get_mut(index) {
+                    *place = rewritten;
+                }
+                self.restore_questions(first, batch);
+                resume_unwind(payload)
+            }
         }
     }
 
-    /// Turns the reply to message `index` into one to the question that the client has asked.
-    fn revert(
-        &mut self,
-        (index, change): (usize, &Change),
-        snapshot: &Snapshot,
-        peer: &Peer,
-        buffer: &mut [u8],
-        outcome: Outcome,
-    ) -> Outcome {
-        let Outcome::Reply(len) = outcome else { return outcome };
-        let prepared = &self.prepared[index];
-        let limit = signature::reply_bytes_max(prepared, snapshot, peer.transport);
-        Outcome::Reply(change.revert(buffer, len, limit, &mut self.worker.revert))
+    /// After a panic: puts the questions of the clients back into the messages that have no reply
+    /// yet, so that a failure can be told to them. The first of the prepared messages is message
+    /// `first` of the batch.
+    #[cold]
+    fn restore_questions<B: Batch>(&mut self, first: usize, batch: &mut B) {
+        for (index, rewritten) in self.rewritten.drain(..).enumerate() {
+            if let Some(it) = rewritten.filter(|it| it.change.has_question()) {
+                let question_end = self.prepared[index].query.question_end();
+                let buffer = batch.get(first + index).buffer;
+                // It was there before, so there is room.
+                let _ = replace_question(buffer, it.len, question_end, it.change.question());
+            }
+        }
     }
 
     /// Signs the reply to message `index`, if that was signed.
@@ -278,11 +300,8 @@ impl Engine {
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
-        let mut outcome = self.finish(now, &snapshot, first, *peer, buffer, steps);
-        if let Some(change) = &history.change {
-            outcome = self.revert((0, change), &snapshot, peer, buffer, outcome);
-        }
-        outcome = self.sign(0, &snapshot, buffer, outcome, now);
+        let outcome = self.finish::<true>(now, &snapshot, first, *peer, buffer, steps);
+        let outcome = self.sign(0, &snapshot, buffer, outcome, now);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -333,9 +352,9 @@ impl Engine {
     }
 
     /// Answers the prepared message `index`, which lies in `buffer`, by the plan that it is to pass
-    /// after its progress so far.
+    /// after its progress so far. `MAY_BE_REWRITTEN`: whether rules may have changed its question.
     #[inline]
-    fn finish(
+    fn finish<const MAY_BE_REWRITTEN: bool>(
         &mut self,
         now: Now,
         snapshot: &Snapshot,
@@ -376,7 +395,8 @@ impl Engine {
         };
         let (sent, reason) = match verdict {
             Verdict::Defer => {
-                return Outcome::Deferred(deferral(&ask, &answer, &mut self.worker, prepared));
+                let worker = &mut self.worker;
+                return Outcome::Deferred(defer::deferral(&ask, &answer, worker, prepared));
             }
             Verdict::Transfer => (Some(SentReply::TRANSFER), Reason::Transferred),
             Verdict::Drop(reason) => (None, reason),
@@ -391,7 +411,13 @@ impl Engine {
                     let made = (rcode, reason, rotating);
                     insert_hot(&ask, &answer, &mut self.worker, prepared, made);
                 }
-                let sent = send(&ask, &mut answer, &mut self.worker, limit, (rcode, reason, reuse));
+                let made = (rcode, reason, reuse);
+                let mut sent = send(&ask, &mut answer, &mut self.worker, limit, made);
+                // Before counters and observers, which tell what the client gets.
+                if MAY_BE_REWRITTEN && let Some(change) = progress.change() {
+                    let buffer = answer.reply.buffer_mut();
+                    sent.revert(change, buffer, limit, &mut self.worker.revert);
+                }
                 (Some(sent), reason)
             }
         };
@@ -441,7 +467,8 @@ fn observe(
     (sent, reason): (Option<SentReply>, Reason),
 ) {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
-    let asked = ask.progress.change().map(|change| {
+    let change = ask.progress.change().filter(|change| change.has_question());
+    let asked = change.map(|change| {
         let query = Query { qtype: change.qtype(), ..*ask.query };
         (change.name().to_ascii_lowercase(), query)
     });
@@ -510,65 +537,6 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
     if is_for { flag::RA } else { 0 }
 }
 
-/// Returns what a deferred query waits for, and the facts about it that are needed when it is
-/// resumed.
-#[cold]
-fn deferral(
-    ask: &Ask<'_>,
-    answer: &Answer<'_>,
-    worker: &mut Worker,
-    prepared: &PreparedQuery,
-) -> Deferral {
-    let tags = std::mem::take(&mut worker.handler_reply.tags);
-    let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
-    let code = match worker.deferral.to {
-        To::Code(elsewhere) => Some(elsewhere),
-        To::Forward(_) | To::Transfer => None,
-    };
-    let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
-    let checkpoint = checkpoint(ask, &worker.deferral, prepared);
-    let code_scope = answer.code_scope;
-    let change = ask.progress.change().map(|change| Box::new(change.clone()));
-    let search_step = worker.deferral.history.search_step;
-    let history = History {
-        received_nanos,
-        tags,
-        code,
-        then,
-        asked_by_code,
-        code_scope,
-        checkpoint,
-        change,
-        signature: ask.signature.map(|signature| Box::new(*signature)),
-        search_step,
-    };
-    let rewritten = ask.progress.rewritten.map(|it| it.len);
-    // Of a signed query, what was in front of its signature.
-    let unsigned = prepared.signature.map(|_| prepared.signed_at).filter(|len| *len > 0);
-    let octets = rewritten.or(unsigned).and_then(|len| answer.reply.buffer().get(..len));
-    let mut query = *ask.query;
-    let mut hides_subnet = false;
-    if let Some(edns) = &mut query.edns
-        && ask.client_subnet.is_none()
-    {
-        hides_subnet = edns.subnet_at > 0;
-        edns.subnet_at = 0;
-    }
-    let octets = octets.map(Into::into);
-    Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() }
-}
-
-/// Returns the point that a query has passed that is deferred to the upstreams of the zone that
-/// holds its name.
-fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> Option<Checkpoint> {
-    match deferral.to {
-        To::Forward(_) if !deferral.is_alias => {}
-        _ => return None,
-    }
-    let (generation, version) = (ask.snapshot.generation, ask.zone?.version());
-    Some(Checkpoint { generation, version, zone: prepared.zone? })
-}
-
 /// Inserts a reply into the hot table.
 #[inline(never)] // a question that is asked once has none
 fn insert_hot(
@@ -583,9 +551,10 @@ fn insert_hot(
     if answer.client_scope.is_some() {
         return; // the key does not know the client
     }
+    let Some(version) = entry.version_of(ask.name, reason != Reason::Answered) else { return };
     let meta = Meta {
         generation: ask.snapshot.generation,
-        version: entry.version(),
+        version,
         zone,
         answering_label: answer.answering_label,
         counts: answer.reply.counts(),

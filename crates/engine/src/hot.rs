@@ -17,8 +17,9 @@
 //! # Invariants
 //! - An entry is used while no name has moved between zones and no rule has changed since it was
 //!   made ([`Meta::generation`]), and its zone is what it was made from ([`Meta::version`]): a
-//!   change in one zone costs no other zone its entries. A hosts file, and a zone with names that
-//!   are excepted from a forwarded one, count as a rule.
+//!   change in one zone costs no other zone its entries. Entries of a cluster have the version of
+//!   their service, so that a change of one costs other services few entries. A hosts file, and a
+//!   zone with names that are excepted from a forwarded one, count as a rule.
 //! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
 //!   length is part of the key, or into itself.
 
@@ -60,7 +61,9 @@ struct Entry {
 pub struct Meta {
     /// The generation of the snapshot that the answer was made from.
     pub generation: u64,
-    /// The version of the zone's entry in that snapshot.
+    /// The version of what answered in that snapshot, as [`ZoneEntry::version_of`] tells it.
+    ///
+    /// [`ZoneEntry::version_of`]: crate::zones::ZoneEntry::version_of
     pub version: u64,
     /// The zone that the answer is from.
     pub zone: ZoneMatch,

@@ -21,6 +21,7 @@ mod checkpoint;
 mod client_subnet;
 pub mod code;
 pub mod counters;
+mod defer;
 mod deferral;
 mod engine;
 mod epilogue;

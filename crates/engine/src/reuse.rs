@@ -87,9 +87,9 @@ not_reused! {
     Rotation = "records behind an alias rotate",
     /// A pool has chosen the records, and may choose other ones for the next client.
     Steered = "a pool chooses the records anew for each query",
-    /// A cluster has answered: its answer is written anew at the cost of a hot entry, so that no
-    /// change of an object costs entries of other names.
-    Cluster = "names of a cluster are looked up anew for each query",
+    /// A cluster has answered by more than one object, or by those of a former time: no version
+    /// tells whether the answer is still right.
+    Cluster = "the answer depends on more than one object of the cluster",
     /// The source has answered by the client's network, which is no part of the entry's key.
     Client = "it depends on the network of the client",
     /// Middleware has changed the reply, and would change the entry once more.

@@ -5,6 +5,7 @@ use crate::counters::{Counters, OPCODES};
 use crate::message::Peer;
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
+use zonda_rewrite::{Change, Revert};
 use zonda_wire::query::flag;
 use zonda_wire::{Opcode, Rcode};
 
@@ -38,6 +39,27 @@ impl SentReply {
         is_forwarded_nodata: false,
         reuse: Reuse::No(NotReused::Gate),
     };
+
+    /// Turns the reply, which lies in `buffer`, into one of at most `limit` octets to the question
+    /// that the client has asked.
+    #[cold]
+    pub fn revert(
+        &mut self,
+        change: &Change,
+        buffer: &mut [u8],
+        limit: usize,
+        memory: &mut Revert,
+    ) {
+        self.bytes = change.revert(buffer, self.bytes, limit, memory);
+        let Some(&[high, low]) = buffer.get(2..4).and_then(|word| word.first_chunk()) else {
+            return;
+        };
+        self.flags = u16::from_be_bytes([high, low]) & Self::FLAGS;
+        self.rcode = Rcode(self.rcode.0 & !0xf | u16::from(low & 0xf));
+    }
+
+    /// Flags that are not the query's.
+    const FLAGS: u16 = flag::AA | flag::TC | flag::RA | flag::AD;
 }
 
 /// Counts what became of a message.

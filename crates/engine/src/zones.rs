@@ -3,7 +3,8 @@
 //! # Invariants
 //! - A table never changes; a change makes another that shares what stayed the same
 //!   ([`name_table`](crate::name_table)), whatever the number of zones.
-//! - No two entries have the same version, so that an answer is known by it to be an entry's.
+//! - No two entries have the same version, so that an answer is known by it to be an entry's; nor
+//!   does a service of a cluster, whose version stays while other services change.
 
 use crate::access::{Access, AccessList};
 use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
@@ -52,6 +53,17 @@ impl ZoneEntry {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Returns the version of what answers a name: that of the entry or, in a cluster, of the
+    /// service that the name or a denial of it depends on. None if it has none of its own.
+    #[inline]
+    #[must_use]
+    pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
+        match &self.source {
+            Source::Cluster(zone) => zone.version_of(name, is_denial),
+            _ => Some(self.version),
+        }
     }
 
     /// Whether upstreams answer for the zone.
@@ -116,6 +128,17 @@ pub struct ClusterZone {
     /// Whether the objects are those of a former time, so that a name that they lack may exist: it
     /// is SERVFAIL.
     pub is_stale: bool,
+}
+
+impl ClusterZone {
+    /// Returns the version of what a name of a service answers; none while the objects are those of
+    /// a former time.
+    #[inline]
+    #[must_use]
+    pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
+        let is_versioned = self.names == ClusterNames::Services && !self.is_stale;
+        is_versioned.then(|| self.cluster.version_of(name, is_denial)).flatten()
+    }
 }
 
 /// Which names of a cluster a zone has.

@@ -3,13 +3,15 @@
 
 use arc_swap::ArcSwap;
 use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use zonda_cache::Cache;
+use zonda_engine::access::{Access, AccessList};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, DeferredQuery, Engine, Now, Outcome, Peer, Reason, Resumption, Settings, Snapshot,
-    Transport, UpstreamAnswer,
+    Batch, Deferral, DeferredQuery, Engine, Event, Now, Outcome, Peer, Reason, Resumption,
+    Settings, Snapshot, Transport, UpstreamAnswer,
 };
 use zonda_rewrite::{
     FallThrough, MatchKind, NameMatch, Replacement, RewriteRule, RewriteRules, Scope, Template,
@@ -33,14 +35,20 @@ fn rule(kind: MatchKind, text: &str, to: &str) -> RewriteRule {
 /// Makes an engine with data of `new`, which forwards `net`.
 fn engine(rules: Vec<RewriteRule>, templates: Vec<Template>) -> Engine {
     let rewrites = RewriteRules::new(rules).unwrap();
-    let settings = Settings {
+    engine_with(Settings {
         rewrites: Some(Arc::new(rewrites)),
         templates: Some(Arc::new(Templates::new(templates).unwrap())),
         ..Settings::default()
-    };
+    })
+}
+
+/// Makes an engine with the same zones and with these settings.
+fn engine_with(settings: Settings) -> Engine {
     let mut text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nalias CNAME a\n\
-        mx MX 5 a\nv4 A 192.0.2.4\n"
+        mx MX 5 a\nv4 A 192.0.2.4\n@ DNSKEY 257 3 13 AAAA\n\
+        sig A 192.0.2.5\nsig RRSIG A 13 2 60 20380101000000 20200101000000 1 new. AAAA\n"
         .to_owned();
+    writeln!(text, "cn CNAME bbb.{0}.new.", "b".repeat(63)).unwrap();
     for number in 0..60 {
         writeln!(text, "many A 192.0.2.{number}").unwrap();
     }
@@ -288,4 +296,167 @@ fn templates_answer_before_zones_and_see_the_new_name() {
     ] {
         assert_eq!(ask(&mut engine, name, qtype), format!("{name}. {qtype} {expected}"));
     }
+}
+
+#[test]
+fn a_client_that_the_listener_refuses_causes_no_work_of_rules() {
+    let rcode = Some((Rcode::REFUSED, Rcode::NXDOMAIN));
+    let by_code = RewriteRule { rcode, goes_on: true, ..RewriteRule::new() };
+    let rules = vec![by_code, rule(MatchKind::Suffix, ".old.example", ".new")];
+    let settings = Settings {
+        rewrites: Some(Arc::new(RewriteRules::new(rules).unwrap())),
+        listener_access: vec![Some(AccessList {
+            transfers: Vec::new(),
+            rules: vec![],
+            otherwise: Access::Refuse,
+        })],
+        ..Settings::default()
+    };
+    let mut engine = engine_with(settings);
+    assert_eq!(ask(&mut engine, "A.old.example", Type::A), "A.old.example. A REFUSED");
+}
+
+#[test]
+fn observers_and_counters_see_the_reply_that_is_sent() {
+    let mut by_code =
+        RewriteRule { rcode: Some((Rcode::NXDOMAIN, Rcode::NOERROR)), ..RewriteRule::new() };
+    by_code.goes_on = true;
+    let ending = ".a-name-that-is-longer-than-the-other-one.test";
+    let mut engine = engine(vec![by_code, rule(MatchKind::Suffix, ending, ".new")], Vec::new());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&seen);
+    engine.add_observer(Box::new(move |event: &Event<'_>| {
+        told.lock().unwrap().push((event.rcode.unwrap(), event.reply_bytes));
+    }));
+    for name in ["none", "many"] {
+        let query = query(&format!("{name}{ending}"), Type::A);
+        let mut buffer = vec![0; 1232];
+        buffer[..query.len()].copy_from_slice(&query);
+        let len = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, query.len()).reply_bytes();
+        assert_eq!(seen.lock().unwrap().pop(), Some((Rcode::NOERROR, len)), "{name}");
+    }
+    assert_eq!(engine.counters().truncated.get(), 1, "it grew too long only when it was changed");
+}
+
+/// Two messages that were received together.
+struct Pair<'a>(&'a mut [(Vec<u8>, usize); 2]);
+
+impl Batch for Pair<'_> {
+    fn len(&self) -> usize {
+        2
+    }
+
+    fn get(&mut self, index: usize) -> zonda_engine::Message<'_> {
+        let (buffer, len) = &mut self.0[index];
+        zonda_engine::Message { peer: peer(Transport::Udp), buffer, len }
+    }
+
+    fn defer(&mut self, _: usize, _: Deferral) {}
+}
+
+#[test]
+fn after_a_panic_each_message_has_the_question_of_its_client_again() {
+    let mut engine = engine(vec![rule(MatchKind::Suffix, ".old", ".quite.new")], Vec::new());
+    engine.add_observer(Box::new(|_: &Event<'_>| panic!("an observer that fails")));
+    let asked = ["one.old", "two.old"].map(|name| query(name, Type::A));
+    let mut messages = asked.clone().map(|it| {
+        let len = it.len();
+        ([it, vec![0; 500]].concat(), len)
+    });
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        engine.answer_batch(NOW, &mut Pair(&mut messages));
+    }));
+    assert!(result.is_err());
+    for ((message, len), asked) in messages.iter().zip(&asked) {
+        let end = asked.len() - 11; // without its OPT record
+        assert_eq!(message[12..end], asked[12..end]);
+        assert_eq!(*len, asked.len(), "it has no reply yet");
+    }
+}
+
+#[test]
+fn a_reply_whose_names_grow_too_long_on_the_way_back_is_servfail() {
+    let ending = format!(".{0}.{0}.{0}.test", "a".repeat(60));
+    let mut engine = engine(vec![rule(MatchKind::Suffix, &ending, ".new")], Vec::new());
+    let name = format!("cn{ending}");
+    let reply = ask(&mut engine, &name, Type::CNAME);
+    assert_eq!(reply, format!("{name}. CNAME SERVFAIL"));
+    let reply = ask(&mut engine, &format!("a{ending}"), Type::A);
+    assert_eq!(reply, format!("a{ending}. A NOERROR aa; a{ending}. 60 A 192.0.2.1"));
+}
+
+#[test]
+fn signatures_are_left_out_where_they_do_not_fit_what_the_client_gets() {
+    let same = RewriteRule { ttl: Some((300, 400)), ..rule(MatchKind::Exact, "s.test", "sig.new") };
+    let ttl = RewriteRule { ttl: Some((0, 30)), ..RewriteRule::new() };
+    let mut engine = engine(vec![same, ttl], Vec::new());
+    let mut types = |name: &str| {
+        let mut query = query(name, Type::A);
+        let at = query.len() - 4;
+        query[at] = 0x80; // DO
+        let mut buffer = vec![0; 1232];
+        buffer[..query.len()].copy_from_slice(&query);
+        let len = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, query.len()).reply_bytes();
+        let reply = Message::parse(&buffer[..len]).unwrap();
+        reply.records.iter().map(|it| it.rtype).collect::<Vec<_>>()
+    };
+    assert_eq!(types("sig.new"), [Type::A, Type::RRSIG], "the names are as they were signed");
+    assert_eq!(types("s.test"), [Type::A]);
+}
+
+#[test]
+fn a_rule_of_flags_alone_changes_no_more_than_the_header() {
+    let rules = vec![
+        RewriteRule { set_flags: flag::RA, goes_on: true, ..RewriteRule::new() },
+        RewriteRule { clear_flags: flag::RA | flag::AA, ..RewriteRule::new() },
+    ];
+    let mut engine = engine(rules, Vec::new());
+    for _ in 0..4 {
+        let reply = ask(&mut engine, "A.new", Type::A);
+        assert_eq!(reply, "A.new. A NOERROR ra; A.new. 60 A 192.0.2.1");
+    }
+    let asked = query("a.net", Type::A);
+    let mut buffer = vec![0; 1232];
+    buffer[..asked.len()].copy_from_slice(&asked);
+    let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
+    let Outcome::Deferred(Deferral { query: read, history, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let (peer, len) = (&peer(Transport::Udp), asked.len());
+    let waiting =
+        DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
+    let answer = UpstreamAnswer {
+        name: b"\x01a\x03net\0",
+        rcode: Rcode::NXDOMAIN,
+        is_authentic: false,
+        counts: [0, 0, 0],
+        body: &[],
+        goes_on: false,
+        reason: Reason::Forwarded,
+        text: b"",
+    };
+    let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
+    assert_eq!(told(&buffer[..len]), "a.net. A NXDOMAIN ra");
+}
+
+#[test]
+fn a_template_of_servfail_sends_its_extended_error() {
+    let template = Template {
+        scopes: vec![Scope::all()],
+        qtype: None,
+        patterns: Vec::new(),
+        answer: Vec::new(),
+        authority: Vec::new(),
+        additional: Vec::new(),
+        rcode: Rcode::SERVFAIL,
+        error: Some((21, "not here".to_owned())),
+        fall_through: FallThrough::No,
+    };
+    let mut engine = engine(Vec::new(), vec![template]);
+    let (query, mut buffer) = (query("a.new", Type::A), vec![0; 1232]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let len = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, query.len()).reply_bytes();
+    assert_eq!(told(&buffer[..len]), "a.new. A SERVFAIL");
+    let error = b"\0\x0f\0\x0a\0\x15not here"; // rfc8914#2
+    assert!(buffer[..len].ends_with(error), "{:?}", &buffer[..len]);
 }

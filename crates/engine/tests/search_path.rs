@@ -68,7 +68,11 @@ fn cluster(pods: PodNames) -> ClusterZone {
     builder.apply(service("dev", "far", far));
     let id = ObjectName { namespace: "shop".to_owned(), name: "pod".to_owned() };
     if pods == PodNames::Verified {
-        builder.apply(Change::Pod(Pod { id, addresses: vec![[10, 9, 9, 9].into()] }));
+        let (addresses, is_on_host_network) = (vec![[10, 9, 9, 9].into()], false);
+        builder.apply(Change::Pod(Pod { id, addresses, is_on_host_network }));
+        let id = ObjectName { namespace: "shop".to_owned(), name: "on-host".to_owned() };
+        let (addresses, is_on_host_network) = (vec![[10, 9, 9, 8].into()], true);
+        builder.apply(Change::Pod(Pod { id, addresses, is_on_host_network }));
     }
     let names = ClusterNames::Services;
     let data = data("cluster.local", "far.dev.svc CNAME far.example.net.");
@@ -344,6 +348,18 @@ fn a_pod_that_is_known_has_the_path_of_its_own_namespace_alone() {
     let asked = ("www.example.com.dev.svc.cluster.local", Type::A, 0x0100);
     let reply = world.ask_from(known, asked, &having(&["www.example.com."]));
     assert_eq!((&*reply, world.fetched.len()), ("NXDOMAIN SOA", 0), "it is a pod of `shop`");
+}
+
+#[test]
+fn the_address_of_a_host_is_that_of_no_pod_alone() {
+    let mut world = World::new(PodNames::Verified, true, false);
+    let (host, found) = ([10, 9, 9, 8], "www.example.com.");
+    let asked = ("www.example.com.dev.svc.cluster.local", Type::A, 0x0100);
+    let reply = world.ask_from(host, asked, &having(&[found]));
+    assert!(reply.contains(found), "a pod of `dev` on the host may ask, too: {reply}");
+    let asked = ("intra.shop.svc.cluster.local", Type::A, 0x0100);
+    let reply = world.ask_from(host, asked, &having(&["intra.corp.example."]));
+    assert_eq!(reply, "NXDOMAIN SOA", "it is not sure that a pod of `shop` asks");
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::upstreams::Upstreams;
 /// The next step after an answer that ends with an alias of a name in another zone.
 enum Step {
     /// Other upstreams are asked for this name.
-    Ask(Deferral, Box<[u8]>),
+    Ask(Box<Deferral>, Box<[u8]>),
     /// The client gets the answer as far as it was fetched.
     End,
 }
@@ -96,7 +96,7 @@ impl<R: Responder> Deliveries<R> {
                 let leg = Leg { from, name, message: fetched.message(qtype) };
                 let mut legs = query.chain.take().map(|chain| chain.legs).unwrap_or_default();
                 legs.push(leg);
-                query.query.deferral = deferral;
+                query.query.deferral = *deferral;
                 query.chain = Some(Box::new(Chain { legs, next }));
                 self.forwarders.pass_on(query);
             }
@@ -188,7 +188,7 @@ impl<R: Responder> Deliveries<R> {
         let history = query.query.deferral.history.clone();
         let asked = query.query.deferral.query;
         let deferral = Deferral { history, query: asked, ..Deferral::new(to, name_hash) };
-        Ok(Step::Ask(deferral, target))
+        Ok(Step::Ask(Box::new(deferral), target))
     }
 
     /// Whether a cached answer that leads into another zone still does: zones may have changed

@@ -1,10 +1,10 @@
 //! A connection to the API server, with one request after the other.
 
-use crate::decode::Status;
 use crate::error::ConnectError;
+use crate::format::{self, Format};
 use crate::limits::Limits;
 use crate::settings::Settings;
-use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
@@ -35,6 +35,8 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// The body of a response, as it comes.
 pub struct Body {
     incoming: Incoming,
+    /// The form of the objects in it.
+    pub format: Format,
     /// The address of this machine that the connection has.
     pub own_address: Option<IpAddr>,
     /// Ends the connection with the body.
@@ -69,9 +71,16 @@ impl Body {
     /// # Errors
     /// When nothing comes in time, or the connection fails.
     pub async fn next(&mut self, limit: Duration) -> Result<Option<Bytes>, ConnectError> {
+        timeout(limit, self.octets()).await.map_err(|_| ConnectError::Timeout("data"))?
+    }
+
+    /// Returns the next octets, however long they take; none at the end.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn octets(&mut self) -> Result<Option<Bytes>, ConnectError> {
         loop {
-            let frame = timeout(limit, self.incoming.frame()).await;
-            match frame.map_err(|_| ConnectError::Timeout("data"))? {
+            match self.incoming.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(ConnectError::Connection(text_of(&error))),
                 Some(Ok(frame)) => {
@@ -95,17 +104,30 @@ fn text_of(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Sends a request for a path over a connection of its own, and returns the body of the response.
+/// What is asked of the API.
+#[derive(Clone, Copy)]
+pub struct Get<'r> {
+    /// The path with its parameters.
+    pub path: &'r str,
+    /// The media types that can be read, the best first.
+    pub accepted: &'static str,
+}
+
+/// Sends a request over a connection of its own, and returns the body of the response.
 ///
 /// # Errors
 /// When there is no connection, or the API refuses the request.
-pub async fn get(settings: &Settings, path: &str, limits: &Limits) -> Result<Body, ConnectError> {
+pub async fn get(
+    settings: &Settings,
+    request: Get<'_>,
+    limits: &Limits,
+) -> Result<Body, ConnectError> {
     let connect = timeout(limits.connect, connect(settings)).await;
     let connection = connect.map_err(|_| ConnectError::Timeout("connection"))??;
-    get_by(connection, settings, path, limits).await
+    get_by(connection, settings, request, limits).await
 }
 
-/// Sends a request for a path over a connection whose former response is at its end, or over a new
+/// Sends a request over a connection whose former response is at its end, or over a new
 /// one if the server has closed that.
 ///
 /// # Errors
@@ -113,32 +135,34 @@ pub async fn get(settings: &Settings, path: &str, limits: &Limits) -> Result<Bod
 pub async fn get_next(
     mut connection: Connection,
     settings: &Settings,
-    path: &str,
+    request: Get<'_>,
     limits: &Limits,
 ) -> Result<Body, ConnectError> {
     let ready = timeout(limits.connect, connection.sender.ready()).await;
     if matches!(ready, Ok(Ok(()))) {
-        match get_by(connection, settings, path, limits).await {
+        match get_by(connection, settings, request, limits).await {
             Err(ConnectError::Connection(_)) => {} // it was closed at the same moment
             result => return result,
         }
     }
-    get(settings, path, limits).await
+    get(settings, request, limits).await
 }
 
-/// Sends a request for a path over a connection.
+/// Sends a request over a connection.
 async fn get_by(
     mut connection: Connection,
     settings: &Settings,
-    path: &str,
+    request: Get<'_>,
     limits: &Limits,
 ) -> Result<Body, ConnectError> {
-    let request = request(settings, path)?;
+    let request = self::request(settings, request)?;
     let head = timeout(limits.head, connection.sender.send_request(request)).await;
     let response = head.map_err(|_| ConnectError::Timeout("response"))?;
     let response = response.map_err(|error| ConnectError::Connection(text_of(&error)))?;
     let (status, own_address) = (response.status().as_u16(), connection.own_address);
-    let mut body = Body { incoming: response.into_body(), own_address, connection };
+    let media_type = response.headers().get(CONTENT_TYPE).map(|it| it.as_bytes());
+    let format = Format::of(media_type.unwrap_or_default());
+    let mut body = Body { incoming: response.into_body(), format, own_address, connection };
     match status {
         200 => Ok(body),
         410 => Err(ConnectError::Expired),
@@ -160,9 +184,7 @@ async fn refusal(body: &mut Body) -> String {
     };
     // What has come until then is text enough.
     let _ = timeout(REFUSAL_MAX, read).await;
-    let message = serde_json::from_slice::<Status>(&text).map(|status| status.message);
-    let message = message.unwrap_or_else(|_| String::from_utf8_lossy(&text).into_owned());
-    message.chars().take(300).collect()
+    format::refusal(body.format, &text)
 }
 
 /// Connects to the API server, with TLS if it has it.
@@ -201,15 +223,15 @@ async fn drive(
     Ok((sender, Driver(driver)))
 }
 
-/// Returns the request for a path.
-fn request(settings: &Settings, path: &str) -> Result<Request<Empty<Bytes>>, ConnectError> {
+/// Returns a request with its head.
+fn request(settings: &Settings, get: Get<'_>) -> Result<Request<Empty<Bytes>>, ConnectError> {
     let host = match settings.host.contains(':') {
         true => format!("[{}]:{}", settings.host, settings.port),
         false => format!("{}:{}", settings.host, settings.port),
     };
-    let mut request = Request::get(format!("{}{path}", settings.path))
+    let mut request = Request::get(format!("{}{}", settings.path, get.path))
         .header(HOST, host)
-        .header(ACCEPT, "application/json")
+        .header(ACCEPT, get.accepted)
         .header(USER_AGENT, concat!("zonda/", env!("CARGO_PKG_VERSION")));
     if let Some(authorization) = settings.authorization()? {
         request = request.header(AUTHORIZATION, authorization);

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 use zonda_cluster::object::{
-    Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceImport,
-    ServiceKind,
+    Endpoint, EndpointSlice, Endpoints, Namespace, ObjectName, Pod, Port, Protocol, Service,
+    ServiceImport, ServiceKind,
 };
 use zonda_cluster::{Change, Kind};
 
@@ -216,6 +216,12 @@ struct TargetRef<'j> {
 struct NoSpec {}
 
 #[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    host_network: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'j"))]
 struct PodStatus<'j> {
     phase: Text<'j>,
@@ -311,7 +317,7 @@ pub fn object(kind: Kind, json: &[u8]) -> Result<(Change, String), serde_json::E
             (Change::Namespace(namespace), metadata.resource_version)
         }
         Kind::Pod => {
-            let mut object: Object<'_, NoSpec, PodStatus<'_>> = serde_json::from_slice(json)?;
+            let mut object: Object<'_, PodSpec, PodStatus<'_>> = serde_json::from_slice(json)?;
             let version = std::mem::take(&mut object.metadata.resource_version);
             (Change::Pod(pod(object)), version)
         }
@@ -357,39 +363,42 @@ fn slice(object: JsonSlice<'_>) -> EndpointSlice {
     let is_imported = import.is_some();
     let is_v6 = &*object.address_type == "IPv6";
     let has_addresses = matches!(&*object.address_type, "IPv4" | "IPv6");
-    let endpoint = |endpoint: JsonEndpoint<'_>| {
-        let mut addresses = addresses(endpoint.addresses);
-        addresses.retain(|address| has_addresses && address.is_ipv6() == is_v6);
+    let all = object.endpoints.unwrap_or_default();
+    let mut endpoints = Endpoints::with_capacity(all.len(), 0);
+    for endpoint in all {
         let pod = endpoint.target_ref.filter(|target| &*target.kind == "Pod");
-        Endpoint {
-            addresses,
-            hostname: endpoint.hostname.unwrap_or_default().into(),
-            pod: pod.map_or_else(String::new, |pod| pod.name.into()),
-            zone: endpoint.zone.unwrap_or_default().into(),
-            ready: endpoint.conditions.unwrap_or_default().ready.unwrap_or(true),
+        let (hostname, zone) = (endpoint.hostname.as_deref(), endpoint.zone.as_deref());
+        let (hostname, zone) = (hostname.unwrap_or_default(), zone.unwrap_or_default());
+        let pod = pod.as_ref().map_or("", |pod| &*pod.name);
+        let ready = endpoint.conditions.unwrap_or_default().ready.unwrap_or(true);
+        for address in addresses(endpoint.addresses) {
+            if has_addresses && address.is_ipv6() == is_v6 {
+                endpoints.push(Endpoint { address, hostname, pod, zone, ready });
+            }
         }
-    };
+    }
     EndpointSlice {
         id,
         service: import.or(labels.service).unwrap_or_default().into(),
         source_cluster: labels.cluster.unwrap_or_default().into(),
         is_imported,
         ports: ports(object.ports),
-        endpoints: object.endpoints.into_iter().flatten().map(endpoint).collect(),
+        endpoints,
         trigger_time: annotations.trigger_time.and_then(|text| time(&text)),
     }
 }
 
 /// Decodes a pod. One that has ended or terminates has no name.
-fn pod(object: Object<'_, NoSpec, PodStatus<'_>>) -> Pod {
+fn pod(object: Object<'_, PodSpec, PodStatus<'_>>) -> Pod {
     let (id, status) = (object.metadata.id(), object.status);
+    let is_on_host_network = object.spec.host_network.unwrap_or(false);
     let has_ended = matches!(&*status.phase, "Succeeded" | "Failed");
     let is_gone = has_ended || object.metadata.deletion_timestamp.is_some();
     let several = status.pod_ips.filter(|several| !several.is_empty());
     let several = several.map(|it| it.into_iter().map(|address| address.ip).collect());
     let texts = several.unwrap_or_else(|| vec![status.pod_ip]);
     let addresses = if is_gone { Vec::new() } else { addresses(Some(texts)) };
-    Pod { id, addresses }
+    Pod { id, addresses, is_on_host_network }
 }
 
 /// Reads a time of rfc3339 in UTC.
@@ -547,7 +556,7 @@ mod tests {
         };
         let ready: Vec<bool> = slice.endpoints.iter().map(|endpoint| endpoint.ready).collect();
         assert_eq!((&*slice.service, &ready[..]), ("web", &[true, false, true][..]));
-        assert_eq!(slice.endpoints[2].pod, "web-0");
+        assert_eq!(slice.endpoints.iter().nth(2).unwrap().pod, "web-0");
         let seconds = slice.trigger_time.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(seconds, Duration::from_millis(1_795_517_915_500));
     }
@@ -567,6 +576,25 @@ mod tests {
         assert_eq!(of("", "Running"), 2);
         assert_eq!(of("", "Succeeded"), 0);
         assert_eq!(of(r#","deletionTimestamp":"2026-11-24T10:58:35Z""#, "Running"), 0);
+    }
+
+    #[test]
+    fn a_pod_is_on_the_network_of_its_host_where_its_spec_says_so() {
+        for (spec, expected) in [
+            ("{}", false),
+            (r#"{"hostNetwork":true,"x":[1]}"#, true),
+            (r#"{"hostNetwork":null}"#, false),
+        ] {
+            let json = format!(
+                r#"{{"metadata":{{"name":"p"}},"spec":{spec},"status":{{"podIP":"10.1.0.1"}}}}"#
+            );
+            let Change::Pod(pod) = object(Kind::Pod, json.as_bytes()).unwrap().0 else { panic!() };
+            assert_eq!(pod.is_on_host_network, expected, "{spec}");
+            let again = crate::encode::object(&Change::Pod(pod.clone())).unwrap().to_string();
+            let again = crate::encode::read_object(again.as_bytes()).unwrap();
+            let Some(Change::Pod(again)) = again else { panic!("{again:?}") };
+            assert_eq!(again, pod, "as the snapshot file has it");
+        }
     }
 
     #[test]

@@ -107,12 +107,12 @@ fn slice(object: &EndpointSlice) -> Value {
         metadata["labels"][CLUSTER_LABEL] = object.source_cluster.clone().into();
     }
     let endpoints = object.endpoints.iter().map(|endpoint| {
-        let mut json = json!({ "addresses": addresses(&endpoint.addresses) });
+        let mut json = json!({ "addresses": addresses(&[endpoint.address]) });
         if !endpoint.hostname.is_empty() {
-            json["hostname"] = endpoint.hostname.clone().into();
+            json["hostname"] = endpoint.hostname.into();
         }
         if !endpoint.zone.is_empty() {
-            json["zone"] = endpoint.zone.clone().into();
+            json["zone"] = endpoint.zone.into();
         }
         if !endpoint.pod.is_empty() {
             json["targetRef"] = json!({ "kind": "Pod", "name": endpoint.pod });
@@ -122,8 +122,7 @@ fn slice(object: &EndpointSlice) -> Value {
         }
         json
     });
-    let all = object.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
-    let is_v6 = all.clone().next().is_some_and(IpAddr::is_ipv6);
+    let is_v6 = object.endpoints.iter().next().is_some_and(|first| first.address.is_ipv6());
     json!({
         "kind": "EndpointSlice",
         "metadata": metadata,
@@ -145,11 +144,15 @@ fn namespace(object: &Namespace) -> Value {
 /// The JSON of a pod.
 fn pod(object: &Pod) -> Value {
     let addresses = object.addresses.iter().map(|address| json!({ "ip": address.to_string() }));
-    json!({
+    let mut json = json!({
         "kind": "Pod",
         "metadata": metadata(&object.id),
         "status": { "podIPs": addresses.collect::<Value>() },
-    })
+    });
+    if object.is_on_host_network {
+        json["spec"] = json!({ "hostNetwork": true });
+    }
+    json
 }
 
 /// The JSON of an import.

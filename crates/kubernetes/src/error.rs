@@ -1,5 +1,6 @@
 //! What keeps this server from the API.
 
+use crate::protobuf::decode::Malformed;
 use crate::split::TooLarge;
 use std::fmt;
 use std::io;
@@ -103,6 +104,12 @@ impl std::error::Error for ConnectError {}
 impl From<TooLarge> for ConnectError {
     fn from(error: TooLarge) -> Self {
         Self::TooLarge(error)
+    }
+}
+
+impl From<Malformed> for ConnectError {
+    fn from(error: Malformed) -> Self {
+        Self::Decode(error.to_string())
     }
 }
 

@@ -5,14 +5,15 @@
 //! - A watch that ends is resumed at the version it had; only a version that is too old has all
 //!   objects listed again.
 
-use crate::connection::{Body, get, get_next};
-use crate::decode::{self, Decoded, WatchEvent};
+use crate::connection::{Body, Get, get, get_next};
+use crate::decode::{Decoded, WatchEvent};
 use crate::error::ConnectError;
+use crate::format::{EventReader, ListReader, accepted};
 use crate::limits::Limits;
 use crate::settings::{Place, Settings};
-use crate::split::{LineSplitter, ListSplitter, Piece};
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use zonda_cluster::object::ObjectName;
@@ -226,6 +227,11 @@ impl Follower {
         self.watch(settings).await
     }
 
+    /// Returns a request for a path of the objects.
+    fn request<'r>(&self, path: &'r str) -> Get<'r> {
+        Get { path, accepted: accepted(self.subject.kind) }
+    }
+
     /// Returns how long the API is asked to serve a watch, so that watches do not all end at once.
     fn watch_seconds(&self) -> u64 {
         let least = self.limits.watch.as_secs().max(1);
@@ -242,7 +248,7 @@ impl Follower {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds.to_string()),
         ]);
-        let body = get(settings, &path, &self.limits).await?;
+        let body = get(settings, self.request(&path), &self.limits).await?;
         self.send(Event::Begin).await?;
         self.take_events(body, seconds, true).await
     }
@@ -255,27 +261,18 @@ impl Follower {
             let parameters = [("limit", &*limit), ("continue", &*continuation)];
             let path = self.subject.request(&parameters);
             let mut body = match connection.take() {
-                Some(kept) => get_next(kept, settings, &path, &self.limits).await?,
-                None => get(settings, &path, &self.limits).await?,
+                Some(kept) => get_next(kept, settings, self.request(&path), &self.limits).await?,
+                None => get(settings, self.request(&path), &self.limits).await?,
             };
             let due = Instant::now() + self.limits.page;
-            let (mut splitter, mut metadata) = (ListSplitter::default(), None);
+            let (mut reader, mut objects) = (ListReader::new(self.subject.kind, &body), Vec::new());
             while let Some(octets) = body.next(within(self.limits.silence, due)).await? {
-                let mut changes = Vec::new();
-                splitter.take(&octets, |piece| -> Result<(), ConnectError> {
-                    match piece {
-                        Piece::Metadata(json) => metadata = Some(decode::metadata(json)?),
-                        Piece::Item(json) => {
-                            changes.push(decode::any_object(self.subject.kind, json)?.0)
-                        }
-                    }
-                    Ok(())
-                })?;
-                for change in changes {
-                    self.send(change.into()).await?;
+                reader.take(&octets, &mut objects)?;
+                for object in objects.drain(..) {
+                    self.send(object.into()).await?;
                 }
             }
-            let metadata = metadata.filter(|_| splitter.is_at_end());
+            let metadata = reader.end();
             let metadata = metadata.ok_or_else(|| {
                 ConnectError::Connection("a list was cut off before its end".to_owned())
             })?;
@@ -297,7 +294,7 @@ impl Follower {
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", &seconds.to_string()),
         ]);
-        let body = get(settings, &path, &self.limits).await?;
+        let body = get(settings, self.request(&path), &self.limits).await?;
         self.take_events(body, seconds, false).await
     }
 
@@ -310,28 +307,28 @@ impl Follower {
     ) -> Result<(), ConnectError> {
         // The API ends a watch itself; one that goes on for longer is not served by it any more.
         let due = Instant::now() + Duration::from_secs(seconds) + self.limits.watch_excess;
-        let mut splitter = LineSplitter::default();
+        let (mut reader, mut events) = (EventReader::new(self.subject.kind, &body), Vec::new());
+        // Timers and listeners are set once, not for each event.
+        let sender = self.sender.clone();
+        let mut closed = pin!(sender.closed());
+        let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
+        let mut timer = pin!(tokio::time::sleep(within(silence_max, due)));
         if !is_list {
             self.send(Event::Connected(body.own_address)).await?;
         }
         loop {
-            let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
             let octets = tokio::select! {
-                octets = body.next(within(silence_max, due)) => match octets {
-                    Err(ConnectError::Timeout(_)) if is_list => {
-                        return Err(ConnectError::Timeout("end of a list"));
-                    }
-                    octets => octets?,
-                },
-                () = self.sender.closed() => return Err(ConnectError::Ended),
+                octets = body.octets() => octets?,
+                () = &mut timer => {
+                    let missing = if is_list { "end of a list" } else { "data" };
+                    return Err(ConnectError::Timeout(missing));
+                }
+                () = &mut closed => return Err(ConnectError::Ended),
             };
             let Some(octets) = octets else { break };
-            let mut events = Vec::new();
-            splitter.take(&octets, |line| -> Result<(), ConnectError> {
-                events.push(decode::event(self.subject.kind, line)?);
-                Ok(())
-            })?;
-            for event in events {
+            reader.take(&octets, &mut events)?;
+            let was_list = is_list;
+            for event in events.drain(..) {
                 let version = match event {
                     WatchEvent::Error(410, _) => return Err(ConnectError::Expired),
                     WatchEvent::Error(code, text) => return Err(ConnectError::Refused(code, text)),
@@ -352,6 +349,11 @@ impl Follower {
                 if !is_list && !version.is_empty() {
                     self.version = version;
                 }
+            }
+            if was_list {
+                let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
+                let limit = within(silence_max, due);
+                timer.as_mut().reset(tokio::time::Instant::now() + limit);
             }
         }
         match is_list {

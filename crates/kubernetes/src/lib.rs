@@ -1,9 +1,9 @@
 //! A client of the Kubernetes API that follows the objects which names come from.
 //!
 //! [`follow()`] lists all objects of a kind, watches their changes, and sends both to a channel; it
-//! begins again after failures. Lists and watches are cut into objects as they come, and decoded
-//! one at a time into those of `zonda_cluster`. Deliberately absent: names, zones, and copies of
-//! objects.
+//! begins again after failures. It asks for Protocol Buffers, and takes JSON as well. Lists and
+//! watches are cut into objects as they come, and decoded one at a time into those of
+//! `zonda_cluster`. Deliberately absent: names, zones, and copies of objects.
 
 mod base64;
 mod connection;
@@ -12,8 +12,10 @@ pub mod encode;
 mod error;
 mod exec;
 mod follow;
+mod format;
 mod kubeconfig;
 mod limits;
+pub mod protobuf;
 mod settings;
 pub mod split;
 mod tls;

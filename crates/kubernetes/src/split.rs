@@ -139,7 +139,7 @@ impl ListSplitter {
 }
 
 /// Octets that are kept for the next line: a watch lasts, and few objects are large.
-const KEPT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// Cuts a stream into lines.
 #[derive(Default)]

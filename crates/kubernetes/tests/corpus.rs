@@ -18,7 +18,8 @@ fn nothing_of_the_corpus_panics_whole_cut_short_or_changed() {
         (0..octets.len()).step_by(13).for_each(|len| any_objects::check(&octets[..len]));
         for place in (0..octets.len()).step_by(11) {
             let kept = octets[place];
-            for changed in [b'"', b'{', b']', b'\\', b'\n', kept ^ 1] {
+            for changed in [b'"', b'{', b']', b'\\', b'\n', kept ^ 1, 0, 0xff, kept.wrapping_add(1)]
+            {
                 octets[place] = changed;
                 any_objects::check(&octets);
             }

@@ -1,7 +1,7 @@
 //! A question that was changed, and how the reply becomes one to the question of the client.
 
 use crate::name_match::NewText;
-use crate::rule::CompiledRule;
+use crate::rule::{CompiledRule, RewriteRule};
 use crate::rules::RewriteRules;
 use crate::text;
 use regex::bytes::Regex;
@@ -17,14 +17,49 @@ const OPT_BYTES: usize = 11;
 const REPLY_FLAGS: u16 = flag::AA | flag::TC | flag::RA | flag::AD;
 
 /// What rules have made of a question, and what has to be done with its reply.
+///
+/// Rules that are for flags alone make a change without rules, question and steps, which neither
+/// allocates nor counts references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The rules, of which the steps name some.
-    pub(crate) rules: Arc<RewriteRules>,
-    /// The question as the client has sent it: name, type and class.
+    pub(crate) rules: Option<Arc<RewriteRules>>,
+    /// The question as the client has sent it: name, type and class; empty if flags of the reply
+    /// are all that is changed.
     pub(crate) question: Box<[u8]>,
     /// The steps that the rules have taken, in their order.
     pub(crate) steps: Vec<Step>,
+    /// The flags of the reply that are changed where nothing else is.
+    pub(crate) flags: FlagChange,
+}
+
+/// Flags of a reply that rules set and clear; what is cleared counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FlagChange {
+    /// The flags that are set.
+    pub set: u16,
+    /// The flags that are cleared.
+    pub clear: u16,
+}
+
+impl FlagChange {
+    /// Returns the change of a rule and of those before it, which are undone after it.
+    pub fn after(self, rule: &RewriteRule) -> Self {
+        Self { set: self.set | rule.set_flags, clear: self.clear | rule.clear_flags & !self.set }
+    }
+
+    /// Returns a flags word as it is after the change.
+    fn apply(self, flags: u16) -> u16 {
+        (flags | self.set) & !self.clear
+    }
+}
+
+/// The answer of a record that cannot be sent to the client as it has become.
+enum Unsendable {
+    /// The records that must be sent have no room.
+    Full,
+    /// A name has become longer than names can be.
+    LongName,
 }
 
 /// A step from the question of the client to the one that is answered.
@@ -40,6 +75,9 @@ pub(crate) enum Step {
     /// The rule of this number was met.
     Rule(u16),
 }
+
+/// A name that has become longer than names can be, or is none any more.
+struct NoName;
 
 /// Memory for replies that are changed, kept so that few of them allocate.
 #[derive(Default)]
@@ -59,6 +97,12 @@ pub struct Revert {
 }
 
 impl Change {
+    /// Whether more than flags of the reply is changed, so that the client's question is kept.
+    #[must_use]
+    pub fn has_question(&self) -> bool {
+        !self.question.is_empty()
+    }
+
     /// Returns the question as the client has sent it: name, type and class.
     #[must_use]
     pub fn question(&self) -> &[u8] {
@@ -81,7 +125,7 @@ impl Change {
 
     /// Puts the client's question into a message in place of the one that ends at `question_end`.
     pub fn restore_question(&self, message: &mut Vec<u8>, question_end: usize) {
-        if (HEADER_BYTES..=message.len()).contains(&question_end) {
+        if self.has_question() && (HEADER_BYTES..=message.len()).contains(&question_end) {
             message.splice(HEADER_BYTES..question_end, self.question.iter().copied());
         }
     }
@@ -96,6 +140,13 @@ impl Change {
         limit: usize,
         memory: &mut Revert,
     ) -> usize {
+        if !self.has_question() {
+            if let Some(word) = buffer.get_mut(2..4) {
+                let flags = self.flags.apply(u16::from_be_bytes([word[0], word[1]]));
+                word.copy_from_slice(&flags.to_be_bytes());
+            }
+            return len;
+        }
         let mut message = std::mem::take(&mut memory.message);
         message.clear();
         message.extend_from_slice(&buffer[..len]);
@@ -133,9 +184,17 @@ impl Change {
                 let opt = opt.map(opt_record);
                 let room = opt.as_ref().map_or(0, Vec::len);
                 reply.set_limit(limit.saturating_sub(room));
-                if self.records(&response, &mut reply, memory).is_none() {
-                    reply.clear();
-                    kept |= flag::TC;
+                match self.records(&response, &mut reply, memory) {
+                    Ok(()) => {}
+                    Err(Unsendable::Full) => {
+                        reply.clear();
+                        kept |= flag::TC;
+                    }
+                    Err(Unsendable::LongName) => {
+                        reply.clear();
+                        kept &= !(flag::AA | flag::AD);
+                        rcode = Rcode::SERVFAIL;
+                    }
                 }
                 reply.set_limit(limit);
                 if let Some(opt) = opt {
@@ -157,64 +216,108 @@ impl Change {
         written
     }
 
-    /// Writes all records but OPT; nothing if those of the answer and the authority section do not
-    /// fit.
+    /// Writes all records but OPT, unless those of the answer and the authority section cannot be
+    /// sent.
     fn records(
         &self,
         response: &Response<'_>,
         reply: &mut Reply<'_>,
         memory: &mut Revert,
-    ) -> Option<()> {
+    ) -> Result<(), Unsendable> {
+        let keeps_signatures = self.fits_signatures(response, memory);
         for record in response.records().filter(|record| record.rtype != Type::OPT) {
-            memory.owner.clear();
-            memory.rdata.clear();
-            if record.owner_into(&mut memory.owner).is_err()
-                || record.rdata_into(&mut memory.rdata).is_err()
-            {
-                continue; // the engine writes none such
+            if !keeps_signatures && proves(record.rtype) {
+                continue;
             }
-            let ttl = self.change_record(&record, memory);
+            let ttl = match self.change_record(&record, memory) {
+                Some(Ok((ttl, _))) => ttl,
+                Some(Err(NoName)) if record.section != Section::Additional => {
+                    return Err(Unsendable::LongName);
+                }
+                // Nothing needs an additional record, and the engine writes none that is wrong.
+                Some(Err(NoName)) | None => continue,
+            };
             let fixed: (Type, Class, u32) = (record.rtype, record.class, ttl);
             let owner = Owner::Name(&memory.owner);
             let written = reply.record(record.section, owner, fixed, &memory.rdata);
             match record.section {
                 Section::Additional => {}
-                Section::Answer | Section::Authority => written.ok()?,
+                Section::Answer | Section::Authority => {
+                    written.map_err(|_| Unsendable::Full)?;
+                }
             }
         }
-        Some(())
+        Ok(())
     }
 
-    /// Changes the owner and the data of a record in `memory`, the last step first; returns its
-    /// TTL.
-    fn change_record(&self, record: &RecordView<'_>, memory: &mut Revert) -> u32 {
-        let mut ttl = record.ttl;
+    /// Whether what signatures and proofs in the reply say, if there are any, is also true of the
+    /// reply to the client's question: neither that nor a record is changed but in its TTL.
+    fn fits_signatures(&self, response: &Response<'_>, memory: &mut Revert) -> bool {
+        if !response.records().any(|record| proves(record.rtype)) {
+            return true;
+        }
+        let is_other_question = self.met_rules().any(|it| {
+            let it = &it.rule;
+            it.to.is_some() || it.to_type.is_some() || it.to_class.is_some() || it.rcode.is_some()
+        });
+        let is_changed =
+            |record| !matches!(self.change_record(&record, memory), Some(Ok((_, false))) | None);
+        !is_other_question && !response.records().any(is_changed)
+    }
+
+    /// Reads a record into `memory` and changes its owner and data there, the last step first;
+    /// returns its TTL, and whether a name has changed. Nothing if the record cannot be read.
+    fn change_record(
+        &self,
+        record: &RecordView<'_>,
+        memory: &mut Revert,
+    ) -> Option<Result<(u32, bool), NoName>> {
+        memory.owner.clear();
+        memory.rdata.clear();
+        record.owner_into(&mut memory.owner).ok()?;
+        record.rdata_into(&mut memory.rdata).ok()?;
+        Some(self.change_names(record, memory))
+    }
+
+    /// Changes the owner and the data of a record in `memory`.
+    fn change_names(
+        &self,
+        record: &RecordView<'_>,
+        memory: &mut Revert,
+    ) -> Result<(u32, bool), NoName> {
+        let (mut ttl, mut is_changed) = (record.ttl, false);
         for step in self.steps.iter().rev() {
             match step {
                 Step::Remap { from, to } => {
-                    if remap(&memory.owner, (from, to), &mut memory.wire) {
+                    if remap(&memory.owner, (from, to), &mut memory.wire)? {
                         std::mem::swap(&mut memory.owner, &mut memory.wire);
+                        is_changed = true;
                     }
-                    change_target(record.rtype, memory, |name, _, made| {
+                    is_changed |= change_target(record.rtype, memory, |name, _, made| {
                         remap(name, (from, to), made)
-                    });
+                    })?;
                 }
                 Step::Rule(place) => {
-                    let Some(rule) = self.rules.get(*place) else { continue };
-                    change_by_rule(rule, record.rtype, memory);
+                    let Some(rule) = self.rule(*place) else { continue };
+                    is_changed |= change_by_rule(rule, record.rtype, memory)?;
                     if let Some((least, most)) = rule.rule.ttl {
                         ttl = ttl.clamp(least, most);
                     }
                 }
             }
         }
-        ttl
+        Ok((ttl, is_changed))
+    }
+
+    /// Returns a rule by its place.
+    fn rule(&self, place: u16) -> Option<&CompiledRule> {
+        self.rules.as_ref()?.get(place)
     }
 
     /// Returns the rules that were met, the last one first.
     fn met_rules(&self) -> impl Iterator<Item = &CompiledRule> {
         self.steps.iter().rev().filter_map(|step| match step {
-            Step::Rule(place) => self.rules.get(*place),
+            Step::Rule(place) => self.rule(*place),
             Step::Remap { .. } => None,
         })
     }
@@ -248,32 +351,46 @@ pub fn replace_question(
     Some(end + behind)
 }
 
-/// Changes owner and target of a record as a rule says for replies.
-fn change_by_rule(rule: &CompiledRule, rtype: Type, memory: &mut Revert) {
+/// Whether records of a type prove what other records of a reply say, or that there are none.
+fn proves(rtype: Type) -> bool {
+    matches!(rtype, Type::RRSIG | Type::NSEC | Type::NSEC3)
+}
+
+/// Changes owner and target of a record as a rule says for replies; returns whether it has.
+fn change_by_rule(rule: &CompiledRule, rtype: Type, memory: &mut Revert) -> Result<bool, NoName> {
+    let mut is_changed = false;
     for (regex, to) in rule.targets.iter().rev() {
-        change_target(rtype, memory, |name, text, made| replace(name, (regex, to), text, made));
+        is_changed |= change_target(rtype, memory, |name, text, made| {
+            replace(name, (regex, to), text, made)
+        })?;
     }
     for (regex, to) in rule.owners.iter().rev() {
         let Revert { owner, text, wire, .. } = memory;
-        if replace(owner, (regex, to), text, wire) {
+        if replace(owner, (regex, to), text, wire)? {
             std::mem::swap(&mut memory.owner, &mut memory.wire);
+            is_changed = true;
         }
     }
     if let Some((from, to)) = &rule.suffix {
-        change_target(rtype, memory, |name, text, made| replace_end(name, (from, to), text, made));
+        is_changed |= change_target(rtype, memory, |name, text, made| {
+            replace_end(name, (from, to), text, made)
+        })?;
         let Revert { owner, text, wire, .. } = memory;
-        if replace_end(owner, (from, to), text, wire) {
+        if replace_end(owner, (from, to), text, wire)? {
             std::mem::swap(&mut memory.owner, &mut memory.wire);
+            is_changed = true;
         }
     }
+    Ok(is_changed)
 }
 
-/// Has `change` make another name of the one that a record's data lead to, if they do.
+/// Has `change` make another name of the one that a record's data lead to, if they do; returns
+/// whether it has.
 fn change_target(
     rtype: Type,
     memory: &mut Revert,
-    change: impl FnOnce(&[u8], &mut Vec<u8>, &mut Vec<u8>) -> bool,
-) {
+    change: impl FnOnce(&[u8], &mut Vec<u8>, &mut Vec<u8>) -> Result<bool, NoName>,
+) -> Result<bool, NoName> {
     let leads = matches!(
         rtype,
         Type::SRV
@@ -286,51 +403,52 @@ fn change_target(
             | Type::PTR
     );
     if !leads {
-        return;
+        return Ok(false);
     }
-    let Some(found) = rdata::names(rtype, &memory.rdata).next() else { return };
+    let Some(found) = rdata::names(rtype, &memory.rdata).next() else { return Ok(false) };
     let place = found.offset..found.offset + found.len;
     let Revert { rdata, text, wire, .. } = memory;
-    if change(&rdata[place.clone()], text, wire) {
+    let is_changed = change(&rdata[place.clone()], text, wire)?;
+    if is_changed {
         rdata.splice(place, wire.iter().copied());
     }
+    Ok(is_changed)
 }
 
 /// Writes over `made` what a name becomes whose end is `from`; returns whether it is.
-fn remap(name: &[u8], (from, to): (&[u8], &[u8]), made: &mut Vec<u8>) -> bool {
+fn remap(name: &[u8], (from, to): (&[u8], &[u8]), made: &mut Vec<u8>) -> Result<bool, NoName> {
     if !name::is_at_or_below(name, from) {
-        return false;
+        return Ok(false);
     }
     made.clear();
     made.extend_from_slice(&name[..name.len() - from.len()]);
     made.extend_from_slice(to);
-    name::wire_len(made) == Some(made.len())
+    if name::wire_len(made) == Some(made.len()) { Ok(true) } else { Err(NoName) }
 }
 
 /// Writes over `made` what a name becomes that a regular expression matches; returns whether it
-/// does, and a name comes of it.
+/// does.
 fn replace(
     name: &[u8],
     (regex, to): (&Regex, &NewText),
     text: &mut Vec<u8>,
     made: &mut Vec<u8>,
-) -> bool {
+) -> Result<bool, NoName> {
     text::write(name, text);
-    regex.captures(text).is_some_and(|groups| text::read(&to.filled(&groups), made))
+    let Some(groups) = regex.captures(text) else { return Ok(false) };
+    if text::read(&to.filled(&groups), made) { Ok(true) } else { Err(NoName) }
 }
 
-/// Writes over `made` what a name becomes whose text ends with another; returns whether it does,
-/// and a name comes of it.
+/// Writes over `made` what a name becomes whose text ends with another; returns whether it does.
 fn replace_end(
     name: &[u8],
     (from, to): (&[u8], &[u8]),
     text: &mut Vec<u8>,
     made: &mut Vec<u8>,
-) -> bool {
+) -> Result<bool, NoName> {
     text::write(name, text);
-    let Some(rest) = text.strip_suffix(from) else { return false };
-    let new = [rest, to].concat();
-    text::read(&new, made)
+    let Some(rest) = text.strip_suffix(from) else { return Ok(false) };
+    if text::read(&[rest, to].concat(), made) { Ok(true) } else { Err(NoName) }
 }
 
 /// Returns an OPT record in wire form.

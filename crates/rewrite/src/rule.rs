@@ -95,6 +95,8 @@ pub struct CompiledRule {
     pub owners: Vec<(Regex, NewText)>,
     /// Replacements of names in data.
     pub targets: Vec<(Regex, NewText)>,
+    /// Whether flags are all that the rule changes, for all names of its scope.
+    is_of_flags: bool,
 }
 
 impl CompiledRule {
@@ -124,7 +126,17 @@ impl CompiledRule {
             _ => None,
         };
         let (owners, targets) = (replacements(&rule.owners)?, replacements(&rule.targets)?);
-        Ok(Self { rule, matcher, tail, to, suffix, owners, targets })
+        let changes_question = to.is_some() || rule.to_type.is_some() || rule.to_class.is_some();
+        let changes_records = rule.ttl.is_some() || !owners.is_empty() || !targets.is_empty();
+        let is_more = changes_question || changes_records || rule.rcode.is_some();
+        let is_of_flags = matcher.is_none() && !is_more;
+        Ok(Self { rule, matcher, tail, to, suffix, owners, targets, is_of_flags })
+    }
+
+    /// Whether the rule is for all names of its scope, and changes flags of the reply alone.
+    #[inline]
+    pub fn is_of_flags(&self) -> bool {
+        self.is_of_flags
     }
 
     /// Whether the rule may be for a question: the name as it is now, which is not compared whole,

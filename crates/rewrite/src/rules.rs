@@ -1,6 +1,6 @@
 //! All rules, in order, and what they make of a question.
 
-use crate::change::{Change, Step};
+use crate::change::{Change, FlagChange, Step};
 use crate::error::RuleError;
 use crate::rule::{CompiledRule, RULES_MAX, RewriteRule};
 use crate::text;
@@ -21,6 +21,14 @@ pub struct Rewritten {
     pub is_invalid: bool,
     /// What has to be done with the reply.
     pub change: Change,
+}
+
+impl Rewritten {
+    /// Returns what rules make of a question that change flags of the reply alone.
+    fn of_flags(flags: FlagChange) -> Self {
+        let change = Change { rules: None, question: Box::default(), steps: Vec::new(), flags };
+        Self { question: None, is_invalid: false, change }
+    }
 }
 
 impl RewriteRules {
@@ -55,8 +63,19 @@ impl RewriteRules {
         (qtype, qclass): (Type, Class),
         text: &mut Vec<u8>,
     ) -> Option<Rewritten> {
-        let first = self.0.iter().position(|rule| rule.may_match(name, name, (qtype, qclass)))?;
-        self.apply_from(first, name, question, (qtype, qclass), text)
+        let kind = (qtype, qclass);
+        let first = self.0.iter().position(|rule| rule.may_match(name, name, kind))?;
+        let mut flags = FlagChange::default();
+        for rule in self.0[first..].iter().filter(|rule| rule.may_match(name, name, kind)) {
+            if !rule.is_of_flags() {
+                return self.apply_from(first, name, question, kind, text);
+            }
+            flags = flags.after(&rule.rule);
+            if !rule.rule.goes_on {
+                break;
+            }
+        }
+        Some(Rewritten::of_flags(flags))
     }
 
     /// Does the work of [`apply`](Self::apply) from the first rule on that may be for the question.
@@ -70,6 +89,7 @@ impl RewriteRules {
     ) -> Option<Rewritten> {
         let (mut steps, mut wire) = (Vec::new(), Vec::new());
         let (mut is_changed, mut is_met, mut is_invalid) = (false, false, false);
+        let mut flags = Some(FlagChange::default());
         text::write(name, text);
         for (place, rule) in self.0.iter().enumerate().skip(first) {
             let now: &[u8] = if wire.is_empty() { name } else { &wire };
@@ -80,6 +100,7 @@ impl RewriteRules {
                 continue;
             }
             is_met = true;
+            flags = flags.filter(|_| rule.is_of_flags()).map(|flags| flags.after(&rule.rule));
             let made = match (&rule.matcher, &rule.to) {
                 (Some(matcher), Some(to)) => matcher.replace(now, text, to),
                 _ => None,
@@ -108,6 +129,9 @@ impl RewriteRules {
         if !is_met {
             return None;
         }
+        if let Some(flags) = flags {
+            return Some(Rewritten::of_flags(flags));
+        }
         let changed = is_changed && !is_invalid;
         let question_now = changed.then(|| {
             let mut made = if wire.is_empty() { name.to_vec() } else { wire };
@@ -117,7 +141,8 @@ impl RewriteRules {
         if is_invalid {
             steps.clear();
         }
-        let change = Change { rules: Arc::clone(self), question: question.into(), steps };
+        let (rules, flags) = (Some(Arc::clone(self)), FlagChange::default());
+        let change = Change { rules, question: question.into(), steps, flags };
         Some(Rewritten { question: question_now, is_invalid, change })
     }
 }

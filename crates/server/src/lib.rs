@@ -13,6 +13,7 @@ mod atomic_file;
 mod cache_file;
 mod check;
 pub mod client;
+mod code_updates;
 mod control;
 mod delegations;
 mod directory_reader;
@@ -33,6 +34,7 @@ mod node_local;
 mod numbers;
 mod overrides;
 mod program;
+mod program_error;
 mod publish;
 mod query_log;
 mod rights;
@@ -57,6 +59,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
+pub use code_updates::{CodeChange, CodeUpdates, RouteTable};
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
@@ -67,6 +70,7 @@ pub use program::{
     Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
     zones_in_code,
 };
+pub use program_error::{ErrorCode, ProgramError};
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};
 pub use running::Server;

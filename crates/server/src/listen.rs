@@ -45,13 +45,13 @@ impl fmt::Display for ListenError {
             io::ErrorKind::AddrInUse => write!(
                 f,
                 "; another program has it: find it with `ss -lnp 'sport = {}'`, or choose another \
-                 address with --listen",
+                 address (`listen`)",
                 address.port()
             ),
             io::ErrorKind::PermissionDenied => write!(
                 f,
                 "; ports below 1024 are root's: start as root with `user` set, give the program \
-                 CAP_NET_BIND_SERVICE, or choose another port with --listen"
+                 CAP_NET_BIND_SERVICE, or choose another port (`listen`)"
             ),
             io::ErrorKind::AddrNotAvailable => {
                 write!(f, "; no interface of this machine has the address")
@@ -64,6 +64,11 @@ impl fmt::Display for ListenError {
 impl std::error::Error for ListenError {}
 
 impl ListenError {
+    /// Returns the address and the system's number of the error.
+    pub(crate) fn system_error(&self) -> Option<(SocketAddr, i32)> {
+        self.error.raw_os_error().map(|number| (self.address, number))
+    }
+
     /// Whether another process has the address.
     fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse

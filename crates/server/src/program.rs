@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags};
+use zonda_config::{Advice, Config, ConfigError, Flags, Origin};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -126,7 +126,7 @@ pub fn read_config(
     metrics: Option<SocketAddr>,
 ) -> Result<Config, String> {
     let lines = |errors: Vec<ConfigError>| {
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        errors.into_iter().map(option_error).collect::<Vec<_>>().join("\n")
     };
     let loaded = Config::load(file, [], flags).map_err(lines)?;
     // Code answers where there is no zone, and the program itself asks where there is no listener.
@@ -146,6 +146,14 @@ pub fn read_config(
         ));
     }
     Ok(config)
+}
+
+/// What is wrong with the configuration of a program, which has options in place of flags.
+fn option_error(mut error: ConfigError) -> String {
+    if let Origin::Flag(flag) = error.origin {
+        error.origin = Origin::Flag(flag.trim_start_matches('-'));
+    }
+    error.to_string()
 }
 
 impl Code {

@@ -166,6 +166,11 @@ impl<'a> Reply<'a> {
         self.buffer
     }
 
+    /// Returns the whole buffer, in which the reply lies once it is finished.
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        self.buffer
+    }
+
     /// Returns the records written so far.
     pub fn records(&self) -> Records<'_> {
         Records::new(&self.buffer[..self.len], self.question_end, self.counts)
@@ -229,6 +234,42 @@ impl<'a> Reply<'a> {
         let mark = self.mark();
         let written = self.open(owner, (rtype, class, ttl)).and_then(|len_at| {
             self.rdata(rtype, rdata)?;
+            self.close(section, len_at);
+            Ok(())
+        });
+        written.inspect_err(|_| self.rewind(mark))
+    }
+
+    /// Writes the SOA record of the zone whose apex is the question's name without its first `skip`
+    /// octets, which are whole labels, as [`record`](Self::record) does. Where both names of it lie
+    /// in the zone, as most do, they become pointers to the apex without a search.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn soa(
+        &mut self,
+        section: Section,
+        skip: u16,
+        (class, ttl): (Class, u32),
+        rdata: &[u8],
+    ) -> Result<(), Full> {
+        let (owner, fixed) = (Owner::Question { skip }, (Type::SOA, class, ttl));
+        let start = HEADER_BYTES + usize::from(skip);
+        let apex = self.buffer.get(start..self.question_end.saturating_sub(4)).unwrap_or_default();
+        let server = labels_below(apex, rdata);
+        let behind = rdata.get(server.map_or(0, |len| len + apex.len())..).unwrap_or_default();
+        let names = server.zip(labels_below(apex, behind));
+        let Some((server_len, mailbox_len)) = names.filter(|_| apex.len() > 1) else {
+            return self.record(section, owner, fixed, rdata);
+        };
+        let (server, mailbox) = (&rdata[..server_len], &behind[..mailbox_len]);
+        let numbers = &behind[mailbox_len + apex.len()..];
+        let pointer = (0xc000 | start as u16).to_be_bytes(); // the question lies within 267 octets
+        let mark = self.mark();
+        let written = self.open(owner, fixed).and_then(|len_at| {
+            for octets in [server, &pointer, mailbox, &pointer, numbers] {
+                self.append(octets)?;
+            }
             self.close(section, len_at);
             Ok(())
         });
@@ -404,6 +445,24 @@ impl<'a> Reply<'a> {
     }
 }
 
+/// Returns the octets of the labels that a name, which other octets may follow, has below an apex;
+/// none if it does not lie in that zone.
+#[inline]
+fn labels_below(apex: &[u8], octets: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = octets.get(at..)?;
+        let len = *rest.first()?;
+        let is_apex = apex.first() == Some(&len)
+            && rest.get(..apex.len()).is_some_and(|it| it == apex || it.eq_ignore_ascii_case(apex));
+        match len {
+            _ if is_apex => return Some(at),
+            0 => return None,
+            _ => at += 1 + usize::from(len),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -458,6 +517,61 @@ mod tests {
             Ok(())
         );
         assert_eq!(reply.len(), 41);
+    }
+
+    /// The names of an SOA record, with its numbers behind them.
+    fn soa(server: &str, mailbox: &str) -> Vec<u8> {
+        [&wire(server)[..], &wire(mailbox), &[7; 20]].concat()
+    }
+
+    #[test]
+    fn an_soa_record_is_written_as_any_other_record() {
+        for (server, mailbox) in [
+            ("ns.dns.example.com", "Host.EXAMPLE.com"), // in the zone
+            ("example.com", "example.com"),             // its apex
+            ("ns.example.com", "host.example.net"),
+            ("ns.example.net", "host.example.net"),
+            ("ns.notexample.com", "host.example.com"), // ends alike, and not at a label
+            (".", "."),
+        ] {
+            let rdata = soa(server, mailbox);
+            let written = [false, true].map(|as_soa| {
+                let (mut buffer, query) = asked("www.eXample.com");
+                let mut places = Places::default();
+                let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
+                match as_soa {
+                    true => reply.soa(Section::Authority, 4, (Class::IN, 60), &rdata).unwrap(),
+                    false => {
+                        let fixed = (Type::SOA, Class::IN, 60);
+                        let owner = Owner::Question { skip: 4 };
+                        reply.record(Section::Authority, owner, fixed, &rdata).unwrap();
+                    }
+                }
+                (reply.body().to_vec(), reply.counts())
+            });
+            assert_eq!(written[0], written[1], "{server} {mailbox}");
+        }
+    }
+
+    #[test]
+    fn an_soa_record_that_does_not_fit_leaves_no_trace() {
+        let (mut buffer, query) = asked("a.b");
+        let mut places = Places::default();
+        let mut reply = Reply::new(&mut buffer, &query, 12 + 9 + 40, &mut places);
+        let rdata = soa("ns.b", "host.b");
+        assert_eq!(reply.soa(Section::Authority, 2, (Class::IN, 60), &rdata), Err(Full));
+        assert_eq!((reply.len(), reply.counts()), (21, [0; 3]));
+    }
+
+    #[test]
+    fn an_soa_record_without_its_names_is_written_as_it_is() {
+        for rdata in [&[][..], &[3, b'a'], &[1, b'b', 0], &[0]] {
+            let (mut buffer, query) = asked("a.b");
+            let mut places = Places::default();
+            let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
+            let written = reply.soa(Section::Authority, 2, (Class::IN, 60), rdata);
+            assert_eq!((written, reply.counts()), (Ok(()), [0, 1, 0]), "{rdata:?}");
+        }
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn node_names(text: &str, name: &str) -> Names {
             continue;
         };
         let (found, rest) = word(without(member, &["readonly ", "get ", "set "]));
-        if found.is_empty() || !rest.trim_start_matches('?').starts_with(['(', ':']) {
+        if found.is_empty() || !rest.trim_start_matches('?').starts_with(['(', ':', '<']) {
             continue;
         }
         if is_inside && !is_deprecated && found != "constructor" {
@@ -267,9 +267,10 @@ mod tests {
                     impl Other {\n    pub fn other() {}\n}\n";
         assert_eq!(rust_names(rust, "App"), names(&["at", "run"]));
         let node = "export declare class App {\n  constructor();\n  /** One. */\n  readonly a: \
-                    string;\n  /** @deprecated It is `a`. */\n  b?: string;\n  run(): void;\n}\n\
+                    string;\n  of<T>(type: T): T;\n  /** @deprecated It is `a`. */\n  \
+                    b?: string;\n  run(): void;\n}\n\
                     export interface Apps {\n  c: string;\n}\n";
-        assert_eq!(node_names(node, "App"), names(&["a", "run"]));
+        assert_eq!(node_names(node, "App"), names(&["a", "of", "run"]));
         let python = "class App:\n    \"\"\"An app: it.\"\"\"\n\n    def __init__(\n        self,\n\
                       \x20       at: int,\n\
                       \x20   ) -> None:\n        it: int = 1\n\n    aa: bool\n    def \

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use zonda::Store;
+use zonda_server::{ErrorCode, ProgramError};
 use zonda_wire::Name;
 
 use super::{Core, error, in_thread, lock};
@@ -79,7 +80,8 @@ impl Core {
         in_thread(move || {
             let served = running.set_zone_text(&name, &text);
             drop(running);
-            shared.tell_end(token, served.err());
+            let wrong = |error| ProgramError::new(ErrorCode::Zone, error);
+            shared.tell_end(token, served.err().map(wrong));
         })
     }
 
@@ -96,7 +98,9 @@ impl Core {
             let removed = running.remove_zone_text(&name);
             drop(running);
             let was_there = *removed.as_ref().unwrap_or(&false);
-            shared.tell_end_with(token, removed.err(), was_there.then(Vec::new));
+            let wrong = |error| ProgramError::new(ErrorCode::Zone, error);
+            let error = removed.err().map(wrong);
+            shared.tell_end_with(token, error, was_there.then(Vec::new));
         })
     }
 }

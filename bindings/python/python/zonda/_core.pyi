@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
 
 from .stores import OwnStore, RecordSet
 
@@ -50,6 +50,9 @@ class Query:
     @property
     def original_name(self) -> str:
         """The name asked for in the case it came in."""
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the handler that answers, in its canonical form; `None` without one."""
     @property
     def type(self) -> str:
         """The type asked for, such as `"AAAA"` or `"TYPE65280"`."""
@@ -102,8 +105,43 @@ class Query:
     def capture(self, word: str) -> str | None:
         """The label, in lower case, that the route's pattern captured under a name."""
 
-# A record of this package, or what dnspython has for one: an rdata, a set of them, or a list of any.
-_Records: TypeAlias = Record | Sequence[Any] | Any
+class _Foreign(Protocol):
+    """What dnspython has for a record, or for a set of them."""
+
+    @property
+    def rdtype(self) -> int: ...
+
+_One: TypeAlias = Record | _Foreign
+_Records: TypeAlias = _One | Sequence[_One]
+_R = TypeVar("_R", bound=Record)
+
+_ExtendedError: TypeAlias = Literal[
+    "Other Error",
+    "Unsupported DNSKEY Algorithm",
+    "Unsupported DS Digest Type",
+    "Stale Answer",
+    "Forged Answer",
+    "DNSSEC Indeterminate",
+    "DNSSEC Bogus",
+    "Signature Expired",
+    "Signature Not Yet Valid",
+    "DNSKEY Missing",
+    "RRSIGs Missing",
+    "No Zone Key Bit Set",
+    "NSEC Missing",
+    "Cached Error",
+    "Not Ready",
+    "Blocked",
+    "Censored",
+    "Filtered",
+    "Prohibited",
+    "Stale NXDOMAIN Answer",
+    "Not Authoritative",
+    "Not Supported",
+    "No Reachable Authority",
+    "Network Error",
+    "Invalid Data",
+]
 
 @final
 class Reply:
@@ -143,10 +181,14 @@ class Reply:
         """Adds records to the authority section."""
     def additional(self, *records: _Records, ttl: int | None = None) -> None:
         """Adds records to the additional section, which is sent if there is room for it."""
-    def no_data(self) -> None:
-        """Says that the name exists, but has no records of the type."""
-    def nxdomain(self) -> None:
-        """Says that there is no such name."""
+    def of(self, kind: type[_R]) -> tuple[_R, ...]:
+        """The records of the answer that are of a class: `reply.of(zonda.A)[0].ip`."""
+    def no_data(self, *, ttl: int | None = None, soa: _One | None = None) -> None:
+        """Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
+        seconds, or as the record `soa` says; without both, they do not cache it."""
+    def nxdomain(self, *, ttl: int | None = None, soa: _One | None = None) -> None:
+        """Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
+        `soa` says; without both, they do not cache it."""
     def refused(self) -> None:
         """Refuses to answer."""
     def not_implemented(self) -> None:
@@ -159,7 +201,7 @@ class Reply:
         """Leaves the query to the zones, as if there were no handler."""
     def clear(self) -> None:
         """Makes it as new."""
-    def extended_error(self, code: int | str, text: str = "") -> None:
+    def extended_error(self, code: _ExtendedError | int, text: str = "") -> None:
         """Says why there is no, or another, answer (RFC 8914)."""
     def cache(self, ttl: int, vary: Literal["client", "subnet"] | None = None) -> None:
         """Lets the core give it again for so many seconds, without calling the handler, where there
@@ -280,7 +322,9 @@ class Core:
     def start(
         self, settings: _Settings, routes: list[tuple[str, _Number]], middleware: bool
     ) -> None: ...
-    def set_code(self, routes: list[tuple[str, _Number]], middleware: bool) -> None: ...
+    def change_code(
+        self, removed: list[_Number], added: list[tuple[str, _Number]], middleware: bool
+    ) -> int | None: ...
     def take(self) -> tuple[list[tuple[_Number | None, Query, Reply]], bool]: ...
     def complete(self, replies: list[Reply]) -> None: ...
     def below(self, query: Query, reply: Reply) -> int | None: ...
@@ -294,6 +338,13 @@ class Core:
     def is_finished(self) -> bool: ...
     def give_up(self) -> None: ...
     def stop(self) -> None: ...
+
+@final
+class Matcher:
+    """A pattern that tells which queries it is for."""
+
+    def __new__(cls, pattern: str) -> Matcher: ...
+    def takes(self, query: Query) -> bool: ...
 
 def canonical_pattern(text: str) -> str: ...
 def log_lines() -> list[tuple[int, str]]: ...

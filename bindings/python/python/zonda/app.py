@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar, overload
 
-from ._core import Core, Query, Reply, Store, canonical_pattern, question, read_reply
-from .serving import Answer, Pump, chain, log
+from ._core import Core, Matcher, Query, Reply, Store, canonical_pattern, question, read_reply
+from .errors import NoReply, StateError
+from .serving import Handler, Middleware, Pump, chain, log, only_for
 from .stores import OwnStore
 
-# A handler or a middleware, which decorators give back as it is.
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from .records import _RecordType
+
+# A handler and a middleware, which decorators give back as they are.
+_Handler = TypeVar("_Handler", bound=Handler)
+_Middleware = TypeVar("_Middleware", bound=Middleware)
 _Result = TypeVar("_Result")
 _Path = str | os.PathLike[str]
+
+# Routes that the core puts into force in far less than a millisecond.
+_FEW_ROUTES = 256
 
 # How often it is looked whether the server had to stop, seconds.
 _LOOK_INTERVAL = 1.0
@@ -79,11 +88,22 @@ class App:
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
         self._forward: list[str] = []
-        self._middleware: list[Callable[..., Any]] = []
+        self._middleware: list[Middleware] = []
         self._routes: dict[str, int] = {}
-        self._handlers: dict[int, Answer] = {}
-        self._answers: dict[Optional[int], Answer] = {}
+        self._handlers: dict[int, Handler | None] = {}
+        # Routes of middleware, whose queries come to Python with or without a handler, and whether
+        # all queries do.
+        self._guarded: set[str] = set()
+        self._has_middleware = False
+        self._answers: dict[Optional[int], Handler] = {}
         self._next_number = 0
+        # What the core is still to be told of routes, once in a turn of the loop, and what is
+        # settled when it has put into force what it was told last.
+        self._added: dict[int, str] = {}
+        self._removed: list[int] = []
+        self._is_publish_due = False
+        self._is_started = False
+        self._published: asyncio.Future[bytes | None] | None = None
         self._core: Core | None = None
         self._pump: Pump | None = None
         # What starts and what stops the core, which both go on when nobody waits for them any more.
@@ -91,8 +111,8 @@ class App:
         self._stopping: asyncio.Task[None] | None = None
 
     def handle(
-        self, pattern: str, types: str | Iterable[str] | None = None
-    ) -> Callable[[_Function], _Function]:
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> Callable[[_Handler], _Handler]:
         """Has a function answer the names of a pattern: ``@app.handle("*.example.com", ["A"])``.
 
         The function is called with query and reply, and may be a coroutine function. What it does
@@ -100,7 +120,7 @@ class App:
         the reply.
         """
 
-        def decorate(function: _Function) -> _Function:
+        def decorate(function: _Handler) -> _Handler:
             self.add_handler(pattern, function, types)
             return function
 
@@ -108,36 +128,80 @@ class App:
         return decorate
 
     def add_handler(
-        self, pattern: str, function: Answer, types: str | Iterable[str] | None = None
+        self,
+        pattern: str,
+        function: Handler,
+        types: _RecordType | Iterable[_RecordType] | None = None,
     ) -> None:
         """As ``handle``; takes the place of a handler of the same pattern. May be called while the
         app runs, from the event loop's thread."""
+        _check(function, "a handler")
         route = _route(pattern, types)
-        self._drop(route)
-        self._routes[route] = self._next_number
-        self._handlers[self._next_number] = function
-        self._next_number += 1
+        self._add_route(route, function)
         self._publish()
 
-    def remove_handler(self, pattern: str, types: str | Iterable[str] | None = None) -> None:
+    def _add_route(self, route: str, function: Handler | None) -> None:
+        """Adds a route in place of a former one; without a function, for middleware alone."""
+        self._drop(route)
+        number = self._next_number
+        self._next_number += 1
+        self._routes[route] = number
+        self._handlers[number] = function
+        self._added[number] = route
+        if self._core is not None:
+            self._answers[number] = self._composed(function)
+
+    def remove_handler(
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> None:
         """Takes a handler out. Raises ``KeyError`` where there is none."""
         route = _route(pattern, types)
-        if route not in self._routes:
+        if self._handlers.get(self._routes.get(route, -1)) is None:
             raise KeyError(route)
         self._drop(route)
+        if route in self._guarded:
+            self._add_route(route, None)
         self._publish()
 
-    def middleware(self, function: _Function) -> _Function:
-        """Has all queries pass a function: ``@app.middleware``.
+    @overload
+    def middleware(self, function: _Middleware) -> _Middleware: ...
+
+    @overload
+    def middleware(self, function: str) -> Callable[[_Middleware], _Middleware]: ...
+
+    def middleware(self, function: Any) -> Any:
+        """Has all queries pass a function: ``@app.middleware``; or those for the names of a pattern
+        alone, so that others do not reach Python for it: ``@app.middleware("*.example.com")``.
 
         It is called with query, reply, and ``call_next``, which has what is behind it fill the
         reply: further middleware, then the handler, or else the zones and other servers.
         ``await call_next()`` comes back when the reply is there; a function that is no coroutine
         function returns ``call_next()``. One that does not call it answers in place of all that.
         """
-        self._middleware.append(function)
+        if isinstance(function, str):
+            route = _route(function, None)
+            return lambda function: self._add_middleware(function, route)
+        return self._add_middleware(function, None)
+
+    def _add_middleware(self, function: _Middleware, route: str | None) -> _Middleware:
+        """Has all queries pass a function, or those of a route."""
+        _check(function, "middleware")
+        if route is None:
+            self._middleware.append(function)
+            self._has_middleware = True
+        else:
+            self._middleware.append(only_for(Matcher(route), function))
+            self._guarded.add(route)
+            if route not in self._routes:
+                self._add_route(route, None)
+        if self._core is not None:
+            self._compose()
         self._publish()
         return function
+
+    def route(self, suffix: str) -> Router:
+        """The names below a suffix, whose patterns leave the suffix out."""
+        return Router(self, suffix)
 
     def zone(self, name: str, file: _Path | None = None, *, text: str | None = None) -> None:
         """Serves a zone from a master file, from JSON if the file's name ends in ``.json``, or from
@@ -172,11 +236,12 @@ class App:
     async def start(self) -> None:
         """Starts the server, which answers from then on, in the running event loop.
 
-        Raises ``ValueError`` with all that is wrong with the configuration and with zones that are
-        given as files or texts, line by line, or ``OSError`` when an address cannot be listened on.
+        Raises ``ConfigError`` with all that is wrong with the configuration and with zones that are
+        given as files or texts, line by line, ``ZoneError`` for such zones alone, or ``OSError``
+        when an address cannot be listened on.
         """
         if self._core is not None:
-            raise RuntimeError("the app runs already")
+            raise StateError("the app runs already")
         self._compose()
         core = Core()
         self._core, self._pump = core, Pump(core, self._answers, self._deadline)
@@ -190,7 +255,7 @@ class App:
 
     async def stop(self) -> None:
         """Answers what was received, and stops. If ``start`` is under way, that raises
-        ``RuntimeError``.
+        ``StateError``.
 
         Called by a handler, or by a task that a handler has begun, it comes back at once, as the
         query of the handler waits for an answer; the app then stops by itself.
@@ -263,9 +328,9 @@ class App:
         """Reads the configuration file and changed zones anew, and zones that could not be loaded
         before.
 
-        Raises ``ValueError`` with what is wrong with the file, which then stays in force as it was;
-        or with all zones that cannot be loaded: their former versions are served on, and all else
-        is in force.
+        Raises ``ConfigError`` with what is wrong with the file, which then stays in force as it
+        was; or ``ZoneError`` with all zones that cannot be loaded: their former versions are served
+        on, and all else is in force.
         """
         await self._in_thread(self._running().reload)
 
@@ -273,7 +338,7 @@ class App:
         """Serves a zone from the text of a master file instead of a former text, or for the first
         time, and comes back when it is served. Changed files of zones are read, too.
 
-        Raises ``ValueError`` with what is wrong with the text, line by line; the former one stays
+        Raises ``ZoneError`` with what is wrong with the text, line by line; the former one stays
         in service.
         """
         await self._in_thread(self._running().set_zone_text, name, text)
@@ -293,17 +358,24 @@ class App:
         client: str | None = None,
         dnssec_ok: bool = False,
         options: Iterable[tuple[int, bytes]] = (),
-    ) -> Reply | None:
+    ) -> Reply:
         """Asks a question without sockets, as a client at an address would over TCP.
 
-        ``None`` is silence. The reply can be read like that of a handler, but not changed.
+        The reply can be read like that of a handler, but not changed. If none is sent, ``NoReply``
+        is raised.
         """
         message = question(name, type, dnssec_ok, list(options))
         reply = await self.query_message(message, client=client)
-        return None if reply is None else read_reply(reply)
+        if reply is None:
+            raise NoReply(f"no reply was sent to {name} {type}: the query was dropped")
+        return read_reply(reply)
 
     async def query_message(self, message: bytes, *, client: str | None = None) -> bytes | None:
-        """As ``query``, in wire form."""
+        """As ``query``, in wire form; ``None`` if no reply is sent."""
+        if self._is_publish_due:
+            self._put_into_force()
+        if self._published is not None:
+            await asyncio.shield(self._published)
         reply, number = self._running().ask(message, client)
         if number is None or self._pump is None:
             return reply
@@ -315,21 +387,29 @@ class App:
         tries = _PORT_TRIES if any(it.endswith(":0") for it in self._listen) else 1
         for left in reversed(range(tries)):
             try:
-                return await self._in_thread(core.start, self._settings(), *self._code())
+                await self._in_thread(core.start, self._settings(), *self._code())
             except OSError:
                 if left == 0:
                     raise
+            else:
+                self._is_started = True
+                self._put_into_force()  # what was added meanwhile
+                return
 
     async def _stop(self, core: Core, pump: Pump) -> None:
         """Stops the core, also while it starts."""
         try:
             await self._in_thread(core.stop)
         finally:
+            self._is_started = False
+            if self._published is not None and not self._published.done():
+                self._published.set_result(None)
             try:
                 await pump.drain(self._deadline)
             finally:
                 pump.close()
                 self._core = self._pump = self._starting = self._stopping = None
+                self._published = None
 
     async def _below(self, query: Query, reply: Reply) -> None:
         """Has the reply be what the core answers without handlers."""
@@ -352,39 +432,73 @@ class App:
     def _running(self) -> Core:
         """The core of the running app."""
         if self._core is None:
-            raise RuntimeError("the app is not running")
+            raise StateError("the app is not running")
         return self._core
 
     def _before_start(self) -> None:
         """Refuses what has an effect only before the app starts."""
         if self._core is not None:
-            raise RuntimeError("the app runs already: this has to be said before it starts")
+            raise StateError("the app runs already: this has to be said before it starts")
 
     def _drop(self, route: str) -> None:
         """Forgets the handler of a route."""
         number = self._routes.pop(route, None)
         if number is not None:
             del self._handlers[number]
+            if self._added.pop(number, None) is None:
+                self._removed.append(number)
+            else:
+                self._answers.pop(number, None)
 
     def _publish(self) -> None:
-        """Puts handlers and middleware into force, if the app runs."""
-        if self._core is not None:
-            self._compose()
-            self._core.set_code(*self._code())
+        """Has handlers and middleware put into force, if the app runs: few of them at once, and
+        many at the end of this turn."""
+        if self._pump is None or not self._is_started or self._is_publish_due:
+            return
+        if len(self._routes) <= _FEW_ROUTES:
+            self._put_into_force()
+        else:
+            self._is_publish_due = True
+            self._pump.loop.call_soon(self._put_into_force)
+
+    def _put_into_force(self) -> None:
+        """Tells the core what was added and removed since it was told last."""
+        self._is_publish_due = False
+        core, pump = self._core, self._pump
+        if core is None or pump is None or not self._is_started:
+            return
+        routes = [(route, number) for number, route in self._added.items()]
+        removed, self._removed, self._added = self._removed, [], {}
+        later = core.change_code(removed, routes, self._has_middleware)
+        if later is None:
+            self._forget(removed)
+        else:  # queries for what was removed come until then
+            self._published = pump.expect(later)
+            self._published.add_done_callback(lambda _: self._forget(removed))
+
+    def _forget(self, removed: list[int]) -> None:
+        """Forgets what answered for the numbers of handlers."""
+        for number in removed:
+            self._answers.pop(number, None)
 
     def _compose(self) -> None:
         """Puts together what answers for the number of each handler."""
         self._answers.clear()
         for number, handler in self._handlers.items():
-            if self._middleware:
-                handler = chain(self._middleware, handler, self._below)
-            self._answers[number] = handler
-        if self._middleware:
+            self._answers[number] = self._composed(handler)
+        if self._has_middleware:
             self._answers[None] = chain(self._middleware, None, self._below)
+
+    def _composed(self, handler: Handler | None) -> Handler:
+        """What answers for a handler: middleware, if there is some, around it."""
+        if handler is not None and not self._middleware:
+            return handler
+        return chain(self._middleware, handler, self._below)
 
     def _code(self) -> tuple[list[tuple[str, int]], bool]:
         """Routes and the numbers of their handlers, and whether there is middleware."""
-        return list(self._routes.items()), bool(self._middleware)
+        self._added, self._removed = {}, []
+        return list(self._routes.items()), self._has_middleware
 
     def _settings(self) -> dict[str, Any]:
         """What the core is started with."""
@@ -402,6 +516,64 @@ class App:
             "waiting_max": self._waiting_max,
             "allow_failed_zones": self._allow_failed_zones,
         }
+
+
+class Router:
+    """Names below a suffix, which patterns leave out: ``www``, ``*``, ``:user/TXT``; ``@`` is the
+    suffix itself."""
+
+    def __init__(self, app: App, suffix: str) -> None:
+        """Names of an app below a suffix."""
+        canonical_pattern(suffix)  # tells the mistake where it is made
+        self._app = app
+        self._suffix = suffix
+
+    def handle(
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> Callable[[_Handler], _Handler]:
+        """As ``App.handle``, below the suffix."""
+        return self._app.handle(self._below(pattern), types)
+
+    def add_handler(
+        self,
+        pattern: str,
+        function: Handler,
+        types: _RecordType | Iterable[_RecordType] | None = None,
+    ) -> None:
+        """As ``App.add_handler``, below the suffix."""
+        self._app.add_handler(self._below(pattern), function, types)
+
+    def remove_handler(
+        self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
+    ) -> None:
+        """As ``App.remove_handler``, below the suffix."""
+        self._app.remove_handler(self._below(pattern), types)
+
+    @overload
+    def middleware(self, function: _Middleware) -> _Middleware: ...
+
+    @overload
+    def middleware(self, function: str) -> Callable[[_Middleware], _Middleware]: ...
+
+    def middleware(self, function: Any) -> Any:
+        """Has queries for the suffix and all names below it pass a function; with a pattern, those
+        for the names of that."""
+        if isinstance(function, str):
+            return self._app.middleware(self._below(function))
+        for pattern in ("@", "*"):
+            self._app.middleware(self._below(pattern))(function)
+        return function
+
+    def route(self, suffix: str) -> Router:
+        """The names below a suffix that is itself below this one."""
+        return Router(self._app, self._below(suffix))
+
+    def _below(self, pattern: str) -> str:
+        """A pattern below the suffix."""
+        found = re.match(r"((?:\\.|[^\\/])*)(.*)", pattern, re.DOTALL)
+        names, types = found.groups() if found else (pattern, "")
+        names = self._suffix if names == "@" else f"{names.removesuffix('.')}.{self._suffix}"
+        return names + types
 
 
 def _run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
@@ -435,14 +607,23 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         log.error("the app did not stop as it should", exc_info=error)
 
 
+def _check(function: Any, what: str) -> None:
+    """Raises ``TypeError`` for what cannot be called."""
+    if not callable(function):
+        raise TypeError(f"{what} must be a function, not {function!r}")
+
+
 def _plain(name: str) -> str:
     """What all spellings of a zone's name have in common: by this its text is kept."""
     return name.lower().removesuffix(".")
 
 
-def _route(pattern: str, types: str | Iterable[str] | None) -> str:
+def _route(pattern: str, types: _RecordType | Iterable[_RecordType] | None) -> str:
     """A pattern with the types it is for, the same for all that mean the same. What is none raises
-    ``ValueError``."""
+    ``PatternError``."""
+    if not isinstance(pattern, str):
+        example = '@app.handle("example.org")'
+        raise TypeError(f"a pattern must be a text, as in {example}, not {pattern!r}")
     if types is not None:
         pattern = f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"
     return canonical_pattern(pattern)

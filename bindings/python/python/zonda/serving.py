@@ -15,16 +15,25 @@ import asyncio
 import inspect
 import logging
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
 
-from ._core import Core, Query, Reply, log_lines
+from ._core import Core, Matcher, Query, Record, Reply, log_lines
+
+if TYPE_CHECKING:
+    from ._core import _One
 
 log = logging.getLogger("zonda")
 
+# What a function may return: records for the answer, or nothing.
+Answer: TypeAlias = Union[Record, "_One", Sequence["_One"], None]
 # Fills a reply; may return records for the answer, or an awaitable of them.
-Answer = Callable[[Query, Reply], Any]
+Handler: TypeAlias = Callable[[Query, Reply], Union[Answer, Awaitable[Answer]]]
+# Has what is behind a middleware fill the reply.
+CallNext: TypeAlias = Callable[[], Awaitable[None]]
+# Sees all queries and, once it has awaited `CallNext`, their replies.
+Middleware: TypeAlias = Callable[[Query, Reply, CallNext], Union[Answer, Awaitable[Answer]]]
 
 # What calls the code that runs, if it is a handler's, or in a task that a handler has begun.
 _caller: ContextVar[Pump | None] = ContextVar("_caller", default=None)
@@ -50,7 +59,7 @@ class Pump:
     """Moves queries and replies between the core and handlers."""
 
     def __init__(
-        self, core: Core, answers: Mapping[Optional[int], Answer], deadline: float
+        self, core: Core, answers: Mapping[Optional[int], Handler], deadline: float
     ) -> None:
         """Of a core, and what answers by the numbers of handlers."""
         self.loop = asyncio.get_running_loop()
@@ -95,7 +104,9 @@ class Pump:
     def failed(self, query: Query, reply: Reply, error: BaseException) -> None:
         """Answers SERVFAIL, and logs why."""
         reply._fail()
-        log.error("the code that answers %s %s failed", query.name, query.type, exc_info=error)
+        where = "" if query.pattern is None else f", the handler of {query.pattern},"
+        what = (query.name, query.type, where)
+        log.error("the code that answers %s %s%s failed", *what, exc_info=error)
 
     def finished(self, reply: Reply) -> None:
         """Sends a reply, together with others that are finished in the same turn of the loop."""
@@ -302,10 +313,12 @@ def _rest(
             return end.value
 
 
-Below = Callable[[Query, Reply], Awaitable[None]]
+# Has a reply filled, with nothing to return.
+_Filling = Callable[[Query, Reply], Awaitable[None]]
+Below = _Filling
 
 
-def chain(middleware: list[Callable[..., Any]], handler: Answer | None, below: Below) -> Answer:
+def chain(middleware: Sequence[Middleware], handler: Handler | None, below: Below) -> Handler:
     """What answers behind middleware: a handler, if there is one, else what is below."""
 
     async def last(query: Query, reply: Reply) -> None:
@@ -314,17 +327,34 @@ def chain(middleware: list[Callable[..., Any]], handler: Answer | None, below: B
         if not reply.is_answered:
             await below(query, reply)
 
-    answer: Answer = last
+    answer: _Filling = last
     for layer in reversed(middleware):
         answer = _wrapped(layer, answer)
     return answer
 
 
-def _wrapped(layer: Callable[..., Any], inner: Answer) -> Answer:
+def only_for(matcher: Matcher, layer: Middleware) -> Middleware:
+    """A middleware for the queries that a matcher takes; others go on as if it were not there."""
+
+    def answer(
+        query: Query, reply: Reply, call_next: CallNext
+    ) -> Union[Answer, Awaitable[Answer]]:
+        return layer(query, reply, call_next) if matcher.takes(query) else call_next()
+
+    return answer
+
+
+def _wrapped(layer: Middleware, inner: _Filling) -> _Filling:
     """A middleware around what is behind it."""
 
     async def answer(query: Query, reply: Reply) -> None:
-        def call_next() -> Any:
+        is_called = False
+
+        def call_next() -> Awaitable[None]:
+            nonlocal is_called
+            if is_called:
+                raise RuntimeError("call_next() was called twice: what is behind it answers once")
+            is_called = True
             return inner(query, reply)
 
         await settle(layer(query, reply, call_next), reply)

@@ -18,7 +18,7 @@ use std::fmt;
 use std::str::FromStr;
 use zonda_wire::name::{self, NameError, Presentation};
 use zonda_wire::{Name, Type};
-use zonda_zone::LookupName;
+use zonda_zone::{HashSeed, LookupName};
 
 /// A pattern of names and types.
 #[derive(Clone, Debug)]
@@ -243,6 +243,15 @@ impl Pattern {
         fits && self.ends_as(name, own)
     }
 
+    /// Whether the pattern matches a name in wire form. Slower than [`matches`](Self::matches).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn matches_wire(&self, name: &[u8]) -> bool {
+        /// No table is looked up by the hashes of this name.
+        const SEED: HashSeed = HashSeed(0);
+        self.matches(&LookupName::new(name, SEED))
+    }
+
     /// Whether the pattern matches names below a name, and not that name.
     #[must_use]
     pub fn is_below(&self, name: &LookupName) -> bool {
@@ -307,6 +316,20 @@ impl Pattern {
         }
         wire.push(0);
         Name::from_wire(&wire).expect("a part of a name is a name")
+    }
+
+    /// Returns the name of the zone that a negative reply to a query for a name, in wire form, is
+    /// from if nothing else says it: what the pattern spells out behind its captures, or else the
+    /// name above.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn zone_of(pattern: Option<&Self>, name: &[u8]) -> Name {
+        let open = pattern.filter(|pattern| !pattern.is_exact()).map(Self::literal_suffix);
+        open.filter(|suffix| suffix.as_wire().len() > 1).unwrap_or_else(|| {
+            let label = name.first().map_or(0, |len| usize::from(*len) + 1);
+            let above = name.get(label..).unwrap_or_default();
+            Name::from_wire(above).unwrap_or_else(|_| Name::root())
+        })
     }
 
     /// Whether the pattern matches one name alone.

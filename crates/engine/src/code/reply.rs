@@ -386,6 +386,29 @@ impl Reply {
         self.reply(Rcode::NXDOMAIN);
     }
 
+    /// Adds the SOA record by which resolvers cache a negative reply, NXDOMAIN or NODATA, for some
+    /// seconds (rfc2308#5). The name of the zone is that asked for, or one above it.
+    pub fn negative_ttl(&mut self, zone: &Name, ttl_secs: u32) {
+        /// Serial, refresh, retry and expire: no server transfers the zone.
+        const TIMES: [u32; 4] = [1, 7200, 900, 1_209_600];
+        if self.is_overfull() {
+            return;
+        }
+        let zone = zone.as_wire();
+        let mailbox = [b"\x0ahostmaster", zone].concat();
+        let mailbox = if mailbox.len() > name::NAME_BYTES_MAX { zone } else { &mailbox };
+        let pushed = self.push_with(Section::Authority, zone, (Type::SOA, ttl_secs), |out| {
+            out.extend_from_slice(zone);
+            out.extend_from_slice(mailbox);
+            let numbers = TIMES.into_iter().chain([ttl_secs]);
+            numbers.for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+        });
+        if let Err(overfull) = pushed {
+            self.servfail(&overfull.to_string());
+            self.note_overfull();
+        }
+    }
+
     /// Refuses to answer.
     pub fn refused(&mut self) {
         self.flags &= !flag::AA;
@@ -493,5 +516,28 @@ impl RecordPlace {
         let start = self.start as usize;
         let middle = start + usize::from(self.owner_bytes);
         (start..middle, middle..middle + usize::from(self.rdata_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_negative_reply_has_the_soa_record_that_says_how_long_it_is_cached() {
+        let long = format!("{}{}", "a123456789b123456789.".repeat(11), "c1234567890123");
+        for (zone, mailbox) in [("users.example", "hostmaster.users.example"), (&*long, &*long)] {
+            let (zone, mailbox): (Name, Name) = (zone.parse().unwrap(), mailbox.parse().unwrap());
+            let mut reply = Reply::default();
+            reply.nxdomain();
+            reply.negative_ttl(&zone, 60);
+            let (section, owner, rtype, ttl, rdata) = reply.records().next().unwrap();
+            assert_eq!((section, owner), (Section::Authority, zone.as_wire()));
+            assert_eq!((rtype, ttl, reply.rcode), (Type::SOA, 60, Rcode::NXDOMAIN));
+            assert!(zonda_wire::rdata::validate(Type::SOA, rdata).is_ok());
+            let names = [zone.as_wire(), mailbox.as_wire()].concat();
+            assert!(rdata.starts_with(&names) && rdata.ends_with(&60_u32.to_be_bytes()));
+        }
     }
 }

@@ -442,6 +442,27 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_reply_is_from_what_the_pattern_spells_out_or_from_the_name_above() {
+        for (pattern, name, zone) in [
+            ("*.users.example", "a.b.users.example", "users.example"),
+            ("*.:x.deep.example/A", "a.b.deep.example", "deep.example"),
+            ("gone.example", "gone.example", "example"),
+            ("*", "www.test", "test"),
+            (":x", "test", "."),
+            ("*", ".", "."),
+        ] {
+            let pattern: Pattern = pattern.parse().unwrap();
+            let name: Name = name.parse().unwrap();
+            let zone: Name = zone.parse().unwrap();
+            assert_eq!(Pattern::zone_of(Some(&pattern), name.as_wire()), zone, "{name}");
+            assert!(pattern.matches_wire(name.as_wire()) || name.as_wire().len() == 1, "{name}");
+        }
+        let name: Name = "a.example".parse().unwrap();
+        assert_eq!(Pattern::zone_of(None, name.as_wire()), "example".parse().unwrap());
+        assert!(!"b.example".parse::<Pattern>().unwrap().matches_wire(name.as_wire()));
+    }
+
+    #[test]
     fn a_pattern_tells_the_words_that_it_captures_under() {
         let pattern: Pattern = "*.:a.x.:b.example.org/A".parse().unwrap();
         assert_eq!(pattern.words().collect::<Vec<_>>(), ["a", "b"]);

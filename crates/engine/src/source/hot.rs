@@ -2,6 +2,8 @@
 
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::hot::Meta;
+use crate::reason::Reason;
 use crate::reuse::{NotReused, rotated_record_bytes};
 use crate::verdict::{Flow, reply};
 use crate::worker::Worker;
@@ -13,7 +15,7 @@ use std::ops::ControlFlow::Continue;
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let Some(hot) = ask.hit.and_then(|hit| worker.hot.get(hit)) else { return Continue(()) };
     let (meta, body) = hot;
-    if ask.zone.map(ZoneEntry::version) != Some(meta.version) {
+    if ask.zone.map(ZoneEntry::version) != Some(meta.version) && !is_of_service(ask, meta) {
         return Continue(()); // the zone has changed since
     }
     let written = if meta.rotating > 1 {
@@ -31,4 +33,11 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     answer.flags |= meta.flags;
     answer.answering_label = meta.answering_label;
     reply(meta.rcode, meta.reason, NotReused::HotAlready)
+}
+
+/// Whether an entry is from a service of a cluster that has not changed since.
+#[inline(never)] // it would only make the path of zone data longer
+fn is_of_service(ask: &Ask<'_>, meta: &Meta) -> bool {
+    let is_denial = meta.reason != Reason::Answered;
+    ask.zone.and_then(|zone| zone.version_of(ask.name, is_denial)) == Some(meta.version)
 }

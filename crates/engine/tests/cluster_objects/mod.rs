@@ -115,7 +115,7 @@ impl ScenarioCluster {
             }
             "pod" => {
                 let addresses = words.map(|it| it.parse().unwrap()).collect();
-                Change::Pod(Pod { id, addresses })
+                Change::Pod(Pod { id, addresses, is_on_host_network: false })
             }
             "slice" => {
                 assert_eq!(words.next(), Some("of"), "{line}");
@@ -165,20 +165,20 @@ fn port(text: &str) -> Port {
 }
 
 /// Reads an address, and what the endpoint has beside it.
-fn endpoint(text: &str) -> Endpoint {
+fn endpoint(text: &str) -> Endpoint<'_> {
     let mut parts = text.split('/');
     let mut endpoint = Endpoint {
-        addresses: vec![parts.next().unwrap().parse().unwrap()],
-        hostname: String::new(),
-        pod: String::new(),
-        zone: String::new(),
+        address: parts.next().unwrap().parse().unwrap(),
+        hostname: "",
+        pod: "",
+        zone: "",
         ready: true,
     };
     for part in parts {
         match part.split_once('=').unwrap_or((part, "")) {
-            ("host", name) => endpoint.hostname = name.to_owned(),
-            ("pod", name) => endpoint.pod = name.to_owned(),
-            ("zone", name) => endpoint.zone = name.to_owned(),
+            ("host", name) => endpoint.hostname = name,
+            ("pod", name) => endpoint.pod = name,
+            ("zone", name) => endpoint.zone = name,
             ("unready", _) => endpoint.ready = false,
             _ => panic!("unknown part {part}"),
         }

@@ -4,7 +4,7 @@ use super::Importer;
 use super::change::{BlockChange, Target};
 use super::lexer::Token;
 use super::parser::Line;
-use crate::document::Effect::Lost;
+use crate::document::Effect::{Differs, Lost, Needless};
 use crate::document::Value;
 use crate::error::ImportError;
 use zonda_rewrite::{MatchKind, NameMatch, Replacement, RewriteRule, RewriteRules};
@@ -88,36 +88,58 @@ impl Importer<'_> {
     /// Reads `header { response set FLAGS… }`.
     pub(super) fn header(&mut self, line: &Line) -> Result<(), ImportError> {
         line.alone()?;
+        if line.block.is_empty() {
+            return Err(line.expected("a block with `response set` or `response clear`"));
+        }
         let (mut set, mut clear) = (0, 0);
         for option in &line.block {
-            let [action, flags @ ..] = option.arguments() else {
-                return Err(option.expected("`set` or `clear`"));
-            };
-            let mut bits = 0;
-            for word in flags {
-                let known = FLAGS.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
-                bits |= known.ok_or_else(|| word.expected("`aa`, `ra` or `rd`"))?.1;
-            }
-            match option.name() {
-                "response" => {}
-                "query" => {
-                    self.leave(option, Lost, "the flags of queries are not changed");
-                    continue;
-                }
-                _ => return Err(option.words[0].expected("`query` or `response`")),
-            }
-            match action.text.to_ascii_lowercase().as_str() {
-                "set" => (set, clear) = (set | bits, clear & !bits),
-                "clear" => (set, clear) = (set & !bits, clear | bits),
-                _ => return Err(action.expected("`set` or `clear`")),
+            let (bits, is_set) = self.header_option(option)?;
+            match is_set {
+                true => (set, clear) = (set | bits, clear & !bits),
+                false => (set, clear) = (set & !bits, clear | bits),
             }
         }
-        if set | clear != 0 {
+        if self.current().changes.iter().any(|it| it.is_header) {
+            self.leave(line, Needless, "of several, the first `header` of a block counts");
+        } else if set | clear != 0 {
             let mut rule = RewriteRule::new();
             (rule.set_flags, rule.clear_flags, rule.goes_on) = (set, clear, true);
             self.add_rule(line, rule);
         }
         Ok(())
+    }
+
+    /// Reads `response set FLAGS…`; returns the flags of replies, and whether they are set.
+    fn header_option(&mut self, option: &Line) -> Result<(u16, bool), ImportError> {
+        let (action, flags) = match (option.name().to_ascii_lowercase().as_str(), &*option.words) {
+            // CoreDNS has had selectors since 1.11, and refuses lines without them by now.
+            ("set" | "clear", [action, flags @ ..]) => {
+                self.leave(option, Differs, "it is taken as `response`, which CoreDNS now demands");
+                (action, flags)
+            }
+            ("query" | "response", [_, action, flags @ ..]) => (action, flags),
+            ("query" | "response", _) => return Err(option.expected("`set` or `clear`")),
+            _ => return Err(option.words[0].expected("`query` or `response`")),
+        };
+        let is_set = match action.text.to_ascii_lowercase().as_str() {
+            "set" => true,
+            "clear" => false,
+            _ => return Err(action.expected("`set` or `clear`")),
+        };
+        const WANTED: &str = "`aa`, `ra` or `rd`";
+        if flags.is_empty() {
+            return Err(option.expected(WANTED));
+        }
+        let mut bits = 0;
+        for word in flags {
+            let known = FLAGS.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
+            bits |= known.ok_or_else(|| word.expected(WANTED))?.1;
+        }
+        if option.name().eq_ignore_ascii_case("query") {
+            self.leave(option, Lost, "the flags of queries are not changed");
+            bits = 0;
+        }
+        Ok((bits, is_set))
     }
 
     /// Adds a rule to the block that is being read, unless it is none here.

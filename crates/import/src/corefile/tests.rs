@@ -236,9 +236,6 @@ fn how_the_api_is_reached_is_taken_as_coredns_takes_it() {
     let import = of("c.l {\n autopath @kubernetes\n kubernetes\n}\n");
     assert!(import.toml.contains("autopath = true"), "{}", import.toml);
     assert!(!import.toml.contains("search-domains"), "{}", import.toml);
-    let files = [("/etc/resolv", "search x\n")];
-    let import = with_files("c.l {\n kubernetes\n autopath /etc/resolv\n}\n", &files).unwrap();
-    assert!(import.toml.contains("search-domains = [\"x\"]"), "{}", import.toml);
     assert_eq!(lost(&of("x.org {\n autopath @erratic\n}\n")), [2]);
     let import = of("c.l {\n kubernetes {\n  kubeconfig k ctx\n  endpoint https://192.0.2.1\n  \
         tls a b c\n }\n}\n");
@@ -429,4 +426,126 @@ fn files_of_a_directory_are_a_directory_or_named_one_by_one() {
     let text = ". {\n auto {\n  directory z\n }\n}\n";
     let import = with_files(text, &[("/etc/z/db.a.b", ""), ("/etc/z/other", "")]).unwrap();
     assert_eq!(zones(&import), ["a.b \"/etc/z/db.a.b\""]);
+}
+
+/// Returns what is told of a line.
+fn told(import: &Import, line: u32) -> Vec<String> {
+    let of_line = import.report.iter().filter(|it| it.place.line == line);
+    of_line.map(|it| it.why.clone()).collect()
+}
+
+/// Imports a Corefile that has the search path of a file followed.
+fn with_search_path(arguments: &str, file: &str) -> Import {
+    let text = format!("c.l x.org {{\n kubernetes c.l\n autopath {arguments}\n}}\n");
+    with_files(&text, &[("/etc/resolv", file)]).unwrap()
+}
+
+#[test]
+fn search_paths_beside_names_that_fall_through_are_lost_for_that_reason() {
+    let text = "c.l {\n autopath @kubernetes\n kubernetes {\n  fallthrough\n }\n}\n";
+    let import = of(text);
+    assert_eq!(lost(&import), [2]);
+    assert!(
+        told(&import, 2)[0].contains("`fallthrough` of /etc/Corefile:3"),
+        "{:?}",
+        import.report
+    );
+    let import = of("x.org {\n autopath @kubernetes\n}\n");
+    assert!(told(&import, 2)[0].contains("no cluster"), "{:?}", import.report);
+}
+
+#[test]
+fn a_search_path_of_a_file_is_followed_where_it_is_that_of_pods() {
+    let of_pods = "nameserver 192.0.2.7\nsearch Shop.svc.c.l svc.c.l c.l lan x.org\noptions n\n";
+    for arguments in ["/etc/resolv", "resolv", "c.l /etc/resolv", ". resolv"] {
+        let import = with_search_path(arguments, of_pods);
+        assert!(import.toml.contains("autopath = true"), "{arguments}: {}", import.toml);
+        let domains = "search-domains = [\"lan\", \"x.org\"]";
+        assert!(import.toml.contains(domains), "{arguments}: {}", import.toml);
+        assert_eq!(lost(&import), [0; 0], "{arguments}");
+        assert!(says(&import, 3, Effect::Differs), "of namespace `shop` alone in CoreDNS");
+        assert!(told(&import, 3)[0].contains("shop.svc.c.l alone"), "{:?}", import.report);
+    }
+    let import = with_search_path("/etc/resolv", "search a.svc.c.l svc.c.l c.l\n");
+    assert!(import.toml.contains("search-domains = [\".\"]"), "{}", import.toml);
+}
+
+#[test]
+fn a_search_path_of_a_file_that_is_not_that_of_pods_is_lost() {
+    for file in [
+        "search x.org\n",
+        "search svc.c.l c.l\n",
+        "search shop.svc.c.l\n",
+        "search shop.svc.c.l lan svc.c.l c.l\n",
+        "domain x.org\n",
+        "nameserver 192.0.2.7\n",
+        "search shop.svc.c.l svc.c.l c.l\ndomain x.org\n",
+    ] {
+        let import = with_search_path("/etc/resolv", file);
+        assert!(!import.toml.contains("autopath"), "{file}: {}", import.toml);
+        assert_eq!(lost(&import), [3], "{file}: {:?}", import.report);
+    }
+    let of_pods = "search shop.svc.c.l svc.c.l c.l\n";
+    for (arguments, file) in [("y.org resolv", of_pods), ("resolv", "search other.org\n")] {
+        let import = with_search_path(arguments, file);
+        assert!(!import.toml.contains("autopath"), "{arguments}: {}", import.toml);
+        assert!(says(&import, 3, Effect::Needless), "no name of the zones ends there");
+    }
+}
+
+#[test]
+fn flags_of_a_header_without_a_selector_are_those_of_replies() {
+    let import = of("a {\n file x\n header {\n  set ra aa\n  clear AA\n }\n}\n");
+    assert_eq!(lost(&import), [0; 0]);
+    for key in ["set-flags = [\"RA\"]", "clear-flags = [\"AA\"]"] {
+        assert!(import.toml.contains(key), "{key}: {}", import.toml);
+    }
+    assert!(says(&import, 4, Effect::Differs), "newer versions of CoreDNS refuse it");
+}
+
+#[test]
+fn the_first_header_of_a_block_counts_alone() {
+    let text = "a {\n file x\n header {\n  response set ra\n }\n header {\n  response set aa\n \
+        }\n}\n";
+    let import = of(text);
+    assert!(import.toml.contains("\"RA\"") && !import.toml.contains("\"AA\""), "{}", import.toml);
+    assert!(says(&import, 6, Effect::Needless));
+}
+
+#[test]
+fn a_header_that_coredns_refuses_is_an_error_with_its_line() {
+    for (option, expected) in [
+        ("response set", "/etc/Corefile:4:3: expected `aa`, `ra` or `rd`"),
+        ("set", "/etc/Corefile:4:3: expected `aa`, `ra` or `rd`"),
+        ("response", "/etc/Corefile:4:3: expected `set` or `clear`"),
+        ("reply set ra", "/etc/Corefile:4:3: expected `query` or `response`"),
+        ("response turn ra", "/etc/Corefile:4:12: expected `set` or `clear`"),
+        ("response set qr", "/etc/Corefile:4:16: expected `aa`, `ra` or `rd`"),
+        ("query set qr", "/etc/Corefile:4:13: expected `aa`, `ra` or `rd`"),
+    ] {
+        let told = error(&format!("a {{\n file x\n header {{\n  {option}\n }}\n}}\n"));
+        assert!(told.starts_with(expected), "{option}: {told}");
+    }
+    assert!(error("a {\n file x\n header\n}\n").starts_with("/etc/Corefile:3:2: "));
+}
+
+#[test]
+fn a_second_forward_is_never_left_out_without_a_word() {
+    let unreached = |text: &str, line| {
+        let import = of(text);
+        assert!(says(&import, line, Effect::Needless), "{text}: {:?}", import.report);
+        import
+    };
+    let same = unreached("a {\n forward . 192.0.2.1\n forward . 192.0.2.2\n}\n", 3);
+    assert_eq!(zones(&same), ["a [\"192.0.2.1\"]"]);
+    unreached("a {\n forward . 192.0.2.1\n forward a 192.0.2.2\n}\n", 3);
+    let wider = of("a {\n forward b.a 192.0.2.1\n forward . 192.0.2.2\n}\n");
+    assert_eq!(zones(&wider), ["a [\"192.0.2.2\"]", "b.a [\"192.0.2.1\"]"]);
+    let text = "a {\n forward . 192.0.2.1 {\n  except b.a\n }\n forward . 192.0.2.2\n}\n";
+    assert_eq!(zones(&of(text)), ["a [\"192.0.2.1\"]", "b.a [\"192.0.2.2\"]"]);
+    // What the first one leaves to the second by the code of an answer.
+    let text = "a {\n forward . 192.0.2.1 {\n  next NXDOMAIN\n }\n forward . 192.0.2.2\n}\n";
+    let next = of(text);
+    assert_eq!(lost(&next), [3]);
+    assert!(says(&next, 5, Effect::Needless));
 }

@@ -1,8 +1,9 @@
 //! What must hold of any octets that an API server sends; shared with the fuzz target.
 
 use zonda_cluster::Kind;
-use zonda_kubernetes::decode;
+use zonda_kubernetes::protobuf::split::EventSplitter;
 use zonda_kubernetes::split::{LineSplitter, ListSplitter, OBJECT_BYTES_MAX, Piece, TooLarge};
+use zonda_kubernetes::{ConnectError, decode, protobuf};
 
 /// Kinds of objects that are decoded.
 const KINDS: [Kind; 5] =
@@ -38,6 +39,59 @@ pub fn check(octets: &[u8]) {
         let _ = decode::time(text);
     }
     check_items(octets, &pieces);
+    check_protobuf(octets);
+}
+
+/// Reads the octets as a list, as a watch and as objects in Protocol Buffers.
+fn check_protobuf(octets: &[u8]) {
+    let (pieces, events) = messages(octets, octets.len().max(1));
+    for step in [1, 2, 7] {
+        let (in_parts, events_in_parts) = messages(octets, step);
+        assert_eq!(in_parts, pieces, "a list in parts of {step} octets");
+        assert_eq!(events_in_parts, events, "a watch in parts of {step} octets");
+    }
+    let objects = pieces.iter().map(|(_, piece)| &**piece).chain([octets]);
+    for object in objects {
+        assert!(object.len() <= OBJECT_BYTES_MAX.max(octets.len()));
+        KINDS.iter().for_each(|kind| drop(protobuf::decode::any_object(*kind, object)));
+        let _ = protobuf::decode::list_metadata(object);
+        let _ = protobuf::decode::status(object);
+    }
+    for event in events.iter().map(|event| &**event).chain([octets]) {
+        KINDS.iter().for_each(|kind| drop(protobuf::decode::event(*kind, event)));
+    }
+}
+
+/// Whether a piece of a list is an item, and its octets.
+type Part = (bool, Vec<u8>);
+
+/// Cuts messages that come in parts of so many octets: a list into whether each piece is an item,
+/// and its octets; and a watch into events.
+fn messages(octets: &[u8], step: usize) -> (Vec<Part>, Vec<Vec<u8>>) {
+    let (mut splitter, mut pieces) = (protobuf::split::ListSplitter::default(), Vec::new());
+    for part in octets.chunks(step) {
+        let taken = splitter.take(part, |piece| {
+            pieces.push(match piece {
+                Piece::Metadata(octets) => (false, octets.to_vec()),
+                Piece::Item(octets) => (true, octets.to_vec()),
+            });
+            Ok::<(), ConnectError>(())
+        });
+        if taken.is_err() {
+            break;
+        }
+    }
+    let (mut splitter, mut events) = (EventSplitter::default(), Vec::new());
+    for part in octets.chunks(step) {
+        let taken = splitter.take(part, |event| {
+            events.push(event.to_vec());
+            Ok::<(), TooLarge>(())
+        });
+        if taken.is_err() {
+            break;
+        }
+    }
+    (pieces, events)
 }
 
 /// Decodes octets as an object of each kind.

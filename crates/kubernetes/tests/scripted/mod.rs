@@ -176,6 +176,14 @@ pub fn write(stream: &mut TcpStream, status: &str, body: &str) {
     let _ = write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{body}");
 }
 
+/// Writes a response in Protocol Buffers that ends with the connection.
+pub fn write_octets(stream: &mut TcpStream, status: &str, body: &[u8]) {
+    let kind = "Content-Type: application/vnd.kubernetes.protobuf;stream=watch";
+    // The client may have gone.
+    let _ = write!(stream, "HTTP/1.1 {status}\r\nConnection: close\r\n{kind}\r\n\r\n");
+    let _ = stream.write_all(body);
+}
+
 /// Writes a response after which the connection can carry another request.
 #[allow(dead_code, reason = "not every test file keeps connections")]
 pub fn write_and_keep(stream: &mut TcpStream, body: &str) {

@@ -177,7 +177,7 @@ impl CompiledTemplate {
         }
         let error = self.template.error.as_ref().map(|(code, text)| (*code, text.as_str()));
         match self.template.rcode {
-            Rcode::SERVFAIL => Outcome::Failure,
+            Rcode::SERVFAIL if error.is_none() => Outcome::Failure,
             rcode => Outcome::Reply { rcode, error, records },
         }
     }

@@ -12,6 +12,7 @@ use crate::publish::{PublisherFailed, PublisherHandle};
 use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
@@ -30,6 +31,8 @@ const GATHERING: Duration = Duration::from_millis(10);
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
 const EVENTS_MAX: usize = 1024;
+/// Events that are taken at once.
+const RECEIVED_MAX: usize = 64;
 /// How often it is looked whether the feed is to end.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -114,24 +117,34 @@ impl ClusterFeed {
         if self.restore().is_err() {
             return true;
         }
-        let (mut is_changed, mut published) = (true, Instant::now());
+        let (mut is_changed, mut received) = (true, Vec::with_capacity(RECEIVED_MAX));
+        // Timers are set once for each version, not for each event.
+        let mut due = pin!(tokio::time::sleep(GATHERING));
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.stop.is_requested() {
             let is_ready = is_changed && self.synced.len() == kinds;
-            let due = tokio::time::Instant::from_std(published + GATHERING);
             tokio::select! {
-                event = events.recv() => match event {
-                    Some((kind, event)) => is_changed |= self.take(kind, event),
-                    None => return false,
-                },
-                Some(_) = followers.join_next() => return false,
-                () = tokio::time::sleep_until(due), if is_ready => {
+                // First what is due, whatever comes in the meantime.
+                biased;
+                () = &mut due, if is_ready => {
                     if self.publish().is_err() {
                         return true;
                     }
-                    (is_changed, published) = (false, Instant::now());
+                    due.as_mut().reset(tokio::time::Instant::now() + GATHERING);
+                    is_changed = false;
                     self.first = None;
                 }
-                () = tokio::time::sleep(LOOK) => {}
+                count = events.recv_many(&mut received, RECEIVED_MAX) => {
+                    if count == 0 {
+                        return false;
+                    }
+                    for (kind, event) in received.drain(..) {
+                        is_changed |= self.take(kind, event);
+                    }
+                }
+                Some(_) = followers.join_next() => return false,
+                _ = look.tick() => {}
             }
             if let Some(content) = self.writer.due().then(|| self.content()).flatten() {
                 self.writer.write_beside(content, &self.subjects.keys, &self.state);
@@ -154,9 +167,11 @@ impl ClusterFeed {
             }
             Event::Change(change) => {
                 followed.changes.fetch_add(1, Relaxed);
-                self.times.note(kind, &change);
-                self.builder.apply(*change);
-                true
+                let is_changed = self.builder.take(&change);
+                if is_changed {
+                    self.times.note(kind, &change);
+                }
+                is_changed
             }
             Event::Undecodable(id, error) => {
                 followed.undecodable.fetch_add(1, Relaxed);
@@ -348,6 +363,7 @@ impl ClusterFeed {
         let state = self.publisher.state();
         let names: Vec<Name> = self.names().collect();
         let builder = restored.unwrap_or(&mut self.builder);
+        builder.note_new_data();
         for name in names {
             let text = builder.data_text(&name, load::unix_secs(), self.own_address);
             let base = (&state.zone_set, state.seed);

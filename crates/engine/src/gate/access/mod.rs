@@ -3,8 +3,10 @@
 use crate::access::{Access, AccessList};
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::message::Peer;
 use crate::reason::Reason;
 use crate::reuse::NotReused;
+use crate::snapshot::Snapshot;
 use crate::verdict::{Flow, Verdict, reply};
 use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
@@ -17,6 +19,15 @@ pub fn by_listener(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
     match lists.get(usize::from(ask.peer.listener)) {
         Some(Some(list)) => apply(list, ask),
         _ => Continue(()),
+    }
+}
+
+/// Whether the access list of the listener lets a client ask, which is looked at before rules are
+/// tried.
+pub fn is_served(snapshot: &Snapshot, peer: &Peer) -> bool {
+    match snapshot.settings.listener_access.get(usize::from(peer.listener)) {
+        Some(Some(list)) => list.check(peer.address.ip()) == Access::Allow,
+        _ => true,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::zones::ClusterZone;
+use cluster::ClusterAnswer;
 use follow::ZoneData;
 use walk::Walk;
 use write::Writer;
@@ -54,8 +55,27 @@ pub fn answer_from_cluster<'s>(
     worker: &mut Worker,
     zone: &'s ClusterZone,
 ) -> Verdict {
-    let reuse = Reuse::No(NotReused::Cluster);
-    begin(Writer { ask, answer, worker, reuse }, (&zone.data, Some(zone)))
+    let reuse = cluster::reuse(ask, zone);
+    let found = cluster::service(zone, ask.name);
+    let mut writer = Writer { ask, answer, worker, reuse };
+    let data = (&*zone.data, Some(zone));
+    let Some(found) = found else { return begin(writer, data) };
+    let (mut records, _) = ClusterAnswer::new(&mut writer, 0, zone);
+    match records.service_records(found) {
+        Ok(true) => {
+            writer.answer.flags |= flag::AA;
+            Verdict::Reply(Rcode::NOERROR, Reason::Answered, writer.reuse)
+        }
+        Ok(false) => {
+            let mut walk = Walk::new(writer, data);
+            let ended = walk.end_without_data();
+            verdict_of(&mut walk, ended)
+        }
+        Err(Full) => {
+            writer.answer.flags |= flag::TC;
+            Verdict::Reply(Rcode::NOERROR, Reason::Answered, Reuse::No(NotReused::Truncated))
+        }
+    }
 }
 
 /// Walks from the name asked for, in a zone.
@@ -63,13 +83,17 @@ pub fn answer_from_cluster<'s>(
 fn begin<'s>(writer: Writer<'_, 's, '_>, zone: ZoneData<'s>) -> Verdict {
     writer.worker.proven.clear();
     let mut walk = Walk::new(writer, zone);
-    match walk.run() {
-        Ok(verdict) => verdict,
-        Err(Full) => {
-            walk.writer.answer.flags |= flag::TC;
-            Verdict::Reply(walk.rcode, walk.reason, Reuse::No(NotReused::Truncated))
-        }
-    }
+    let ended = walk.run();
+    verdict_of(&mut walk, ended)
+}
+
+/// How a query ends whose walk has ended so: cut off if the reply had no room.
+#[inline(always)] // on the shortest path
+fn verdict_of(walk: &mut Walk<'_, '_, '_>, ended: Result<Verdict, Full>) -> Verdict {
+    ended.unwrap_or_else(|Full| {
+        walk.writer.answer.flags |= flag::TC;
+        Verdict::Reply(walk.rcode, walk.reason, Reuse::No(NotReused::Truncated))
+    })
 }
 
 /// Continues, in zone data, the chain of an answer of upstreams that was written, and that ends

@@ -1,7 +1,7 @@
 //! The way of a question through zones, name by name.
 
 use super::follow::ZoneData;
-use super::write::{OwnerAt, Writer};
+use super::write::{OwnerAt, Writer, owner};
 use super::{additional, alias, follow, proof};
 use crate::code::Claim;
 use crate::code::claim::claim;
@@ -94,7 +94,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// The end of the query with this response code.
     #[inline]
-    fn verdict(&self, rcode: Rcode, reason: Reason) -> Verdict {
+    pub(super) fn verdict(&self, rcode: Rcode, reason: Reason) -> Verdict {
         Verdict::Reply(rcode, reason, self.writer.reuse)
     }
 
@@ -458,6 +458,14 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             set
         });
         let at = self.owner(self.zone.apex().len());
+        if signatures.is_none() || !self.writer.ask.dnssec_ok() {
+            // No signature follows, whose names would be compressed against those of this record.
+            let name = self.writer.name(self.hop);
+            if let Owner::Question { skip } = owner(at, name) {
+                let fixed = (zonda_wire::Class::IN, soa.ttl);
+                return self.writer.answer.reply.soa(Section::Authority, skip, fixed, rdata);
+            }
+        }
         self.writer.set_at(Section::Authority, at, soa, signatures)
     }
 }

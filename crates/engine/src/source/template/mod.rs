@@ -10,6 +10,7 @@ use crate::worker::Worker;
 use std::ops::ControlFlow::Continue;
 use zonda_rewrite::Templates;
 use zonda_rewrite::template::{Outcome, TemplateQuestion};
+use zonda_wire::query::flag;
 use zonda_wire::{Ede, Rcode};
 
 /// Answers by the first template that is for the question, if there is any.
@@ -48,6 +49,9 @@ fn answer_by(
     }
     if is_whole {
         call::write(answer, worker, &filled);
+    }
+    if rcode == Rcode::SERVFAIL {
+        answer.flags &= !flag::AA;
     }
     worker.handler_reply = filled;
     match is_whole {

@@ -1,0 +1,79 @@
+'use strict';
+
+// Patterns of names and types, as far as JavaScript reads them: the core's code/pattern.rs has what
+// they mean. A canonical pattern is in lower case, without final dot, with its types in order.
+
+const { inspect } = require('node:util');
+
+const { errorWith, withCode } = require('./errors.js');
+const native = require('./native.js');
+const { splitLabels } = require('./request.js');
+
+/** The one text of all patterns that mean the same as this one. */
+function canonicalPattern(pattern) {
+  if (typeof pattern !== 'string') {
+    throw errorWith('ZONDA_PATTERN', `a pattern must be a text, not ${inspect(pattern)}`, TypeError);
+  }
+  return withCode('ZONDA_PATTERN', () => native.checkPattern(pattern));
+}
+
+/** The names of a pattern, and `/` with its types, if it has some. */
+function splitTypes(pattern) {
+  const [names] = /^(?:\\.|[^\\/])*/.exec(pattern);
+  return [names, pattern.slice(names.length)];
+}
+
+/** The labels of a pattern, its `*` among them. */
+function patternLabels(pattern) {
+  return splitLabels(splitTypes(pattern)[0]).filter((label) => label !== '');
+}
+
+/** The words that a pattern captures, and the places of their labels from the right. */
+function captures(pattern) {
+  const labels = patternLabels(pattern);
+  const captures = [];
+  labels.forEach((label, place) => {
+    if (label.startsWith(':')) captures.push([label.slice(1), labels.length - place]);
+  });
+  return captures;
+}
+
+/** What a pattern spells out behind its captures and `*`; nothing if that is all of it, or none of
+ * it. */
+function zoneOf(pattern) {
+  const labels = patternLabels(pattern);
+  const place = labels.findLastIndex((label) => label === '*' || label.startsWith(':'));
+  return place < 0 || place === labels.length - 1 ? undefined : labels.slice(place + 1).join('.');
+}
+
+/** A function that tells whether a canonical pattern is for a query. */
+function matcher(canonical) {
+  const types = splitTypes(canonical)[1].slice(1).split('|').filter(Boolean);
+  const labels = patternLabels(canonical);
+  const isOpen = labels[0] === '*';
+  if (isOpen) labels.shift();
+  const wanted = labels.map(asInNames);
+  return ({ name, type }) => {
+    if (types.length > 0 && !types.includes(type)) return false;
+    const asked = name === '.' ? [] : splitLabels(name);
+    const before = asked.length - labels.length;
+    if (isOpen ? before < 1 && labels.length > 0 : before !== 0) return false;
+    return wanted.every((label, place) => label === undefined || label === asked[before + place]);
+  };
+}
+
+/** A label of a pattern as names have it, where `*`, `:` and `/` mean nothing; nothing for one that
+ * is captured. */
+function asInNames(label) {
+  if (label.startsWith(':')) return undefined;
+  return label.replace(/^\\(?=:|\*$)/, '').replaceAll('\\/', '/');
+}
+
+/** A pattern below a suffix: `www` and `www/A` become `www.eu.example` and `www.eu.example/A`; `@` is
+ * the suffix itself. */
+function below(pattern, suffix) {
+  const [names, types] = splitTypes(String(pattern));
+  return names === '@' ? `${suffix}${types}` : `${names.replace(/\.$/, '')}.${suffix}${types}`;
+}
+
+module.exports = { below, canonicalPattern, captures, matcher, zoneOf };

@@ -1,0 +1,53 @@
+'use strict';
+
+// Handlers and middleware of the names below a suffix.
+
+const { below } = require('./pattern.js');
+
+/** Names below a suffix, which patterns leave out. */
+class Router {
+  #app;
+  #suffix;
+
+  constructor(app, suffix) {
+    this.#app = app;
+    this.#suffix = suffix;
+  }
+
+  /** Answers names below the suffix with functions: `www`, `*`, `:user/TXT`; `@` is the suffix. */
+  handle(pattern, ...handlers) {
+    this.#app.handle(below(pattern, this.#suffix), ...handlers);
+    return this;
+  }
+
+  /** Answers the names of a pattern no longer; tells whether it did. */
+  removeHandler(pattern) {
+    return this.#app.removeHandler(below(pattern, this.#suffix));
+  }
+
+  /** Has queries for the suffix and all names below it pass functions; with a pattern first, those
+   * for the names of that. */
+  middleware(...middleware) {
+    if (typeof middleware[0] === 'string') {
+      const [pattern, ...functions] = middleware;
+      this.#app.middleware(below(pattern, this.#suffix), ...functions);
+    } else {
+      for (const pattern of ['@', '*']) {
+        this.#app.middleware(below(pattern, this.#suffix), ...middleware);
+      }
+    }
+    return this;
+  }
+
+  /** As `middleware`, by the name that programs for web servers know. */
+  use(...middleware) {
+    return this.middleware(...middleware);
+  }
+
+  /** The names below a suffix that is itself below this one. */
+  route(suffix) {
+    return this.#app.route(below(suffix, this.#suffix));
+  }
+}
+
+module.exports = { Router };

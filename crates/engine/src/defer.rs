@@ -1,0 +1,68 @@
+//! Deferring a query: what its deferral has to have for when the query is resumed.
+
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::checkpoint::Checkpoint;
+use crate::code::History;
+use crate::deferral::{Deferral, To};
+use crate::prepared::PreparedQuery;
+use crate::worker::Worker;
+
+/// Returns what a deferred query waits for, and the facts about it that are needed when it is
+/// resumed.
+#[cold]
+pub(crate) fn deferral(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    worker: &mut Worker,
+    prepared: &PreparedQuery,
+) -> Deferral {
+    let tags = std::mem::take(&mut worker.handler_reply.tags);
+    let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
+    let code = match worker.deferral.to {
+        To::Code(elsewhere) => Some(elsewhere),
+        To::Forward(_) | To::Transfer => None,
+    };
+    let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
+    let checkpoint = checkpoint(ask, &worker.deferral, prepared);
+    let code_scope = answer.code_scope;
+    let change = ask.progress.change().map(|change| Box::new(change.clone()));
+    let search_step = worker.deferral.history.search_step;
+    let history = History {
+        received_nanos,
+        tags,
+        code,
+        then,
+        asked_by_code,
+        code_scope,
+        checkpoint,
+        change,
+        signature: ask.signature.map(|signature| Box::new(*signature)),
+        search_step,
+    };
+    let rewritten = ask.progress.rewritten.map(|it| it.len);
+    // Of a signed query, what was in front of its signature.
+    let unsigned = prepared.signature.map(|_| prepared.signed_at).filter(|len| *len > 0);
+    let octets = rewritten.or(unsigned).and_then(|len| answer.reply.buffer().get(..len));
+    let mut query = *ask.query;
+    let mut hides_subnet = false;
+    if let Some(edns) = &mut query.edns
+        && ask.client_subnet.is_none()
+    {
+        hides_subnet = edns.subnet_at > 0;
+        edns.subnet_at = 0;
+    }
+    let octets = octets.map(Into::into);
+    Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() }
+}
+
+/// Returns the point that a query has passed that is deferred to the upstreams of the zone that
+/// holds its name.
+fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> Option<Checkpoint> {
+    match deferral.to {
+        To::Forward(_) if !deferral.is_alias => {}
+        _ => return None,
+    }
+    let (generation, version) = (ask.snapshot.generation, ask.zone?.version());
+    Some(Checkpoint { generation, version, zone: prepared.zone? })
+}

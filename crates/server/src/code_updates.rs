@@ -1,0 +1,277 @@
+//! Routes of a program's runtime that change while the server runs.
+//!
+//! A program adds and removes single routes, while workers answer from all of them together. Few
+//! routes are put into force at once, by the caller; many by a thread, so that the caller, which is
+//! the event loop of a language, goes on. The thread takes all changes that have come meanwhile.
+//!
+//! # Invariants
+//! - Changes take effect in the order in which they are made.
+//! - Changes that wait take no more memory than the routes that they are about.
+
+use crate::program::Code;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
+
+/// Routes that are put into force by the caller: they take far less than a millisecond.
+const INLINE_ROUTES_MAX: usize = 256;
+
+/// Changes of the routes of a runtime.
+#[derive(Debug, Default)]
+pub struct CodeChange {
+    /// Numbers of the handlers whose routes are removed.
+    pub removed: BTreeSet<u32>,
+    /// Patterns that are added, by the numbers of their handlers.
+    pub added: BTreeMap<u32, Pattern>,
+    /// Whether all queries pass middleware from now on.
+    pub has_middleware: bool,
+}
+
+/// The routes of a runtime, in the order of the numbers of their handlers.
+#[derive(Debug)]
+pub struct RouteTable {
+    runtime: u16,
+    patterns: BTreeMap<u32, Pattern>,
+    has_middleware: bool,
+}
+
+impl RouteTable {
+    /// Makes a table without routes for the runtime of a number.
+    #[must_use]
+    pub fn new(runtime: u16) -> Self {
+        Self { runtime, patterns: BTreeMap::new(), has_middleware: false }
+    }
+
+    /// Makes changes.
+    pub fn apply(&mut self, change: CodeChange) {
+        for number in change.removed {
+            self.patterns.remove(&number);
+        }
+        self.patterns.extend(change.added);
+        self.has_middleware = change.has_middleware;
+    }
+
+    /// Returns the routes as the server takes them.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        let route = |(&handler, pattern): (&u32, &Pattern)| {
+            let handler = Handler::Elsewhere(Elsewhere { runtime: self.runtime, handler });
+            Route { pattern: pattern.clone(), handler }
+        };
+        let routes = self.patterns.iter().map(route).collect();
+        let middleware_runtime = self.has_middleware.then_some(self.runtime);
+        Code { routes, middleware_runtime, ..Code::default() }
+    }
+}
+
+/// Puts changes of routes into force. Ends its thread when it is dropped.
+pub struct CodeUpdates {
+    shared: Arc<Shared>,
+    put: Put,
+    /// Whether the thread was started, and lives.
+    has_thread: bool,
+}
+
+/// Puts code into force.
+type Put = Arc<dyn Fn(Code) + Send + Sync>;
+
+/// Is called when a change is in force.
+type Report = Box<dyn FnOnce() + Send>;
+
+/// What the callers and the thread share.
+struct Shared {
+    state: Mutex<State>,
+    /// Wakes the thread.
+    wake: Condvar,
+}
+
+/// Changes that wait, and the routes that they are about.
+struct State {
+    /// The routes that are in force; nothing while the thread has them.
+    table: Option<RouteTable>,
+    waiting: Option<CodeChange>,
+    reports: Vec<Report>,
+    /// Whether the thread is to end.
+    is_over: bool,
+}
+
+impl CodeUpdates {
+    /// Makes one for routes that are in force; `put` puts new code into force.
+    pub fn new(table: RouteTable, put: impl Fn(Code) + Send + Sync + 'static) -> Self {
+        let (waiting, reports) = (None, Vec::new());
+        let state = State { table: Some(table), waiting, reports, is_over: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
+        Self { shared, put: Arc::new(put), has_thread: false }
+    }
+
+    /// Puts a change into force. Returns whether that is done; else `report` is called when it is.
+    pub fn change(&mut self, change: CodeChange, report: impl FnOnce() + Send + 'static) -> bool {
+        let mut state = self.shared.lock();
+        if let Some(table) = state.table.as_mut()
+            && table.patterns.len() + change.added.len() <= INLINE_ROUTES_MAX
+        {
+            table.apply(change);
+            let code = table.code();
+            (self.put)(code); // the thread waits meanwhile, or there is none
+            return true;
+        }
+        match &mut state.waiting {
+            Some(waiting) => waiting.merge(change),
+            none => *none = Some(change),
+        }
+        state.reports.push(Box::new(report));
+        drop(state);
+        if !self.has_thread {
+            let (shared, put) = (Arc::clone(&self.shared), Arc::clone(&self.put));
+            let thread = std::thread::Builder::new().name("code-updates".into());
+            self.has_thread = thread.spawn(move || shared.run(&*put)).is_ok();
+            if !self.has_thread {
+                self.shared.work(self.shared.lock(), &*self.put); // it takes longer, but is done
+                return true;
+            }
+        }
+        self.shared.wake.notify_one();
+        false
+    }
+}
+
+impl Drop for CodeUpdates {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.wake.notify_one();
+    }
+}
+
+impl CodeChange {
+    /// Adds a later change.
+    fn merge(&mut self, later: Self) {
+        for number in later.removed {
+            // A route that is not in force yet has nothing to be removed from.
+            if self.added.remove(&number).is_none() {
+                self.removed.insert(number);
+            }
+        }
+        self.added.extend(later.added);
+        self.has_middleware = later.has_middleware;
+    }
+}
+
+impl Shared {
+    /// Locks the state, which is whole after every statement.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts changes into force as they come, until there will be no more.
+    fn run(&self, put: &(dyn Fn(Code) + Send + Sync)) {
+        loop {
+            let state = self.lock();
+            let is_idle = |state: &mut State| state.waiting.is_none() && !state.is_over;
+            let state =
+                self.wake.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
+            if state.is_over {
+                return;
+            }
+            self.work(state, put);
+        }
+    }
+
+    /// Puts all changes that wait into force; the state is free meanwhile.
+    fn work(&self, mut state: MutexGuard<'_, State>, put: &(dyn Fn(Code) + Send + Sync)) {
+        let (Some(change), Some(mut table)) = (state.waiting.take(), state.table.take()) else {
+            return;
+        };
+        let reports = std::mem::take(&mut state.reports);
+        drop(state);
+        table.apply(change);
+        put(table.code());
+        self.lock().table = Some(table);
+        reports.into_iter().for_each(|report| report());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Patterns, and the numbers of their handlers.
+    type RouteNumbers = Vec<(String, u32)>;
+
+    /// The patterns of code, and the numbers of their handlers.
+    fn told(code: &Code) -> RouteNumbers {
+        let route = |route: &Route<Handler>| match route.handler {
+            Handler::Elsewhere(it) => (route.pattern.canonical(), it.handler),
+            Handler::Here(_) => unreachable!("the table has routes of a runtime"),
+        };
+        code.routes.iter().map(route).collect()
+    }
+
+    /// A change that adds and removes.
+    fn change(added: &[(u32, &str)], removed: &[u32]) -> CodeChange {
+        let pattern = |(number, text): &(u32, &str)| (*number, text.parse().unwrap());
+        CodeChange {
+            added: added.iter().map(pattern).collect(),
+            removed: removed.iter().copied().collect(),
+            has_middleware: false,
+        }
+    }
+
+    /// Updates of as many routes, what is put into force, and what lets the next one go on.
+    fn updates(count: u32) -> (CodeUpdates, Receiver<RouteNumbers>, Sender<()>) {
+        let mut table = RouteTable::new(0);
+        let names: Vec<_> = (0..count).map(|number| (number, format!("n{number}.test"))).collect();
+        let names: Vec<_> = names.iter().map(|(number, name)| (*number, &**name)).collect();
+        table.apply(change(&names, &[]));
+        let (sender, put) = channel();
+        let (allow, allowed) = channel::<()>();
+        let allowed = Mutex::new(allowed);
+        let is_many = count as usize > INLINE_ROUTES_MAX;
+        let updates = CodeUpdates::new(table, move |code| {
+            if is_many {
+                let _ = allowed.lock().unwrap().recv();
+            }
+            let _ = sender.send(told(&code));
+        });
+        (updates, put, allow)
+    }
+
+    #[test]
+    fn few_routes_are_in_force_when_the_change_returns() {
+        let (mut updates, put, _) = updates(2);
+        assert!(updates.change(change(&[(2, "a.test")], &[0]), || unreachable!()));
+        let expected = [("n1.test".to_owned(), 1), ("a.test".to_owned(), 2)];
+        assert_eq!(put.try_recv().unwrap(), expected);
+    }
+
+    #[test]
+    fn many_routes_are_put_into_force_by_a_thread_with_all_changes_that_have_come_meanwhile() {
+        let (mut updates, put, allow) = updates(1000);
+        let (sender, reports) = channel();
+        let report = |number: u32| {
+            let sender = sender.clone();
+            move || sender.send(number).unwrap()
+        };
+        assert!(!updates.change(change(&[(1000, "a.test")], &[]), report(1)));
+        assert!(!updates.change(change(&[(1001, "b.test")], &[5]), report(2)));
+        assert!(!updates.change(change(&[(1002, "c.test")], &[1001]), report(3)));
+        let mut last = Vec::new();
+        while reports.try_iter().last() != Some(3) {
+            allow.send(()).unwrap();
+            last = put.recv().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(last.len(), 1001); // 1,000, and a and c, without 5
+        assert!(last.contains(&("c.test".to_owned(), 1002)));
+        assert!(!last.iter().any(|(_, number)| *number == 1001 || *number == 5));
+        assert!(put.try_recv().is_err(), "changes that wait are put into force together");
+    }
+
+    #[test]
+    fn changes_of_a_route_that_waits_take_the_place_of_it() {
+        let mut first = change(&[(1, "a.test")], &[]);
+        first.merge(change(&[(2, "a.test")], &[1]));
+        assert_eq!((first.added.len(), first.removed.len()), (1, 0));
+    }
+}
