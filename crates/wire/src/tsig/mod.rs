@@ -53,8 +53,10 @@ struct Parts<'m> {
     mac: &'m [u8],
     /// The id that the message had when it was signed.
     id: [u8; 2],
-    /// The error that a reply tells.
+    /// The error that a reply tells; queries have 0.
     error: Rcode,
+    /// What else a reply tells; queries have nothing.
+    other: &'m [u8],
 }
 
 /// Returns the parts of a record's data.
@@ -65,9 +67,10 @@ fn split(rdata: &[u8]) -> Option<Parts<'_>> {
     let (mac, behind_mac) = behind.get(2..)?.split_at_checked(counted(behind)?)?;
     let id = *behind_mac.first_chunk()?;
     let error = Rcode(u16::from_be_bytes(*behind_mac.get(2..)?.first_chunk()?));
-    let other = behind_mac.get(4..)?;
-    let is_whole = other.len() == 2 + counted(other)?;
-    is_whole.then_some(Parts { algorithm, time, mac, id, error })
+    let counted_other = behind_mac.get(4..)?;
+    let other = counted_other.get(2..)?;
+    let is_whole = other.len() == counted(counted_other)?;
+    is_whole.then_some(Parts { algorithm, time, mac, id, error, other })
 }
 
 #[cfg(test)]
