@@ -126,6 +126,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         .filter(|line| {
             let needy = [
                 "token-file =",
+                "secret-file =",
                 "read-token",
                 "ca-file =",
                 "database =",
@@ -147,6 +148,8 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let lines = uncommented[check..end].lines();
     let lines: Vec<_> = lines.filter(|it| kept.iter().any(|key| it.starts_with(key))).collect();
     let uncommented = [&uncommented[..check], &lines.join("\n"), &uncommented[end..]].concat();
+    // A key has a secret, of which the sample has none.
+    let uncommented = uncommented.replace("secret = \"\"", "secret = \"c2VjcmV0\"");
     // A rule has one pattern, and names fall through where that is said.
     let patterns =
         ["prefix = \"old", "suffix =", "substring =", "regex = \"", "fall-through-zones ="];
@@ -159,10 +162,10 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let uncommented = before.to_owned() + &members.replacen("name = \"lb.example.net\"\n", "", 1);
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
-        for header in ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"]
-            .into_iter()
-            .filter(|it| *it != source)
-        {
+        let sources = ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"];
+        let has_records = ["file", "[zone.store]"].contains(&source);
+        let transfer = Some("[zone.transfer]").filter(|_| !has_records);
+        for header in sources.into_iter().filter(|it| *it != source).chain(transfer) {
             let start = text.find(header).unwrap();
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");
@@ -638,4 +641,21 @@ fn nested_tables_are_printed_behind_their_element() {
         config.zones.iter().map(|zone| (zone.name.clone(), zone.source.clone())).collect::<Vec<_>>()
     };
     assert_eq!(sources(&again), sources(&loaded.config));
+}
+
+#[test]
+fn the_secret_of_a_key_is_printed_nowhere() {
+    let text = "version = 1\n[[key]]\nname = \"Transfer.Example\"\nsecret = \"c2VjcmV0c2VjcmV0\"\n\
+                [[zone]]\nname = \"example.com\"\nfile = \"zone\"\n\
+                transfer = { to = [\"192.0.2.0/24 key TRANSFER.example\"] }\n";
+    let loaded = load("secret", text).unwrap();
+    let config = &loaded.config;
+    assert_eq!(config.keys[0].secret.reveal(), b"secretsecret");
+    let transfers = &config.zones[0].access.as_ref().unwrap().transfers;
+    assert_eq!(transfers[0].key.as_ref(), Some(&config.keys[0].name));
+    let printed = loaded.effective.unwrap().to_string();
+    let warned: String = loaded.warnings.iter().map(|it| format!("{it:?}")).collect();
+    for text in [printed, warned, format!("{config:?}")] {
+        assert!(!text.contains("c2VjcmV0") && !text.contains("secretsecret"), "{text}");
+    }
 }
