@@ -126,6 +126,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         .filter(|line| {
             let needy = [
                 "token-file =",
+                "secret-file =",
                 "read-token",
                 "ca-file =",
                 "database =",
@@ -159,10 +160,10 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let uncommented = before.to_owned() + &members.replacen("name = \"lb.example.net\"\n", "", 1);
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
-        for header in ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"]
-            .into_iter()
-            .filter(|it| *it != source)
-        {
+        // Of these sources no zone is transferred, or only that of a store.
+        let transfer = (source != "file").then_some("[zone.transfer]");
+        let sources = ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"];
+        for header in sources.into_iter().filter(|it| *it != source).chain(transfer) {
             let start = text.find(header).unwrap();
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");

@@ -55,6 +55,8 @@ struct Parts<'m> {
     id: [u8; 2],
     /// The error that a reply tells.
     error: Rcode,
+    /// The other data, which a client sends none of (rfc8945#4.2).
+    other: &'m [u8],
 }
 
 /// Returns the parts of a record's data.
@@ -67,7 +69,7 @@ fn split(rdata: &[u8]) -> Option<Parts<'_>> {
     let error = Rcode(u16::from_be_bytes(*behind_mac.get(2..)?.first_chunk()?));
     let other = behind_mac.get(4..)?;
     let is_whole = other.len() == 2 + counted(other)?;
-    is_whole.then_some(Parts { algorithm, time, mac, id, error })
+    is_whole.then_some(Parts { algorithm, time, mac, id, error, other: &other[2..] })
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl SignatureRecord {
         let mut signature = QuerySignature::of(key, &parts)?;
         let mut digest = Digest::begin(key, parts.id);
         digest.message(query.get(..at)?, 1);
-        digest.variables(key, parts.time, Rcode(0), &[]);
+        digest.variables(key, parts.time, parts.error, parts.other);
         signature.check = if !is_equal(&digest.finish().as_ref()[..parts.mac.len()], parts.mac) {
             SignatureCheck::WrongMac
         } else if !signature.is_in_time(now_secs) {

@@ -207,11 +207,9 @@ pub fn verify_reply(key: &Key, query_mac: &[u8], reply: &[u8], at: usize) -> Opt
     reader.name_into(&mut name)?;
     reader.take(RECORD_FIXED_BYTES)?;
     let parts = split(reply.get(reader.at..)?)?;
-    let other = reply.len().checked_sub(reader.at + parts.algorithm.len() + FIXED_BYTES)?;
-    let other = &reply[reply.len() - other.checked_sub(parts.mac.len())?..];
     let mut digest = Digest::begin_behind(key, &Mac::new(query_mac)?, parts.id);
     digest.message(reply.get(..at)?, 1);
-    digest.variables(key, parts.time, parts.error, other);
+    digest.variables(key, parts.time, parts.error, parts.other);
     let is_its = name.eq_ignore_ascii_case(key.name().as_wire())
         && is_equal(digest.finish().as_ref(), parts.mac);
     is_its.then_some(parts.error)
