@@ -17,7 +17,7 @@ section! {
     /// The algorithm that the key is for.
     algorithm: KeyAlgorithm = "hmac-sha256";
     /// The secret in base 64. It is never printed.
-    secret: Option<KeySecret>;
+    secret: Option<KeySecret>, like "cmVwbGFjZSB0aGlzIGJ5IHdoYXQgdHNpZy1rZXlnZW4gcHJpbnRz";
     /// A file whose first line is the secret in base 64; in place of `secret`. It is read at start
     /// and at each reload.
     secret_file: Option<PathBuf>, like "transfer.key";

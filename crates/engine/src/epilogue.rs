@@ -45,7 +45,7 @@ fn sends_keepalive(edns: &Edns, settings: &Settings, transport: Transport) -> Op
 
 /// Appends what is neither question nor data: OPT, and behind it TSIG. The reply's limit must leave
 /// room for [`reserved_bytes`].
-#[inline]
+#[inline(always)] // on the path of every query
 pub fn write(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,

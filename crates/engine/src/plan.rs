@@ -46,7 +46,7 @@ const SOURCES: [Source; 6] = [
 const REUSE: Reuse = Reuse::No(NotReused::Gate);
 
 /// Processes a query.
-#[inline]
+#[inline(always)] // a call for each query would cost as much as a gate
 pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
     for gate in GATES {
         if let Break(verdict) = gate(ask, answer) {

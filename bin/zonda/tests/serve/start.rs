@@ -143,7 +143,7 @@ fn an_address_that_is_taken_is_named_with_what_to_do() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains(&format!("cannot listen on {address} (UDP)")), "{said}");
-    assert!(said.contains("--listen"), "{said}");
+    assert!(said.contains("choose another address (`listen`)"), "{said}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::zones::ZoneEntry;
 use std::ops::ControlFlow::Continue;
 
 /// Answers with the hot entry of the question, if there is one and it fits.
-#[inline]
+#[inline(always)] // on the shortest path
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let Some(hot) = ask.hit.and_then(|hit| worker.hot.get(hit)) else { return Continue(()) };
     let (meta, body) = hot;

@@ -53,9 +53,9 @@ struct Parts<'m> {
     mac: &'m [u8],
     /// The id that the message had when it was signed.
     id: [u8; 2],
-    /// The error that a reply tells; queries have 0.
+    /// The error that a reply tells.
     error: Rcode,
-    /// What else a reply tells; queries have nothing.
+    /// The other data, which a client sends none of (rfc8945#4.2).
     other: &'m [u8],
 }
 
@@ -67,10 +67,9 @@ fn split(rdata: &[u8]) -> Option<Parts<'_>> {
     let (mac, behind_mac) = behind.get(2..)?.split_at_checked(counted(behind)?)?;
     let id = *behind_mac.first_chunk()?;
     let error = Rcode(u16::from_be_bytes(*behind_mac.get(2..)?.first_chunk()?));
-    let counted_other = behind_mac.get(4..)?;
-    let other = counted_other.get(2..)?;
-    let is_whole = other.len() == counted(counted_other)?;
-    is_whole.then_some(Parts { algorithm, time, mac, id, error, other })
+    let other = behind_mac.get(4..)?;
+    let is_whole = other.len() == 2 + counted(other)?;
+    is_whole.then_some(Parts { algorithm, time, mac, id, error, other: &other[2..] })
 }
 
 #[cfg(test)]

@@ -374,8 +374,7 @@ mod tests {
             let keys = [key(algorithm)];
             let message = query(&keys[0], NOW, 64);
             assert_eq!(result(&keys, &message), Some(SignatureCheck::Sound), "{algorithm:?}");
-            // A flag, the name, the MAC, and the error that a query does not have.
-            for at in [3, 13, message.len() - 7, message.len() - 3] {
+            for at in [3, 13, message.len() - 7] {
                 let mut wrong = message.clone();
                 wrong[at] ^= 0x40;
                 assert_eq!(result(&keys, &wrong), Some(SignatureCheck::WrongMac), "{at}");
