@@ -116,7 +116,10 @@ impl Engine {
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
-                if let Some(Fault::Signed(at)) = prepared.fault {
+                // A client that is not served shall cost nothing more.
+                if let Some(Fault::Signed(at)) = prepared.fault
+                    && access::is_served(&snapshot, &message.peer)
+                {
                     let record = &mut self.worker.signature_record;
                     let rest = (&**snapshot, &self.worker.hot);
                     let octets = (message.buffer, &mut *message.len);
