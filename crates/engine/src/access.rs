@@ -77,6 +77,12 @@ impl AccessList {
         Self { rules: Vec::new(), otherwise: Access::Allow, transfers: Vec::new() }
     }
 
+    /// Whether what a client may ask can depend on its address.
+    #[must_use]
+    pub fn restricts_queries(&self) -> bool {
+        !self.rules.is_empty() || self.otherwise != Access::Allow
+    }
+
     /// Whether a client may transfer the zone, whose query has a sound signature by `key`, if by
     /// any.
     #[must_use]

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use zonda_engine::access::AccessList;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTableOwner};
 use zonda_engine::{
     Engine, Event, NotReused, Now, Observer, Outcome, Peer, Reuse, Settings, Snapshot, Transport,
@@ -144,4 +145,16 @@ fn an_answer_that_aliases_lead_through_two_zones_is_not_kept() {
     server.zones.put(entry("b.test", 9, ""));
     server.publish();
     assert_eq!(server.ask("alias.a.test"), 9);
+}
+
+#[test]
+fn a_zone_that_only_says_which_clients_may_transfer_it_keeps_the_answers_of_its_aliases() {
+    let mut server = Server::new(vec![entry("a.test", 1, "own CNAME www\n")]);
+    let former = server.zones.get(b"\x01a\x04test\0").unwrap();
+    let Source::Data(zone) = &former.source else { panic!() };
+    let (source, apex) = (Source::Data(Arc::clone(zone)), former.apex.clone());
+    let list = Arc::new(AccessList::open());
+    server.zones.put(Arc::new(ZoneEntry::new(apex, source, Some(list), 0)));
+    server.publish();
+    assert_eq!(server.hot_of_four("own.a.test", 1), 2);
 }

@@ -39,7 +39,8 @@ pub fn zone_of<'s>(writer: &mut Writer<'_, 's, '_>, hop: usize) -> Option<ZoneDa
     let entry = snapshot.zones.get(found.index);
     let is_allowed = is_allowed(ask, entry);
     let data = data_of(&entry.source).filter(|_| is_allowed);
-    if !is_allowed || data.is_some() && entry.access.is_some() {
+    let is_restricted = entry.access.as_ref().is_some_and(|list| list.restricts_queries());
+    if !is_allowed || data.is_some() && is_restricted {
         writer.reuse.forbid(NotReused::AccessList);
     } else if ask.zone.is_none_or(|own| own.version() != entry.version()) {
         writer.reuse.forbid(NotReused::OtherZone);
