@@ -52,16 +52,10 @@ pub fn reuse(ask: &Ask<'_>, zone: &ClusterZone) -> Reuse {
     }
 }
 
-/// Returns the service that a name stands for, or the part of one, if it stands for one.
+/// Looks up the name asked for; nothing if the zone's names are those of addresses.
 #[inline]
-pub fn service<'n>(zone: &'n ClusterZone, name: &'n LookupName) -> Option<Selection<'n>> {
-    if zone.names == ClusterNames::Addresses {
-        return None;
-    }
-    match zone.cluster.find(name) {
-        ClusterMatch::Service(found) => Some(found),
-        _ => None,
-    }
+pub fn find<'s>(ask: &Ask<'s>, zone: &'s ClusterZone) -> Option<ClusterMatch<'s>> {
+    (zone.names == ClusterNames::Services).then(|| zone.cluster.find(ask.name))
 }
 
 /// The answer section of a reply to a question for a name of a cluster.
@@ -136,9 +130,8 @@ impl<'w, 'b> ClusterAnswer<'w, 'b> {
             if count > 1 {
                 first = turn.next(count);
                 // A hot entry rotates where every record begins with a pointer to the question.
-                match self.reuse {
-                    Reuse::Hot(_) => *self.reuse = Reuse::Hot(count),
-                    Reuse::No(_) => {}
+                if let Reuse::Hot(_) = self.reuse {
+                    *self.reuse = Reuse::Hot(count);
                 }
             }
         }
@@ -209,9 +202,9 @@ impl<'s> Walk<'_, 's, '_> {
         if zone.names == ClusterNames::Addresses {
             return self.answer_from_addresses(zone);
         }
-        let hop = self.hop();
+        let (hop, found) = (self.hop(), self.found.take());
         let (mut answer, name) = ClusterAnswer::new(&mut self.writer, hop, zone);
-        let found = zone.cluster.find(name);
+        let found = found.unwrap_or_else(|| zone.cluster.find(name));
         let is_versioned = match found {
             ClusterMatch::Missing => zone.cluster.is_denied_by_service(name),
             ClusterMatch::Service(_) => true,

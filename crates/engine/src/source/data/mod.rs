@@ -28,6 +28,7 @@ use cluster::ClusterAnswer;
 use follow::ZoneData;
 use walk::Walk;
 use write::Writer;
+use zonda_cluster::ClusterMatch;
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Rcode, Type};
 use zonda_zone::Zone;
@@ -44,7 +45,7 @@ pub fn answer<'s>(
         Type::ANY => Reuse::No(NotReused::Any),
         _ => Reuse::AS_IT_IS,
     };
-    begin(Writer { ask, answer, worker, reuse }, (zone, None))
+    begin(Writer { ask, answer, worker, reuse }, (zone, None), None)
 }
 
 /// Answers the query from the names of a cluster.
@@ -56,10 +57,10 @@ pub fn answer_from_cluster<'s>(
     zone: &'s ClusterZone,
 ) -> Verdict {
     let reuse = cluster::reuse(ask, zone);
-    let found = cluster::service(zone, ask.name);
+    let found = cluster::find(ask, zone);
     let mut writer = Writer { ask, answer, worker, reuse };
     let data = (&*zone.data, Some(zone));
-    let Some(found) = found else { return begin(writer, data) };
+    let Some(ClusterMatch::Service(found)) = found else { return begin(writer, data, found) };
     let (mut records, _) = ClusterAnswer::new(&mut writer, 0, zone);
     match records.service_records(found) {
         Ok(true) => {
@@ -78,11 +79,16 @@ pub fn answer_from_cluster<'s>(
     }
 }
 
-/// Walks from the name asked for, in a zone.
+/// Walks from the name asked for, in a zone; `found` is what it stands for in a cluster.
 #[inline(always)] // there are two calls, of which one is on the shortest path
-fn begin<'s>(writer: Writer<'_, 's, '_>, zone: ZoneData<'s>) -> Verdict {
+fn begin<'s>(
+    writer: Writer<'_, 's, '_>,
+    zone: ZoneData<'s>,
+    found: Option<ClusterMatch<'s>>,
+) -> Verdict {
     writer.worker.proven.clear();
     let mut walk = Walk::new(writer, zone);
+    walk.found = found;
     let ended = walk.run();
     verdict_of(&mut walk, ended)
 }

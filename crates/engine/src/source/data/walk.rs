@@ -12,6 +12,7 @@ use crate::verdict::{Flow, Verdict};
 use crate::worker::CHAIN_MAX;
 use crate::zones::ClusterZone;
 use std::ops::ControlFlow::{Break, Continue};
+use zonda_cluster::ClusterMatch;
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
 use zonda_zone::{LookupName, LookupResult, Node, Set, Zone};
@@ -30,6 +31,9 @@ pub struct Walk<'w, 's, 'b> {
     zone: &'s Zone,
     /// The cluster whose names the zone has, if it has such.
     cluster: Option<&'s ClusterZone>,
+    /// What the name asked for stands for in the cluster, if it was looked up and is still to be
+    /// answered.
+    pub(super) found: Option<ClusterMatch<'s>>,
     /// The number of CNAME or DNAME records that led here.
     hop: usize,
     /// The kind of source that answered at each hop, as [`Self::remember`] has it.
@@ -53,6 +57,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             writer,
             zone,
             cluster,
+            found: None,
             hop: 0,
             traces: [EXACT; CHAIN_MAX],
             zones: [zone; CHAIN_MAX],
