@@ -650,7 +650,8 @@ fn the_secret_of_a_key_is_printed_nowhere() {
     let config = &loaded.config;
     assert_eq!(config.keys[0].secret.reveal(), b"secretsecret");
     let transfers = &config.zones[0].access.as_ref().unwrap().transfers;
-    assert_eq!(transfers[0].key.as_ref(), Some(&config.keys[0].name));
+    assert_eq!((transfers.history.versions, transfers.history.bytes), (100, 64 << 20));
+    assert_eq!(transfers.to[0].key.as_ref(), Some(&config.keys[0].name));
     let printed = loaded.effective.unwrap().to_string();
     let warned: String = loaded.warnings.iter().map(|it| format!("{it:?}")).collect();
     for text in [printed, warned, format!("{config:?}")] {

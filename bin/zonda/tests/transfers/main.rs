@@ -3,4 +3,5 @@
 
 mod clients;
 mod primary;
+mod real_peers;
 mod secondaries;
