@@ -43,8 +43,8 @@ section! {
 section! {
     /// The history of a zone: what told its last versions apart, so that clients of `transfer` get
     /// the changes only (IXFR, rfc1995). Follows its `[[zone]]`; it can be written as
-    /// `history = { versions = 100 }` there. Goes with `transfer`. It is kept in memory, and begins
-    /// anew when the server starts, but for zones with `writable`, whose changes are in the journal.
+    /// `history = { versions = 100 }` there. Goes with `transfer`. It is kept in memory, and is
+    /// empty when the server starts, but for zones with `writable`, whose changes the journal has.
     pub struct HistoryKeys: Nested "zone.history", Reload;
 
     /// Most versions that are kept beside the one in force; 0 for none.

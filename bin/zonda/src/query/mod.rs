@@ -55,8 +55,8 @@ pub struct Query {
     /// Ask in this class: IN, CH (as in version.bind TXT), HS
     #[arg(short, long, value_name = "CLASS")]
     class: Option<Class>,
-    /// Sign the query with this key, and verify the reply; hmac-sha256 unless an algorithm is given.
-    /// The secret is in base 64, and other users may see it while the command runs
+    /// Sign the query with this key, and verify the reply; hmac-sha256 unless an algorithm is
+    /// given. The secret is in base 64, and other users may see it while the command runs
     #[arg(short = 'y', long = "key", value_name = key::FORM)]
     key: Option<String>,
 }
@@ -93,8 +93,8 @@ fn help() -> String {
         "
 Letters beyond ASCII are asked for as registries have them: bücher.example is xn--bcher-kva.example.
 
-Exit code: 0 when a reply came, whatever it says; 1 when none came, or one whose signature is wrong or
-missing though the query was signed; 2 for a wrong command line, or a
+Exit code: 0 when a reply came, whatever it says; 1 when none came, or one whose signature is wrong
+or missing though the query was signed; 2 for a wrong command line, or a
 server's name without address.
 
 Examples:

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use zonda_wire::{StreamWriter, Type};
 use zonda_zone::{Diff, Record, RecordCursor, Zone};
 
-/// Octets of differences up to which they are merged, which takes some ten milliseconds; longer ones
-/// are sent as they are.
+/// Octets of differences up to which they are merged, which takes some ten milliseconds; longer
+/// ones are sent as they are.
 const MERGED_BYTES_MAX: usize = 4 << 20;
 
 /// What is sent, and how much of it was.

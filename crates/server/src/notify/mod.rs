@@ -10,23 +10,28 @@
 //! |---|---|
 //! | `schedule` | what waits to be sent or acknowledged, without sockets and clocks |
 //! | `message` | messages and replies in wire form |
+//! | `shared` | what the publisher and the thread share |
 //! | `thread` | the sockets, and the thread that has them |
 //!
-//! What is sent is read from the snapshot in force at that moment, so that several changes of a zone
-//! become one message. The thread starts with the first zone that has receivers.
+//! What is sent is read from the snapshot in force at that moment, so that several changes of a
+//! zone become one message. The thread starts with the first zone that has receivers.
 //!
-//! Deliberately absent: NOTIFY over TCP, a choice of the source address, and state that outlives the
-//! process: at its start every zone with receivers is announced.
+//! Deliberately absent: NOTIFY over TCP, a choice of the source address, and state that outlives
+//! the process: at its start every zone with receivers is announced.
 
 mod message;
 mod schedule;
+mod shared;
 mod thread;
+
+pub use shared::NotifyCounts;
 
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;
+use shared::Shared;
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_engine::Snapshot;
 use zonda_netio::Wake;
@@ -34,36 +39,6 @@ use zonda_wire::Name;
 
 /// The name of the thread.
 const THREAD: &str = "notify";
-
-/// What has become of messages so far.
-#[derive(Debug, Default)]
-pub struct NotifyCounts {
-    /// Messages that were sent, repetitions included.
-    pub sent: AtomicU64,
-    /// Versions that a receiver has acknowledged.
-    pub acknowledged: AtomicU64,
-    /// Replies with an error, or without the signature that they should have.
-    pub refused: AtomicU64,
-    /// Versions that a later one has replaced before the receiver acknowledged them.
-    pub superseded: AtomicU64,
-    /// Versions that receivers have not acknowledged yet.
-    pub pending: AtomicU64,
-    /// Receivers that acknowledge nothing, as the log says.
-    pub silent: AtomicU64,
-}
-
-/// What the publisher and the thread share.
-#[derive(Debug)]
-struct Shared {
-    /// Zones with new versions.
-    zones: Mutex<HashSet<Name>>,
-    /// Wakes the thread.
-    wake: Wake,
-    /// Whether the thread is to end.
-    is_closed: AtomicBool,
-    /// What has become of messages.
-    counts: Arc<NotifyCounts>,
-}
 
 /// Announces new versions of zones; the publisher has it.
 #[derive(Default)]
@@ -87,8 +62,8 @@ impl Notifier {
         &self.counts
     }
 
-    /// Has the receivers of zones told that they have new versions, which are published; leaves them
-    /// in `zones` until threads may run.
+    /// Has the receivers of zones told that they have new versions, which are published; leaves
+    /// them in `zones` until threads may run.
     pub fn announce(&mut self, zones: &mut HashSet<Name>, snapshot: &Arc<ArcSwap<Snapshot>>) {
         let Some(watchdog) = self.watchdog.as_ref().filter(|_| !zones.is_empty()) else { return };
         if self.shared.is_none() {

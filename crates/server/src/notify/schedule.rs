@@ -52,8 +52,8 @@ impl Schedule {
         self.pending.len()
     }
 
-    /// Has a version of a zone sent to a receiver, at once. Whether it replaces another version that
-    /// waits; the same version goes on as before.
+    /// Has a version of a zone sent to a receiver, at once. Whether it replaces another version
+    /// that waits; the same version goes on as before.
     pub fn add(&mut self, target: Target, serial: u32, now_millis: u64) -> bool {
         let former = self.pending.get(&target);
         if former.is_some_and(|former| former.serial == serial) {

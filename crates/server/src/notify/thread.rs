@@ -1,8 +1,8 @@
 //! The thread that sends NOTIFY messages and takes their replies.
 
-use super::Shared;
 use super::message::{announcement, reply};
 use super::schedule::{Schedule, Target};
+use super::shared::Shared;
 use arc_swap::ArcSwap;
 use std::collections::HashSet;
 use std::io;
@@ -200,7 +200,7 @@ impl Sender {
         if let Some(error) = error {
             self.shared.counts.refused.fetch_add(1, Relaxed);
             if pending.attempts == 1 {
-                tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY message");
+                tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
             }
             return;
         }

@@ -8,7 +8,7 @@
 //! client: sign_query(message) ─► MAC ─► check_reply(reply)
 //! ```
 //!
-//! Deliberately absent: HMAC-MD5 and HMAC-SHA224 (`ring` has neither), GSS-TSIG, SIG(0), and clocks.
+//! Deliberately absent: HMAC-MD5 and HMAC-SHA224, which `ring` has not, GSS-TSIG, SIG(0), clocks.
 
 mod key;
 mod record;

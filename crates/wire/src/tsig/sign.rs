@@ -243,8 +243,8 @@ impl StreamSigner {
     }
 }
 
-/// Signs a query with a key; returns the MAC, which that of the reply covers. `None` when the message
-/// has no header, or is too long for a signature.
+/// Signs a query with a key; returns the MAC, which that of the reply covers. `None` when the
+/// message has no header, or is too long for a signature.
 #[must_use]
 pub fn sign_query(key: &Key, message: &mut Vec<u8>, now_secs: u64) -> Option<Vec<u8>> {
     let (id, len) = (*message.first_chunk::<2>()?, message.len());
