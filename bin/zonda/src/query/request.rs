@@ -273,8 +273,8 @@ impl Request {
     /// # Errors
     /// The first word that is wrong.
     pub fn new(query: &Query) -> Result<Self, String> {
-        let mut settings = Settings::default();
-        settings.key = query.key.as_deref().map(key_of).transpose()?;
+        let key = query.key.as_deref().map(key_of).transpose()?;
+        let mut settings = Settings { key, ..Settings::default() };
         let (mut server, mut port, mut named) = (None, query.port, None);
         let mut name = query.reverse.map(|address| Ok(reverse_name(address)));
         let (mut qtype, mut class) = (query.qtype, query.class);
