@@ -34,14 +34,10 @@ impl fmt::Display for TransferMistake {
             Self::UnknownKey(name, Some(near)) => {
                 write!(f, "there is no key {name}; did you mean {near}?")
             }
-            Self::Source("kubernetes") => f.write_str(
-                "the records of a cluster are made for each query, so that they cannot be \
-                 transferred; remove `transfer`",
-            ),
             Self::Source(key) => write!(
                 f,
                 "a zone with `{key}` has no records of its own to transfer; remove `transfer`, or \
-                 serve it from `file`, `json`, `directory` or `store`"
+                 serve it from `file`, `json`, `directory`, `store` or `kubernetes`"
             ),
             Self::ToNoClient => f.write_str(
                 "the zone is transferred to no client; write `to = [\"192.0.2.7\"]`, or remove \

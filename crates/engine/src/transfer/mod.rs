@@ -78,18 +78,28 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     };
     let key = key.and_then(|id| settings.keys.get(id));
     let signer = key.zip(signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
-    let zone = (entry.apex.clone(), Arc::clone(zone));
+    let zone = match &entry.source {
+        Source::Cluster(names) => names.whole().map(Arc::new),
+        _ => Ok(Arc::clone(zone)),
+    };
+    let Ok(zone) = zone else {
+        return Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE);
+    };
+    let zone = (entry.apex.clone(), zone);
     worker.transfer = Some(Box::new(Transfer::new(ask, answer.reply.buffer(), zone, signer, slot)));
     Verdict::Transfer
 }
 
-/// The data of a zone that can be transferred.
+/// The data of a zone that can be transferred; of a cluster, those of its apex, with the serial.
 fn data_of(entry: &ZoneEntry) -> Result<&Arc<Zone>, Reason> {
     match &entry.source {
         Source::Data(zone) => Ok(zone),
         Source::Local(local) => Ok(&local.zone),
+        // A secondary would deny names that are not known yet.
+        Source::Cluster(names) if names.is_stale => Err(Reason::ZoneUnavailable),
+        Source::Cluster(names) => Ok(&names.data),
         Source::Unavailable => Err(Reason::ZoneUnavailable),
-        Source::Forward(_) | Source::Cluster(_) | Source::Excepted => Err(Reason::TransferRefused),
+        Source::Forward(_) | Source::Excepted => Err(Reason::TransferRefused),
     }
 }
 

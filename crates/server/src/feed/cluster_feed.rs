@@ -73,6 +73,8 @@ pub(super) struct ClusterFeed {
     own_address: Option<IpAddr>,
     /// When the data were made.
     dated: Option<Instant>,
+    /// Whether names have changed since, so that the serial is to follow.
+    is_behind: bool,
     state: Arc<ClusterState>,
     former: FormerNames,
     times: ChangeTimes,
@@ -96,6 +98,7 @@ impl ClusterFeed {
             data: Vec::new(),
             own_address: None,
             dated: None,
+            is_behind: false,
             state,
             former,
             times: ChangeTimes::new(),
@@ -144,7 +147,8 @@ impl ClusterFeed {
                     }
                 }
                 Some(_) = followers.join_next() => return false,
-                _ = look.tick() => {}
+                // Secondaries see the last of several changes by the serial.
+                _ = look.tick() => is_changed |= self.is_behind && self.is_serial_due(),
             }
             if let Some(content) = self.writer.due().then(|| self.content()).flatten() {
                 self.writer.write_beside(content, &self.subjects.keys, &self.state);
@@ -291,11 +295,16 @@ impl ClusterFeed {
         Ok(())
     }
 
+    /// Whether the data are old enough to be made with another serial.
+    fn is_serial_due(&self) -> bool {
+        self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL)
+    }
+
     /// Publishes the names as they are now.
     fn publish(&mut self) -> Result<(), PublisherFailed> {
         let has_changed = self.builder.has_new_aliases();
-        let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
-        if has_changed || is_old {
+        self.is_behind = !(has_changed || self.is_serial_due());
+        if !self.is_behind {
             self.make_data(None);
         }
         let cluster = self.builder.snapshot();
