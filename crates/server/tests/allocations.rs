@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime, Onward};
+use zonda_config::{Config, Flags};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
@@ -14,6 +15,7 @@ use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
+use zonda_testkit::process::Folder;
 use zonda_wire::{Class, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
 
@@ -148,6 +150,18 @@ fn answering_with_every_option_on_allocates_nothing() {
         nsid: Some(b"here".as_slice().into()),
         ..Settings::default()
     };
+    assert_eq!(allocations_of(snapshot(settings, None, Vec::new()), &queries()), 0);
+}
+
+#[test]
+fn a_rule_that_changes_flags_alone_allocates_nothing() {
+    let folder = Folder::new("flags-allocations");
+    let rules = "version = 1\n[[rewrite]]\nset-flags = [\"RA\"]\nstop = false\n\
+                 [[rewrite]]\nzone = \"wild.example.org\"\nqtype = \"A\"\nclear-flags = [\"AA\"]\n";
+    let config = Config::load(Some(&folder.write("zonda.toml", rules)), [], &Flags::default());
+    let rewrites = config.unwrap().config.rewrites;
+    assert!(rewrites.is_some());
+    let settings = Settings { rewrites, ..Settings::default() };
     assert_eq!(allocations_of(snapshot(settings, None, Vec::new()), &queries()), 0);
 }
 
