@@ -1,6 +1,7 @@
 //! Transfers of the zones of a cluster: which records they have.
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code)] // scenarios read more of it
 mod cluster_objects;
 
 use cluster_objects::ScenarioCluster;

@@ -15,7 +15,6 @@ use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
-use zonda_testkit::process::Folder;
 use zonda_wire::{Class, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
 
@@ -155,10 +154,11 @@ fn answering_with_every_option_on_allocates_nothing() {
 
 #[test]
 fn a_rule_that_changes_flags_alone_allocates_nothing() {
-    let folder = Folder::new("flags-allocations");
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flags-allocations.toml");
     let rules = "version = 1\n[[rewrite]]\nset-flags = [\"RA\"]\nstop = false\n\
                  [[rewrite]]\nzone = \"wild.example.org\"\nqtype = \"A\"\nclear-flags = [\"AA\"]\n";
-    let config = Config::load(Some(&folder.write("zonda.toml", rules)), [], &Flags::default());
+    std::fs::write(&file, rules).unwrap();
+    let config = Config::load(Some(&file), [], &Flags::default());
     let rewrites = config.unwrap().config.rewrites;
     assert!(rewrites.is_some());
     let settings = Settings { rewrites, ..Settings::default() };

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`parser`], [`key`] | the grammar, with imports, snippets and variables; names and networks |
 //! | [`server`], [`cache`], [`acl`] | plugins that become keys of the whole server |
-//! | [`rewrite`], [`template`], [`change`] | plugins that change questions and replies |
+//! | [`rewrite`], [`edns`], [`template`], [`change`] | plugins that change questions and replies |
 //! | [`transfer`], [`whoami`] | clients that zones are transferred to; addresses of clients |
 //! | [`forward`], [`kubernetes`], [`hosts`], [`data`] | plugins that have answers |
 //! | [`table`] | which of them answers for which names, once all blocks are one table |
@@ -23,6 +23,7 @@ mod autopath;
 mod cache;
 mod change;
 mod data;
+mod edns;
 mod external;
 mod forward;
 mod hosts;
@@ -146,6 +147,10 @@ struct Block {
     stale_after: Option<(Duration, Place)>,
     /// Octets of the largest answer that upstreams are asked for.
     buffer_size: Option<(u64, Place)>,
+    /// EDNS options of queries to upstreams, each with its line and the words of that.
+    options: Vec<(String, Place, String)>,
+    /// Line of a rule that is for all queries, so that those behind it are for none.
+    last_rule: Option<Place>,
 }
 
 impl Block {
@@ -170,6 +175,8 @@ impl Importer<'_> {
             root: self.base.clone(),
             stale_after: None,
             buffer_size: None,
+            options: Vec::new(),
+            last_rule: None,
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);

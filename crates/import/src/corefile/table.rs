@@ -84,6 +84,7 @@ impl Importer<'_> {
         self.join_clusters();
         self.check_changes();
         self.check_transfers();
+        self.check_options();
         self.check_whoami();
         Ok(())
     }

@@ -181,6 +181,35 @@ fn zones_are_transferred_to_the_clients_of_the_longest_rule() {
 }
 
 #[test]
+fn options_of_queries_become_those_of_the_blocks_upstreams() {
+    let text = |rules: &str| format!(". {{\n{rules}\n forward . 192.0.2.1\n}}\n");
+    let import = of(&text(" rewrite edns0 local set 0xffee abcd\n rewrite name a.test b.test"));
+    assert!(import.toml.contains("options = [\"65518 0x61626364\"]"), "{}", import.toml);
+    assert!(!import.toml.contains("[[rewrite]]"), "the first rule is the last for all queries");
+    assert!(says(&import, 3, Effect::Needless));
+    let both = " rewrite continue edns0 local append 65001 0x00ff\n rewrite name a.test b.test";
+    let import = of(&text(both));
+    assert!(import.toml.contains("options = [\"65001 0x00ff\"]"), "{}", import.toml);
+    assert!(import.toml.contains("[[rewrite]]"), "{}", import.toml);
+    for lost_rule in [
+        "local replace 0xffee 0x00",
+        "local set 0xffee {client_ip}",
+        "local set 10 0x00",
+        "nsid set",
+        "subnet set 24 56",
+    ] {
+        assert_eq!(lost(&of(&text(&format!(" rewrite edns0 {lost_rule}")))), [2], "{lost_rule}");
+    }
+    assert!(says(&of(&text(" rewrite edns0 local unset 0xffee")), 2, Effect::Needless));
+    let alone = of("a.test {\n file db\n rewrite edns0 local set 0xffee 0x00\n}\n");
+    assert!(says(&alone, 3, Effect::Needless), "{:?}", alone.report);
+    for wrong in ["local set", "local set 0xfffff 0x00", "local set 1 0x0", "other set 1 2", "nsid"]
+    {
+        error(&text(&format!(" rewrite edns0 {wrong}")));
+    }
+}
+
+#[test]
 fn access_rules_are_for_the_zones_that_they_name() {
     let import =
         of(". {\n acl a {\n  block net 10.0.0.0/8\n }\n acl {\n  drop net 192.0.2.7\n }\n \
@@ -446,7 +475,7 @@ fn a_rule_that_leads_into_another_block_is_lost_and_one_that_may_do_so_is_told()
         ("name regex ^(.*)[.]a[.]$ {1}.b", true, false),
         ("name regex ^(.*)[.]a[.]$ x{1}", false, true),
         ("name substring x. y.", false, true),
-        ("edns0 local set 0xffee 0x61", true, false),
+        ("edns0 local replace 0xffee 0x61", true, false),
         ("cname exact x. y.", true, false),
         ("name regex (?=x) y", true, false),
         ("rcode exact x.a NXDOMAIN BADVERS", true, false),

@@ -134,6 +134,10 @@ impl Importer<'_> {
             if let Some((time, place)) = &block.stale_after {
                 document.key("stale-after", &*duration(*time), Some(place));
             }
+            if let [(_, place, _), ..] = &block.options[..] {
+                let texts: Vec<String> = block.options.iter().map(|it| it.0.clone()).collect();
+                document.key("options", &texts[..], Some(place));
+            }
             if let Some((size, place)) = &block.buffer_size {
                 document.key("buffer-size", *size, Some(place));
             }
