@@ -2,7 +2,7 @@
 //!
 //! | of | records |
 //! |---|---|
-//! | a service with addresses | A, AAAA and SRV of all ports at its name; SRV at the names of its ports |
+//! | a service with addresses | A, AAAA, and SRV of all ports; SRV at the names of its ports |
 //! | a headless service | the same of its endpoints; A and AAAA at the name of each |
 //! | an address in a reverse zone | PTR |
 //!

@@ -85,8 +85,10 @@ fn a_transfer_has_services_ports_endpoints_of_headless_services_and_aliases() {
             "db.shop.svc.cluster.local. 5 SRV 0 25 5432 10-1-0-2.db.shop.svc.cluster.local.",
             "db.shop.svc.cluster.local. 5 SRV 0 25 5432 fd00--2.db.shop.svc.cluster.local.",
             "_sql._tcp.db.shop.svc.cluster.local. 5 SRV 0 25 5432 a.db.shop.svc.cluster.local.",
-            "_sql._tcp.db.shop.svc.cluster.local. 5 SRV 0 25 5432 10-1-0-2.db.shop.svc.cluster.local.",
-            "_sql._tcp.db.shop.svc.cluster.local. 5 SRV 0 25 5432 fd00--2.db.shop.svc.cluster.local.",
+            "_sql._tcp.db.shop.svc.cluster.local. 5 SRV 0 25 5432 \
+             10-1-0-2.db.shop.svc.cluster.local.",
+            "_sql._tcp.db.shop.svc.cluster.local. 5 SRV 0 25 5432 \
+             fd00--2.db.shop.svc.cluster.local.",
             "a.db.shop.svc.cluster.local. 5 A 10.1.0.1",
             "10-1-0-2.db.shop.svc.cluster.local. 5 A 10.1.0.2",
             "fd00--2.db.shop.svc.cluster.local. 5 AAAA fd00::2",

@@ -65,7 +65,7 @@ pub enum Expression {
     And(Vec<Expression>),
     /// The first expression that is true, or else the last.
     Or(Vec<Expression>),
-    /// Whether the first expression is equal to one of the others.
+    /// Whether the first expression is equal to another one.
     Equal(Vec<Expression>),
     /// Whether two expressions stand in this order.
     Order(Order, Box<(Expression, Expression)>),
@@ -97,9 +97,9 @@ enum Kind {
 /// The value of an expression.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value<'v> {
-    /// A text.
+    /// Octets of a text.
     Text(Cow<'v, [u8]>),
-    /// A number.
+    /// A whole number.
     Number(u64),
     /// A truth value.
     Truth(bool),

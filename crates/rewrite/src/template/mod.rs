@@ -1,7 +1,7 @@
 //! Records that are made from the question.
 //!
-//! A template has the fields and conditions of Go's text templates that CoreDNS has, without loops and
-//! variables. Its text becomes pieces when the configuration is loaded.
+//! A template has the fields and conditions of Go's text templates that CoreDNS has, without loops
+//! and variables. Its text becomes pieces when the configuration is loaded.
 
 mod expression;
 mod lexer;

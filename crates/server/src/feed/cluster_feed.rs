@@ -206,9 +206,15 @@ impl ClusterFeed {
                 followed.is_followed.store(false, Relaxed);
                 self.following.remove(subject);
                 if self.failing.insert(Arc::clone(subject)) {
-                    tracing::warn!(%zone, ?kind, of_namespace, error, "objects of a cluster are not followed");
+                    tracing::warn!(
+                        %zone, ?kind, namespace = of_namespace, error,
+                        "objects of a cluster are not followed"
+                    );
                 } else {
-                    tracing::debug!(%zone, ?kind, of_namespace, error, "objects of a cluster are not followed");
+                    tracing::debug!(
+                        %zone, ?kind, namespace = of_namespace, error,
+                        "objects of a cluster are not followed"
+                    );
                 }
                 false
             }
@@ -218,7 +224,10 @@ impl ClusterFeed {
                 let parts = namespaces(&self.subjects.keys).len().max(1);
                 followed.is_followed.store(of_kind == parts, Relaxed);
                 if self.failing.remove(subject) {
-                    tracing::info!(%zone, ?kind, of_namespace, "objects of a cluster are followed again");
+                    tracing::info!(
+                        %zone, ?kind, namespace = of_namespace,
+                        "objects of a cluster are followed again"
+                    );
                 }
                 let is_new = address.is_some() && address != self.own_address;
                 if is_new {
