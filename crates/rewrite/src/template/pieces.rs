@@ -29,9 +29,9 @@ enum Item<'t> {
 }
 
 /// What ends the pieces of a condition.
-enum End<'t> {
-    /// The end of the text.
-    Text,
+enum Closing<'t> {
+    /// The end of the text, without an action.
+    Nothing,
     /// The action `end`.
     End,
     /// The action `else`.
@@ -46,9 +46,9 @@ impl Pieces {
         let items = items(text)?;
         let mut rest = &items[..];
         match sequence(&mut rest, 0)? {
-            (pieces, End::Text) => Ok(pieces),
-            (_, End::End) => Err(RuleError::StrayAction("end")),
-            (_, End::Else | End::ElseIf(_)) => Err(RuleError::StrayAction("else")),
+            (pieces, Closing::Nothing) => Ok(pieces),
+            (_, Closing::End) => Err(RuleError::StrayAction("end")),
+            (_, Closing::Else | Closing::ElseIf(_)) => Err(RuleError::StrayAction("else")),
         }
     }
 
@@ -129,7 +129,7 @@ fn items(text: &str) -> Result<Vec<Item<'_>>, RuleError> {
 }
 
 /// Reads pieces up to what ends them.
-fn sequence<'t>(items: &mut &[Item<'t>], depth: usize) -> Result<(Pieces, End<'t>), RuleError> {
+fn sequence<'t>(items: &mut &[Item<'t>], depth: usize) -> Result<(Pieces, Closing<'t>), RuleError> {
     let mut pieces = Vec::new();
     while let [first, rest @ ..] = *items {
         *items = rest;
@@ -142,17 +142,17 @@ fn sequence<'t>(items: &mut &[Item<'t>], depth: usize) -> Result<(Pieces, End<'t
         };
         let (word, behind) = action.split_once([' ', '\t', '(']).unwrap_or((action, ""));
         match word {
-            "end" if behind.is_empty() => return Ok((Pieces(pieces), End::End)),
-            "else" if behind.is_empty() => return Ok((Pieces(pieces), End::Else)),
+            "end" if behind.is_empty() => return Ok((Pieces(pieces), Closing::End)),
+            "else" if behind.is_empty() => return Ok((Pieces(pieces), Closing::Else)),
             "else" => match condition(behind.trim_start()) {
-                Some(condition) => return Ok((Pieces(pieces), End::ElseIf(condition))),
+                Some(condition) => return Ok((Pieces(pieces), Closing::ElseIf(condition))),
                 None => return Err(RuleError::Action(action.into())),
             },
             "if" => pieces.push(choice(&action[word.len()..], items, depth)?),
             _ => pieces.push(Piece::Place(Expression::parse(action)?)),
         }
     }
-    Ok((Pieces(pieces), End::Text))
+    Ok((Pieces(pieces), Closing::Nothing))
 }
 
 /// Returns what stands behind the word `if`.
@@ -175,16 +175,16 @@ fn choice<'t>(
         let (pieces, end) = sequence(items, depth + 1)?;
         branches.push((expression, pieces));
         match end {
-            End::ElseIf(next) => condition = next,
-            End::End => return Ok(Piece::Choice(branches, Pieces(Vec::new()))),
-            End::Text => return Err(RuleError::OpenCondition),
-            End::Else => break,
+            Closing::ElseIf(next) => condition = next,
+            Closing::End => return Ok(Piece::Choice(branches, Pieces(Vec::new()))),
+            Closing::Nothing => return Err(RuleError::OpenCondition),
+            Closing::Else => break,
         }
     }
     match sequence(items, depth + 1)? {
-        (otherwise, End::End) => Ok(Piece::Choice(branches, otherwise)),
-        (_, End::Text) => Err(RuleError::OpenCondition),
-        (_, End::Else | End::ElseIf(_)) => Err(RuleError::StrayAction("else")),
+        (otherwise, Closing::End) => Ok(Piece::Choice(branches, otherwise)),
+        (_, Closing::Nothing) => Err(RuleError::OpenCondition),
+        (_, Closing::Else | Closing::ElseIf(_)) => Err(RuleError::StrayAction("else")),
     }
 }
 
