@@ -403,16 +403,17 @@ def change(api, server, rounds):
 change.used = 0
 
 
-def churn(api, server, per_second, seconds):
-    """CPU time of a server while endpoints change, a share of a core."""
+def churn(api, server, per_second, seconds, first):
+    """CPU time of a server while endpoints change, a share of a core. No two changes write the same:
+    they have numbers from `first` on."""
     before, began, made = server.process.cpu(), time.monotonic(), 0
     at_once = max(1, per_second // 100)
     while time.monotonic() - began < seconds:
         batch = []
         for _ in range(at_once if per_second else 0):
-            number = 1 + made % len(api.endpoints)
+            number = 1 + (first + made) % len(api.endpoints)
             key, value = slice_of(number, api.endpoints[number])
-            value["endpoints"][0]["addresses"] = [ip4(0x0AD00000, made)]
+            value["endpoints"][0]["addresses"] = [ip4(0x0AD00000, first + made)]
             batch.append((key, value))
             made += 1
         if batch:
@@ -420,7 +421,7 @@ def churn(api, server, per_second, seconds):
         pause = began + made / per_second - time.monotonic() if per_second else 0.1
         time.sleep(max(0.0, pause))
     used, took = server.process.cpu() - before, time.monotonic() - began
-    return {"changes_per_second": made / took, "core_percent": 100 * used / took,
+    return {"changes": made, "changes_per_second": made / took, "core_percent": 100 * used / took,
             "micros_per_change": 1e6 * used / made if made else None}
 
 
@@ -454,8 +455,10 @@ def main():
                         own["change"] = change(api, server, arguments.changes)
                         say(kind, own["change"])
                         own["churn"] = []
+                        first = 0
                         for rate in [0, 1000, 1000, 1000]:
-                            own["churn"].append(churn(api, server, rate, arguments.seconds))
+                            own["churn"].append(churn(api, server, rate, arguments.seconds, first))
+                            first += own["churn"][-1]["changes"]
                             say(kind, own["churn"][-1])
                         own["after"] = server.process.memory()
                         say(kind, "after the changes", own["after"])

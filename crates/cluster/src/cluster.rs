@@ -123,7 +123,7 @@ pub(crate) struct Frame {
 /// Values of a shard of the services, which each query reads some of.
 const SERVICES_LOAD: usize = 4;
 /// Values of a shard of what few queries read.
-const LOAD: usize = 16;
+const LOAD: usize = 32;
 
 /// The names of a cluster at one moment.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! A hash table in shards, which its versions share.
 //!
 //! ```text
-//! pages  Arc per 32 shards, shared by versions until one of their shards changes
+//! pages  Arc per 16 shards, shared by versions until one of their shards changes
 //! shard  slots of some keys in one piece of memory, none if it is empty
 //! slot   hash u64 | value
 //! ```
@@ -14,9 +14,9 @@
 use std::sync::Arc;
 
 /// Shards of a page. A change counts a further reference to each shard of a page and, with the
-/// other changes of a version, to each page: most of what it costs. The allocator has pieces of up
-/// to 1,032 octets at hand, which is less than a page of 64 shards has.
-const PAGE_SHARDS: usize = 32;
+/// other changes of a version, to each page: most of what it costs.
+const PAGE_SHARDS: usize = 16;
+
 /// A value and its hash.
 #[derive(Clone)]
 struct Slot<T> {

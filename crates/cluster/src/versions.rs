@@ -5,12 +5,18 @@
 //! group a version that nothing had before, in this cluster or in another one, so that replies with
 //! names of another group stay right.
 
+use std::array;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Groups of services, a power of two: as many as a worker has hot entries, so that a change costs
-/// about one hot entry of another service. They are copied, 32 KiB, for each published version.
-const GROUPS: usize = 4096;
+/// about one hot entry of another service.
+const GROUPS: usize = PAGES * PAGE_GROUPS;
+/// Pages that the versions of the groups lie in: each published version of a cluster counts a further
+/// reference to each page, and copies those in which something has changed.
+const PAGES: usize = 64;
+/// Groups of a page, whose versions are copied together.
+const PAGE_GROUPS: usize = 64;
 
 /// The first version. Versions of other zones, which count from 1, never come so far.
 const FIRST: u64 = 1 << 63;
@@ -25,14 +31,15 @@ fn new_version() -> u64 {
 /// The versions of all groups of services, and of the data of the cluster's zones.
 #[derive(Clone)]
 pub(crate) struct Versions {
-    groups: Arc<[u64]>,
+    pages: Arc<[Arc<[u64; PAGE_GROUPS]>; PAGES]>,
     data: u64,
 }
 
 impl Default for Versions {
     fn default() -> Self {
         let version = new_version();
-        Self { groups: vec![version; GROUPS].into(), data: version }
+        let page = Arc::new([version; PAGE_GROUPS]);
+        Self { pages: Arc::new(array::from_fn(|_| Arc::clone(&page))), data: version }
     }
 }
 
@@ -45,7 +52,9 @@ impl Versions {
 
     /// Notes that the service whose name has a hash has changed.
     pub fn change(&mut self, hash: u64) {
-        Arc::make_mut(&mut self.groups)[Self::group(hash)] = new_version();
+        let group = Self::group(hash);
+        let page = &mut Arc::make_mut(&mut self.pages)[group / PAGE_GROUPS];
+        Arc::make_mut(page)[group % PAGE_GROUPS] = new_version();
     }
 
     /// Notes that the data have changed.
@@ -56,7 +65,8 @@ impl Versions {
     /// Returns the version of the records of the service whose name has a hash.
     #[inline]
     pub fn of_records(&self, hash: u64) -> u64 {
-        self.groups[Self::group(hash)]
+        let group = Self::group(hash);
+        self.pages[group / PAGE_GROUPS][group % PAGE_GROUPS]
     }
 
     /// Returns the version of a denial below that name, which has records of the data as well. The

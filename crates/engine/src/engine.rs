@@ -150,16 +150,18 @@ impl Engine {
                 }
             }
             for (index, start) in starts.iter().enumerate().take(count) {
+                if is_rewritten {
+                    let place = (first, index, start);
+                    let (read, written) = self.finish_rewritten(now, &snapshot, place, batch);
+                    query_bytes += read;
+                    reply_bytes += written;
+                    continue;
+                }
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let mut outcome = match is_rewritten {
-                    false => {
-                        let steps = (&Progress::NEW, plan::run);
-                        self.finish::<false>(now, &snapshot, (index, start), peer, buffer, steps)
-                    }
-                    true => self.finish_rewritten(now, &snapshot, (first, index, start), batch),
-                };
-                let Message { buffer, len, .. } = batch.get(first + index);
+                let (place, steps) = ((index, start), (&Progress::NEW, plan::run));
+                let mut outcome =
+                    self.finish::<false>(now, &snapshot, place, peer, &mut *buffer, steps);
                 self.sign(index, &snapshot, buffer, &mut outcome, now);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
@@ -212,7 +214,8 @@ impl Engine {
     }
 
     /// Answers the prepared message `index` of those that are looked up together, the first of
-    /// which is message `first` of the batch, and of which rules have changed some.
+    /// which is message `first` of the batch, and of which rules have changed some. Returns the
+    /// octets of the query and of the reply.
     #[inline(never)]
     fn finish_rewritten<B: Batch>(
         &mut self,
@@ -220,7 +223,7 @@ impl Engine {
         snapshot: &Snapshot,
         (first, index, start): (usize, usize, &Start<'_>),
         batch: &mut B,
-    ) -> Outcome {
+    ) -> (usize, usize) {
         let rewritten = self.rewritten.get_mut(index).and_then(Option::take);
         let progress = &Progress { rewritten: rewritten.as_ref(), ..Progress::NEW };
         let plan: Plan = match &rewritten {
@@ -228,12 +231,22 @@ impl Engine {
             _ => plan::run,
         };
         let answer = AssertUnwindSafe(|| {
-            let Message { peer, buffer, .. } = batch.get(first + index);
+            let Message { peer, buffer, len } = batch.get(first + index);
+            let query_bytes = *len;
             let (place, steps) = ((index, start), (progress, plan));
-            self.finish::<true>(now, snapshot, place, peer, buffer, steps)
+            let mut outcome = self.finish::<true>(now, snapshot, place, peer, &mut *buffer, steps);
+            self.sign(index, snapshot, buffer, &mut outcome, now);
+            *len = outcome.reply_bytes();
+            (query_bytes, outcome)
         });
         match catch_unwind(answer) {
-            Ok(outcome) => outcome,
+            Ok((query_bytes, outcome)) => {
+                let reply_bytes = outcome.reply_bytes();
+                if let Outcome::Deferred(deferral) = outcome {
+                    batch.defer(first + index, deferral);
+                }
+                (query_bytes, reply_bytes)
+            }
             Err(payload) => {
                 if let Some(place) = self.rewritten.get_mut(index) {
                     *place = rewritten;

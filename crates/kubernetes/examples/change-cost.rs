@@ -14,7 +14,7 @@ use zonda_kubernetes::decode::{self, Decoded, WatchEvent};
 use zonda_kubernetes::protobuf;
 
 /// Changes that are published together.
-const GATHERED: usize = 10;
+const GATHERED: usize = 20;
 
 /// The numbers of the pods of a service.
 fn pods_of(service: usize, services: usize, pods: usize) -> std::ops::Range<usize> {

@@ -27,8 +27,10 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
     }
 }
 
-/// Octets from which an allocation gets pages of its own.
-const OWN_PAGES_MIN: libc::c_int = 16 << 10;
+/// Octets from which an allocation gets pages of its own. The buffer of a TLS connection, which grows
+/// to 18 KiB and shrinks again with the records that come, shall have none: each time the kernel would
+/// move pages.
+const OWN_PAGES_MIN: libc::c_int = 20 << 10;
 /// Allocations that may have pages of their own at a time. The kernel allows a process 65,530
 /// mappings, and threads need some.
 const OWN_PAGES_COUNT_MAX: libc::c_int = 1024;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python3 bench/zonegen.py 1000000 7 > big.zone
-//! export MALLOC_MMAP_THRESHOLD_=16384 MALLOC_MMAP_MAX_=1024 # as the server sets them
+//! export MALLOC_MMAP_THRESHOLD_=20480 MALLOC_MMAP_MAX_=1024 # as the server sets them
 //! cargo run --release -p zonda-zone --example change-cost -- big.test big.zone [CHANGES]
 //! ```
 //!

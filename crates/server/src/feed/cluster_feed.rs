@@ -25,8 +25,9 @@ use zonda_kubernetes::{Event, Subject, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
-/// How long changes are gathered: a client that asks for what it has just changed waits for it.
-const GATHERING: Duration = Duration::from_millis(10);
+/// How long changes are gathered after a version was published: a client that asks for what it has just
+/// changed waits for it. The first change after a pause is published at once.
+const GATHERING: Duration = Duration::from_millis(20);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
@@ -344,7 +345,7 @@ impl ClusterFeed {
             .iter()
             .zip(counts)
             .for_each(|(it, count)| it.store(count as u64, Relaxed));
-        for (name, data) in &self.data {
+        let updates = self.data.iter().map(|(name, data)| {
             let names = match *name == self.subjects.apex {
                 true => ClusterNames::Services,
                 false => ClusterNames::Addresses,
@@ -356,10 +357,9 @@ impl ClusterFeed {
                 falls_through: self.subjects.keys.falls_through(name),
                 is_stale: self.state.stale_since.load(Relaxed) > 0,
             };
-            let update = Update::Cluster(Arc::new(zone), counts[0]);
-            let _ = self.publisher.update(name, self.number, update)?; // has no change to refuse
-        }
-        Ok(())
+            (name.clone(), Update::Cluster(Arc::new(zone), counts[0]))
+        });
+        self.publisher.update_all(self.number, updates.collect())
     }
 
     /// What the snapshot file is to have, if all objects are known.

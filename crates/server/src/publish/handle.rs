@@ -135,6 +135,26 @@ impl PublisherHandle {
         })
     }
 
+    /// Puts into force what the feed of a number has for several zones, whose names are in lower case,
+    /// with one snapshot: clients see all of it or nothing. An update without a change that can be
+    /// refused; zones that follow another feed or none by now stay as they are.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn update_all(
+        &self,
+        feed: u64,
+        updates: Vec<(Name, Update)>,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| {
+            for (zone, update) in updates {
+                if let Ok(outcome) = publisher.zone_set.update_fed(&zone, feed, update) {
+                    publisher.note(&outcome);
+                }
+            }
+        })
+    }
+
     /// Serves a zone, whose name is in lower case, from a text of the program that was loaded.
     ///
     /// # Errors
