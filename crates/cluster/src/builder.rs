@@ -56,8 +56,10 @@ pub enum Change {
 
 /// What an object has brought.
 struct Contribution {
-    /// The list of all objects that had it last.
+    /// The list that had it last.
     list: u32,
+    /// The number of its namespace among those that are listed one by one; 0 otherwise.
+    part: u16,
     /// The hash of the service that it belongs to, and for a slice its endpoints.
     service: u64,
     /// The endpoints of a slice.
@@ -72,7 +74,7 @@ impl Contribution {
     /// An object of a service.
     fn of_service(service: u64) -> Self {
         let (slice, addresses, label) = (None, Box::default(), Arc::default());
-        Self { list: 0, service, slice, addresses, label }
+        Self { list: 0, part: 0, service, slice, addresses, label }
     }
 }
 
@@ -95,8 +97,16 @@ impl Deref for ServiceLabels {
 #[derive(Default)]
 struct KindState {
     objects: HashMap<u64, Contribution>,
-    /// The number of the list that is under way, or that ended last.
-    list: u32,
+    /// The numbers of the lists that are under way, or that ended last: one for each namespace
+    /// that is listed by itself, or one of all objects.
+    lists: Vec<u32>,
+}
+
+impl KindState {
+    /// Returns the number of the list of a part of the objects.
+    fn list(&self, part: u16) -> u32 {
+        self.lists.get(usize::from(part)).copied().unwrap_or_default()
+    }
 }
 
 /// Takes objects of a cluster, and makes snapshots of its names.
@@ -116,6 +126,8 @@ pub struct Builder {
     aliases: BTreeMap<String, String>,
     /// Whether aliases have changed since that was asked last.
     aliases_changed: bool,
+    /// Namespaces whose objects are listed one by one; none if all are listed together.
+    parts: Vec<String>,
 }
 
 impl Builder {
@@ -133,6 +145,7 @@ impl Builder {
             stale: HashSet::new(),
             aliases: BTreeMap::new(),
             aliases_changed: true,
+            parts: Vec::new(),
         }
     }
 
@@ -147,17 +160,39 @@ impl Builder {
         }
     }
 
-    /// Notes that a list of all objects of a kind begins.
-    pub fn begin_list(&mut self, kind: Kind) {
-        let known = self.known(kind);
-        known.list = known.list.wrapping_add(1);
+    /// The same builder, which gets lists of the objects of each of these namespaces, in lower
+    /// case, instead of lists of all objects.
+    #[must_use]
+    pub fn with_lists_of(mut self, namespaces: Vec<String>) -> Self {
+        self.parts = namespaces;
+        self
+    }
+
+    /// The number of a namespace among those that are listed one by one; 0 if all are listed
+    /// together.
+    fn part(&self, namespace: &str) -> u16 {
+        let place = self.parts.iter().position(|it| it.eq_ignore_ascii_case(namespace));
+        place.and_then(|place| u16::try_from(place).ok()).unwrap_or_default()
+    }
+
+    /// Notes that a list of all objects of a kind begins: of a namespace, if these are listed one
+    /// by one.
+    pub fn begin_list(&mut self, kind: Kind, namespace: &str) {
+        let part = usize::from(self.part(namespace));
+        let lists = &mut self.known(kind).lists;
+        if lists.len() <= part {
+            lists.resize(part + 1, 0);
+        }
+        lists[part] = lists[part].wrapping_add(1);
     }
 
     /// Notes that the list has ended: objects that it has not had are gone.
-    pub fn end_list(&mut self, kind: Kind) {
+    pub fn end_list(&mut self, kind: Kind, namespace: &str) {
+        let part = self.part(namespace);
         let known = self.known(kind);
-        let list = known.list;
-        let gone = known.objects.iter().filter(|(_, brought)| brought.list != list);
+        let list = known.list(part);
+        let is_gone = |it: &Contribution| it.part == part && it.list != list;
+        let gone = known.objects.iter().filter(|(_, brought)| is_gone(brought));
         let gone: Vec<u64> = gone.map(|(id, _)| *id).collect();
         gone.into_iter().for_each(|id| self.take_back(kind, id));
     }
@@ -166,9 +201,9 @@ impl Builder {
     pub fn keep(&mut self, kind: Kind, id: &ObjectName) {
         let id = self.id(id);
         let known = self.known(kind);
-        let list = known.list;
-        if let Some(brought) = known.objects.get_mut(&id) {
-            brought.list = list;
+        if let Some(part) = known.objects.get(&id).map(|it| it.part) {
+            let list = known.list(part);
+            known.objects.entry(id).and_modify(|brought| brought.list = list);
         }
     }
 
@@ -342,15 +377,21 @@ impl Builder {
         brought.addresses.clone_from(&own);
         self.cluster.set_service(hash, record);
         self.stale.insert(hash); // its slices may have come before it
-        let former = self.remember(kind, id, brought);
+        let former = self.remember(kind, (id, &name.namespace), brought);
         self.move_addresses(hash, former.map(|it| it.addresses).as_deref(), &own);
     }
 
     /// Remembers what an object has brought, in place of its former version, which it returns.
-    fn remember(&mut self, kind: Kind, id: u64, brought: Contribution) -> Option<Contribution> {
+    fn remember(
+        &mut self,
+        kind: Kind,
+        (id, namespace): (u64, &str),
+        brought: Contribution,
+    ) -> Option<Contribution> {
+        let part = self.part(namespace);
         let known = self.known(kind);
-        let list = known.list;
-        known.objects.insert(id, Contribution { list, ..brought })
+        let list = known.list(part);
+        known.objects.insert(id, Contribution { list, part, ..brought })
     }
 
     /// Puts a slice in place of its former version; returns whether they differ.
@@ -364,7 +405,7 @@ impl Builder {
             return true;
         };
         let by_pod_names = options.has_pod_labels;
-        let list = self.slices.list;
+        let list = self.slices.list(self.part(&slice.id.namespace));
         let former = self.slices.objects.get_mut(&id).filter(|former| former.service == hash);
         let former_slice = former.as_ref().and_then(|it| it.slice.as_deref());
         let record = SliceRecord::new(slice, by_pod_names, former_slice);
@@ -378,7 +419,9 @@ impl Builder {
         let record = Arc::new(record);
         let mut brought = Contribution::of_service(hash);
         brought.slice = Some(Arc::clone(&record));
-        let former = self.remember(Kind::EndpointSlice, id, brought).and_then(|it| it.slice);
+        let former = self
+            .remember(Kind::EndpointSlice, (id, &slice.id.namespace), brought)
+            .and_then(|it| it.slice);
         self.slices_of.entry(hash).or_default().insert(id, Arc::clone(&record));
         if self.cluster.services.all(hash).next().is_none() {
             // So that it is found when its slices are put into it.
@@ -450,7 +493,7 @@ impl Builder {
         }
         let mut brought = Contribution::of_service(0);
         brought.label = label.into();
-        self.remember(Kind::Namespace, id, brought);
+        self.remember(Kind::Namespace, (id, &namespace.name), brought);
     }
 
     /// Puts a pod in place of its former version.
@@ -468,7 +511,7 @@ impl Builder {
         }
         let mut brought = Contribution::of_service(label);
         brought.addresses = pod.addresses.clone().into();
-        self.remember(Kind::Pod, id, brought);
+        self.remember(Kind::Pod, (id, &pod.id.namespace), brought);
     }
 
     /// Takes back what an object has brought.

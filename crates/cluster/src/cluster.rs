@@ -195,6 +195,12 @@ impl Cluster {
         &self.frame.apex
     }
 
+    /// Returns the seed of all hashes.
+    #[must_use]
+    pub fn seed(&self) -> HashSeed {
+        self.frame.seed
+    }
+
     /// Returns what decides which names there are.
     #[inline]
     #[must_use]
@@ -523,7 +529,7 @@ fn has_protocol(service: &ServiceRecord, label: &[u8]) -> bool {
 }
 
 /// Returns the label of the namespace among the labels of a service.
-fn namespace_of(labels: &[u8]) -> &[u8] {
+pub(crate) fn namespace_of(labels: &[u8]) -> &[u8] {
     let first = labels.first().map_or(0, |len| usize::from(*len));
     labels.get(first + 2..).unwrap_or_default()
 }

@@ -14,6 +14,7 @@ mod objects;
 mod search;
 mod service;
 mod table;
+mod transfer;
 mod versions;
 
 pub use builder::{Builder, Change, Kind};

@@ -243,20 +243,41 @@ fn slices_may_come_before_their_service_and_stay_behind_it() {
 #[test]
 fn objects_that_a_list_lacks_are_gone_when_it_has_ended() {
     let mut builder = cluster(Options::default(), headless());
-    builder.begin_list(Kind::EndpointSlice);
+    builder.begin_list(Kind::EndpointSlice, "");
     builder.apply(slice("db-6", "db", &[["fd00::1", "a", "east"]]));
     assert!(told(&builder.snapshot(), "db.shop.svc").starts_with("10.1.0.1 "), "not yet");
-    builder.end_list(Kind::EndpointSlice);
+    builder.end_list(Kind::EndpointSlice, "");
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
+}
+
+#[test]
+fn a_list_of_one_namespace_takes_no_object_of_another_away() {
+    let namespaces = ["other", "shop"].map(str::to_owned).to_vec();
+    let options = Options { namespaces: namespaces.clone(), ..Options::default() };
+    let mut builder = cluster(options, Vec::new()).with_lists_of(namespaces);
+    for object in headless() {
+        builder.apply(object);
+    }
+    let all = told(&builder.snapshot(), "db.shop.svc");
+    builder.begin_list(Kind::EndpointSlice, "other");
+    builder.end_list(Kind::EndpointSlice, "other");
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), all);
+    builder.begin_list(Kind::EndpointSlice, "shop");
+    builder.begin_list(Kind::EndpointSlice, "other");
+    builder.apply(slice("db-6", "db", &[["fd00::1", "a", "east"]]));
+    builder.end_list(Kind::EndpointSlice, "other");
+    assert_eq!(told(&builder.snapshot(), "db.shop.svc"), all, "that of its namespace goes on");
+    builder.end_list(Kind::EndpointSlice, "shop");
     assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
 }
 
 #[test]
 fn an_object_that_a_list_has_and_that_cannot_be_read_stays_as_it_was() {
     let mut builder = cluster(Options::default(), headless());
-    builder.begin_list(Kind::EndpointSlice);
+    builder.begin_list(Kind::EndpointSlice, "");
     builder.keep(Kind::EndpointSlice, &id("db-6"));
     builder.keep(Kind::EndpointSlice, &id("never-known"));
-    builder.end_list(Kind::EndpointSlice);
+    builder.end_list(Kind::EndpointSlice, "");
     assert_eq!(told(&builder.snapshot(), "db.shop.svc"), "fd00::1 a:80/100");
 }
 
@@ -337,9 +358,9 @@ fn a_slice_that_is_sent_again_as_it_was_changes_nothing() {
     ] {
         assert!(builder.take(&again(&other)), "{other:?}");
     }
-    builder.begin_list(Kind::EndpointSlice);
+    builder.begin_list(Kind::EndpointSlice, "");
     assert!(!builder.take(&again(&[["10.1.0.9", "y", "east"], ["10.1.0.7", "", "east"]])));
-    builder.end_list(Kind::EndpointSlice);
+    builder.end_list(Kind::EndpointSlice, "");
     let kept = builder.snapshot();
     assert!(told(&kept, "y.db.shop.svc").starts_with("10.1.0.9 "), "the list has it still");
     assert_eq!(pointers(&kept, "10.1.0.8"), [""; 0]);

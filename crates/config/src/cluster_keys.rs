@@ -36,8 +36,8 @@ section! {
     reverse: Vec<Network>, like "10.0.0.0/8, fd00::/8";
     /// The TTL of all answers. Unset: 5 seconds, or 30 with `compatible = "kube-dns"`.
     ttl: Option<Duration>, like "10s", from "0 ms" to "1h";
-    /// The namespaces whose names exist. Unset: all. If it is one, only its objects are followed,
-    /// so that a role in it is enough; of several, those of all namespaces are.
+    /// The namespaces whose names exist. Unset: all. If there are up to eight, only their objects
+    /// are followed, so that a role in each is enough; of more, those of all namespaces are.
     namespaces: Vec<String>, like "default, kube-system";
     /// A selector of labels for namespaces: names of other namespaces do not exist. Only one of
     /// `namespaces` and this key is given.

@@ -13,7 +13,7 @@ use crate::store::StoreUrl;
 pub use crate::transfer_keys::{HistoryKeys, TransferKeys, TransfersKeys, TsigKeys};
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
-    Size, Toggle, Token, Value, Version,
+    Size, Toggle, Token, UpstreamOption, Value, Version,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -227,6 +227,9 @@ section! {
     /// Octets of the largest answer over UDP that the server requests from upstreams (EDNS); larger
     /// answers come over TCP.
     buffer_size: u16 = "1232", from "512" to "4096";
+    /// EDNS options that each query to an upstream has, at most 8: the code of each, and its data.
+    /// Options of clients are never passed on.
+    options: Vec<UpstreamOption>, like "65518 0x61626364";
     /// Most ports of each thread to an upstream at a time, each chosen at random and closed with
     /// the last answer. From half of them on, up to 64 queries of a second leave from the same
     /// port; when all are open, the oldest is closed for the next.

@@ -16,6 +16,8 @@ pub enum Mistake {
     NoServers,
     /// More servers are given than a zone may have.
     Many(usize),
+    /// More EDNS options than each query may have, and how many it may have.
+    ManyOptions(usize, usize),
     /// A server that is given twice.
     Twice(Upstream),
     /// A server that is given by name, without a bootstrap server to look it up.
@@ -44,6 +46,9 @@ impl fmt::Display for Mistake {
             Self::NoServers => f.write_str("no server to forward to; write `to = [\"192.0.2.1\"]`"),
             Self::Many(count) => {
                 write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
+            }
+            Self::ManyOptions(count, most) => {
+                write!(f, "{count} options for each query; keep at most {most}")
             }
             Self::Twice(upstream) => {
                 write!(f, "{upstream} is given twice, but is one server; keep one of them")

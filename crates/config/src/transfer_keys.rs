@@ -27,7 +27,7 @@ section! {
 section! {
     /// The transfers of a zone to its secondaries. Follows its `[[zone]]`; it can be written as
     /// `transfer = { to = ["192.0.2.7 key transfer.example"] }` there. Goes with `file`, `json`,
-    /// `directory` and `store`.
+    /// `directory`, `store` and `kubernetes`.
     pub struct TransferKeys: Nested "zone.transfer", Reload;
 
     /// The clients that may transfer the zone, over TCP: an address or a network, `key` and the

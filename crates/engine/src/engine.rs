@@ -22,6 +22,7 @@ use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::{client_subnet, defer, epilogue, plan, signature};
 use arc_swap::{ArcSwap, Guard};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -58,6 +59,8 @@ pub struct Engine {
     text: Vec<u8>,
     /// The observers that are told of every query.
     observers: Vec<Box<dyn Observer>>,
+    /// The payload of an observer's panic, which goes on once the batch has its replies.
+    observer_panic: Option<Box<dyn Any + Send>>,
     /// The facts about the last reply, if that was one that code has asked to see.
     facts: Option<AnswerFacts>,
 }
@@ -81,6 +84,7 @@ impl Engine {
             rewritten: Vec::new(),
             text: Vec::new(),
             observers: Vec::new(),
+            observer_panic: None,
             facts: None,
         }
     }
@@ -169,6 +173,15 @@ impl Engine {
         }
         self.counters.query_bytes.add(query_bytes as u64);
         self.counters.reply_bytes.add(reply_bytes as u64);
+        self.end_observers_panic();
+    }
+
+    /// Goes on with an observer's panic, if there was one: the replies are whole.
+    #[inline]
+    fn end_observers_panic(&mut self) {
+        if let Some(payload) = self.observer_panic.take() {
+            resume_unwind(payload);
+        }
     }
 
     /// Tries rules on `count` messages of a batch, which are prepared; whether any was met.
@@ -320,6 +333,7 @@ impl Engine {
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
+        self.end_observers_panic();
         outcome
     }
 
@@ -439,7 +453,9 @@ impl Engine {
         if progress.is_counted() {
             count(&self.counters, &ask, sent, reason);
             if !self.observers.is_empty() {
-                observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
+                let told =
+                    observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
+                self.observer_panic = told.err().or(self.observer_panic.take());
             }
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
@@ -472,7 +488,10 @@ fn send(
     SentReply { bytes, body_end, counts, rcode, flags, is_forwarded_nodata, reuse }
 }
 
-/// Tells all observers of a query.
+/// Tells all observers of a query, up to one that panics.
+///
+/// # Errors
+/// The payload of a panic: the client's reply is whole, and is to be sent.
 #[inline(never)] // most servers have none, and their path would be longer
 fn observe(
     observers: &mut [Box<dyn Observer>],
@@ -480,7 +499,7 @@ fn observe(
     answer: &Answer<'_>,
     worker: &Worker,
     (sent, reason): (Option<SentReply>, Reason),
-) {
+) -> Result<(), Box<dyn Any + Send>> {
     let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
     let change = ask.progress.change().filter(|change| change.has_question());
     let asked = change.map(|change| {
@@ -505,7 +524,8 @@ fn observe(
         waited: Duration::from_nanos(waited),
         tags: &worker.handler_reply.tags,
     };
-    observers.iter_mut().for_each(|observer| observer.observe(&event));
+    let tell = || observers.iter_mut().for_each(|observer| observer.observe(&event));
+    catch_unwind(AssertUnwindSafe(tell))
 }
 
 /// The facts about a reply that code has asked to see.

@@ -17,7 +17,8 @@ use zonda_cache::Cache;
 use zonda_cluster::Cluster;
 use zonda_wire::query::flag;
 use zonda_wire::{Name, Query, Type};
-use zonda_zone::{HashSeed, LookupName, Zone};
+use zonda_zone::records::TooManyRecords;
+use zonda_zone::{BuildError, HashSeed, LookupName, Record, Records, Zone, build};
 
 /// A zone is a name and a source of answers.
 pub struct ZoneEntry {
@@ -147,6 +148,27 @@ impl ClusterZone {
     pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
         let is_versioned = self.names == ClusterNames::Services && !self.is_stale;
         is_versioned.then(|| self.cluster.version_of(name, is_denial)).flatten()
+    }
+
+    /// Returns the zone with all its names as records, to transfer it. It takes the time and the
+    /// memory of a zone that is loaded.
+    ///
+    /// # Errors
+    /// When there are more records than a zone can have.
+    pub fn whole(&self) -> Result<Zone, BuildError> {
+        let too_many = |_: TooManyRecords| BuildError::TooLarge;
+        let mut records = Records::default();
+        for record in self.data.records() {
+            records.push(record.as_record(), 0).map_err(too_many)?;
+        }
+        let apex = Name::from_wire(self.data.apex()).map_err(|_| BuildError::NoSoa)?;
+        let mut add = |record: Record<'_>| records.push(record, 0);
+        match self.names {
+            ClusterNames::Services => self.cluster.each_record(&mut add),
+            ClusterNames::Addresses => self.cluster.each_pointer_record(&apex, &mut add),
+        }
+        .map_err(too_many)?;
+        build(&apex, &records, self.cluster.seed())
     }
 }
 

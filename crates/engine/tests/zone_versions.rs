@@ -158,3 +158,45 @@ fn a_zone_that_only_says_which_clients_may_transfer_it_keeps_the_answers_of_its_
     server.publish();
     assert_eq!(server.hot_of_four("own.a.test", 1), 2);
 }
+
+/// A batch of messages of one client.
+struct Messages(Vec<(Vec<u8>, usize)>);
+
+impl zonda_engine::Batch for Messages {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&mut self, index: usize) -> zonda_engine::Message<'_> {
+        let (buffer, len) = &mut self.0[index];
+        let address = "192.0.2.9:5300".parse().unwrap();
+        let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+        zonda_engine::Message { peer, buffer, len }
+    }
+
+    fn defer(&mut self, _: usize, _: zonda_engine::Deferral) {
+        unreachable!("all zones have data");
+    }
+}
+
+#[test]
+fn an_observer_that_panics_leaves_the_replies_of_its_batch_to_be_sent() {
+    let mut server = Server::new(vec![entry("a.example", 7, "")]);
+    server.engine.add_observer(Box::new(|_: &Event<'_>| panic!("a mistake of the observer")));
+    let query = |id: u8| {
+        let mut message = vec![0, id, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        message.extend(*b"\x03www\x01a\x07example\0\0\x01\0\x01");
+        let len = message.len();
+        message.resize(512, 0);
+        (message, len)
+    };
+    let mut batch = Messages((0..70).map(query).collect());
+    let now = Now { monotonic_nanos: 0, unix_secs: 0 };
+    let answer = std::panic::AssertUnwindSafe(|| server.engine.answer_batch(now, &mut batch));
+    assert!(std::panic::catch_unwind(answer).is_err(), "the panic is told");
+    for (id, (buffer, len)) in batch.0.iter().enumerate() {
+        let (head, address) = (&buffer[..8], &buffer[len - 4..*len]);
+        assert_eq!(head, [0, id as u8, 0x84, 0, 0, 1, 0, 1], "message {id}");
+        assert_eq!(address, [192, 0, 2, 7], "message {id}");
+    }
+}

@@ -72,6 +72,7 @@ impl Bench {
         let connections = Connections::new(Protocol::Tcp, vec![address]);
         let (name, over_udp, is_trusted) = ("upstream".into(), true, false);
         let group = Group {
+            options: Vec::new(),
             apex: Name::root(),
             servers: vec![Server { name, over_udp, is_trusted, connections }],
             // However busy the machine is, no query is repeated: the upstream answers each once.

@@ -22,6 +22,8 @@ pub struct Group {
     pub settings: Settings,
     /// How the upstreams are asked over UDP.
     pub manner: Manner,
+    /// EDNS options of each query: codes and data.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// How long their answers are kept.
     pub policy: Policy,
     /// The cache that their answers go into.

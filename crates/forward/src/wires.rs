@@ -44,6 +44,8 @@ pub struct Outgoing<'q> {
     pub server: &'q Server,
     /// The way in which the upstreams of its group are asked over UDP.
     pub manner: Manner,
+    /// EDNS options of the query: codes and data.
+    pub options: &'q [(u16, Vec<u8>)],
     /// The question to ask.
     pub question: Question<'q>,
     /// The form in which the query is sent.
@@ -56,6 +58,13 @@ pub struct Outgoing<'q> {
     pub patience: Patience,
     /// The time now; nanoseconds of the monotonic clock.
     pub now: u64,
+}
+
+/// Appends options to a query, if it has an OPT record.
+fn append(options: &[(u16, Vec<u8>)], form: Form, query: &mut Vec<u8>) {
+    for (code, data) in options.iter().filter(|_| form.edns) {
+        append_option(query, *code, data);
+    }
 }
 
 /// The result of sending a query to an upstream.
@@ -85,12 +94,14 @@ impl Wires {
 
     /// Sends a query, or has it leave with the next departures.
     pub fn send(&mut self, outgoing: Outgoing<'_>) -> Departure {
-        let Outgoing { server, manner, question, form, cookies, cause, patience, now } = outgoing;
+        let Outgoing { server, manner, options, question, form, cookies, cause, patience, now } =
+            outgoing;
         let case = self.random.case_bits(question.name.len());
         let mut query = self.ports.room();
         if form.over_tcp || !server.over_udp {
             let cookies = cookies.at(server.address(), now);
             question.write((0, form), &case, &cookies, manner.udp_bytes, &mut query);
+            append(options, form, &mut query);
             self.send_over_connection(server, WaitingQuery { cause, form, query }, patience);
             return Departure::OverConnection;
         }
@@ -99,6 +110,7 @@ impl Wires {
             Ok((port, id)) => {
                 let cookies = cookies.at(Some(address), now);
                 question.write((id, form), &case, &cookies, manner.udp_bytes, &mut query);
+                append(options, form, &mut query);
                 self.ports.send(port, id, WaitingQuery { cause, form, query });
                 Departure::FromPort(port, id, address)
             }

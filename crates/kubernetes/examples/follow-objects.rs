@@ -40,11 +40,11 @@ async fn main() -> ExitCode {
     while synced < 2 {
         match events.recv().await {
             Some((_, Event::Change(_))) => objects += 1,
-            Some((kind, Event::Synced)) => {
+            Some((subject, Event::Synced)) => {
                 synced += 1;
-                println!("{kind:?} read after {:?}", began.elapsed());
+                println!("{:?} read after {:?}", subject.kind, began.elapsed());
             }
-            Some((kind, Event::Failed(error))) => eprintln!("{kind:?}: {error}"),
+            Some((subject, Event::Failed(error))) => eprintln!("{:?}: {error}", subject.kind),
             Some(_) => {}
             None => return ExitCode::FAILURE,
         }

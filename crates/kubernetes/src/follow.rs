@@ -14,9 +14,10 @@ use crate::settings::{Place, Settings};
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
-use zonda_cluster::object::ObjectName;
+use zonda_cluster::object::{Namespace, ObjectName};
 use zonda_cluster::{Change, Kind};
 
 /// Objects of a page of a list.
@@ -56,7 +57,7 @@ impl From<Decoded> for Event {
 }
 
 /// The objects that are followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The kind of the objects.
     pub kind: Kind,
@@ -121,7 +122,7 @@ impl std::fmt::Display for Escaped<'_> {
 }
 
 /// Follows objects until the receiver has ended.
-pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)>) {
+pub async fn follow(place: Place, subject: Subject, sender: Sender<(Arc<Subject>, Event)>) {
     follow_within(place, subject, sender, Limits::default()).await;
 }
 
@@ -129,11 +130,12 @@ pub async fn follow(place: Place, subject: Subject, sender: Sender<(Kind, Event)
 pub async fn follow_within(
     place: Place,
     subject: Subject,
-    sender: Sender<(Kind, Event)>,
+    sender: Sender<(Arc<Subject>, Event)>,
     limits: Limits,
 ) {
     let version = String::new();
     let pages_until = None;
+    let subject = Arc::new(subject);
     let mut follower = Follower { place, subject, sender, limits, version, pages_until };
     let (mut pause, mut refusals) = (limits.pause_min, 0);
     loop {
@@ -152,7 +154,11 @@ pub async fn follow_within(
         if matches!(error, ConnectError::Expired) || refusals >= REFUSALS_MAX {
             follower.version.clear();
         }
-        if follower.send(Event::Failed(error.to_string())).await.is_err() {
+        let sent = match follower.is_withheld_namespace(&error) {
+            true => follower.assume().await,
+            false => follower.send(Event::Failed(error.to_string())).await,
+        };
+        if sent.is_err() {
             return;
         }
         // Servers that lost the API at the same moment do not come back at the same moment.
@@ -182,8 +188,8 @@ fn random_octet() -> u8 {
 /// Follows the objects of a kind.
 struct Follower {
     place: Place,
-    subject: Subject,
-    sender: Sender<(Kind, Event)>,
+    subject: Arc<Subject>,
+    sender: Sender<(Arc<Subject>, Event)>,
     limits: Limits,
     /// The version that the receiver has; empty if all objects must be listed.
     version: String,
@@ -194,7 +200,27 @@ struct Follower {
 impl Follower {
     /// Sends an event to the receiver.
     async fn send(&self, event: Event) -> Result<(), ConnectError> {
-        self.sender.send((self.subject.kind, event)).await.map_err(|_| ConnectError::Ended)
+        self.sender.send((Arc::clone(&self.subject), event)).await.map_err(|_| ConnectError::Ended)
+    }
+
+    /// Whether an error says that the account may not read the only namespace that is followed: a
+    /// role in a namespace does not say that of the namespace itself.
+    fn is_withheld_namespace(&self, error: &ConnectError) -> bool {
+        self.subject.kind == Kind::Namespace
+            && !self.subject.namespace.is_empty()
+            && matches!(error, ConnectError::Refused(403, _))
+    }
+
+    /// Sends the only namespace that is followed as one that is there.
+    async fn assume(&self) -> Result<(), ConnectError> {
+        let name = self.subject.namespace.clone();
+        let change = Change::Namespace(Namespace { name, opts_out_of_autopath: false });
+        let events =
+            [Event::Begin, Event::Change(change.into()), Event::Synced, Event::Connected(None)];
+        for event in events {
+            self.send(event).await?;
+        }
+        Ok(())
     }
 
     /// Lists all objects if need be, and follows their changes until the watch ends.

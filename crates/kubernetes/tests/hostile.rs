@@ -6,11 +6,13 @@
 mod scripted;
 
 use scripted::{
-    end_of_list, follow_script, hang, is_stream, is_watch, line, page, request_head,
+    end_of_list, follow_of, follow_script, hang, is_stream, is_watch, line, page, request_head,
     write as respond, write_and_keep,
 };
 use std::io::Write;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use zonda_kubernetes::Place;
 
 /// The events of a streamed list of one namespace, `a`.
 const LISTED: &[&str] = &["begin", "+a", "synced", "connected"];
@@ -151,6 +153,23 @@ fn a_server_that_streams_but_never_ends_the_list_is_asked_for_pages() {
     followed.expect(&["begin", "+a"]);
     followed.expect_failure("no end of a list in time");
     followed.expect(&["begin", "+a", "synced"]);
+}
+
+#[test]
+fn a_namespace_that_the_account_may_not_read_is_taken_for_one_that_is_there() {
+    let place = |url: &str| Place::Endpoint { url: url.to_owned(), ca: None, client: None };
+    let script = |number, _: &str, stream: &mut TcpStream| match number {
+        0 => respond(stream, "403 Forbidden", "{\"message\":\"may not list\"}"),
+        _ => {
+            respond(stream, "200 OK", &streamed());
+            hang();
+        }
+    };
+    let mut followed = follow_of("shop", script, place);
+    followed.expect(&["begin", "+shop", "synced", "connected"]);
+    // Once it may, it has what is there.
+    followed.expect(LISTED);
+    assert!(followed.paths()[1].contains("fieldSelector=metadata.name%3Dshop"));
 }
 
 #[test]

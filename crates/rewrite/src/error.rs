@@ -26,6 +26,14 @@ pub enum RuleError {
     Action(Box<str>),
     /// A `{{` without its `}}`.
     OpenAction,
+    /// An `{{ if … }}` without its `{{ end }}`.
+    OpenCondition,
+    /// An action that belongs to a condition, and stands outside of any: its word.
+    StrayAction(&'static str),
+    /// More conditions inside one another than this.
+    DeepConditions(usize),
+    /// An action that compares texts with numbers: its text.
+    Kinds(Box<str>),
     /// A group of a template that no pattern has.
     NamedGroup(Box<str>),
     /// A record that is wrong however the name is: its text.
@@ -62,11 +70,27 @@ impl fmt::Display for RuleError {
             Self::Action(text) => write!(
                 f,
                 "`{{{{{}}}}}` is not known; a template can have .Name, .Zone, .Class, .Type, \
-                 .Remote, .Question.Name, .Group.NAME, index .Group \"NAME\" and index .Match \
-                 NUMBER",
+                 .Remote, .RemotePort, .RemoteType, .Protocol, .Question.Name, .Group.NAME, index \
+                 .Group \"NAME\", index .Match NUMBER, parseInt TEXT BASE BITS, and `if`, `else` \
+                 and `end` with and, or, not, eq, ne, lt, le, gt and ge",
                 text.escape_debug()
             ),
             Self::OpenAction => f.write_str("`{{` without `}}`"),
+            Self::OpenCondition => {
+                f.write_str("`{{ if … }}` without `{{ end }}`; write that where it is to end")
+            }
+            Self::StrayAction(word) => {
+                write!(f, "`{{{{ {word} }}}}` belongs to no `{{{{ if … }}}}`; remove it")
+            }
+            Self::DeepConditions(most) => {
+                write!(f, "more than {most} conditions inside one another; keep as many")
+            }
+            Self::Kinds(text) => write!(
+                f,
+                "`{{{{{}}}}}` compares a text with a number; `parseInt TEXT 10 64` makes a number \
+                 of a text",
+                text.escape_debug()
+            ),
             Self::NamedGroup(name) => {
                 write!(f, "no regular expression has the group {}", name.escape_debug())
             }

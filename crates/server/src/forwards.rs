@@ -166,6 +166,7 @@ impl Forwards {
             servers,
             settings,
             manner: manner(keys),
+            options: keys.options.iter().map(|it| (it.code, it.data.clone())).collect(),
             policy: self.policy,
             cache: Arc::clone(&self.cache),
             private_names: keys.rebinding_protection.then(|| keys.private_names.clone()),

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime, Onward};
+use zonda_config::{Config, Flags};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
@@ -148,6 +149,19 @@ fn answering_with_every_option_on_allocates_nothing() {
         nsid: Some(b"here".as_slice().into()),
         ..Settings::default()
     };
+    assert_eq!(allocations_of(snapshot(settings, None, Vec::new()), &queries()), 0);
+}
+
+#[test]
+fn a_rule_that_changes_flags_alone_allocates_nothing() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flags-allocations.toml");
+    let rules = "version = 1\n[[rewrite]]\nset-flags = [\"RA\"]\nstop = false\n\
+                 [[rewrite]]\nzone = \"wild.example.org\"\nqtype = \"A\"\nclear-flags = [\"AA\"]\n";
+    std::fs::write(&file, rules).unwrap();
+    let config = Config::load(Some(&file), [], &Flags::default());
+    let rewrites = config.unwrap().config.rewrites;
+    assert!(rewrites.is_some());
+    let settings = Settings { rewrites, ..Settings::default() };
     assert_eq!(allocations_of(snapshot(settings, None, Vec::new()), &queries()), 0);
 }
 

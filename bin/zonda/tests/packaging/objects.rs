@@ -104,6 +104,10 @@ fn real_cluster_account_may_read_only_what_its_zone_is_made_of() {
     };
     assert!(may_in("shop", "services") && !may_in("kube-system", "services"));
     assert!(may_in("shop", "namespaces/shop") && !may_in("shop", "namespaces/kube-system"));
+    install("--set kubernetes.namespaces={shop\\,kube-system}");
+    assert!(may_in("shop", "services") && may_in("kube-system", "endpointslices"));
+    assert!(!may("list", "services") && !may_in("default", "services"));
+    assert!(may_in("shop", "namespaces/shop") && may_in("kube-system", "namespaces/kube-system"));
     install("--set rbac.create=false");
     assert!(!may("list", "services"));
 }

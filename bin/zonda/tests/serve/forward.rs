@@ -81,6 +81,29 @@ fn extended_error(message: &Message) -> Option<u16> {
 }
 
 #[test]
+fn each_query_to_an_upstream_has_the_options_of_its_zone() {
+    let has_option = |asked: &ReceivedQuery| {
+        let own = asked.options.iter().filter(|(code, _)| *code > 12);
+        own.eq(&[(65518, b"abcd".to_vec()), (65519, Vec::new())])
+    };
+    let upstream = Upstream::start(vec![
+        when(move |asked| has_option(asked) && !asked.tcp).then([say(Reply::address(1))]),
+        when(has_option).then([say(Reply::address(2))]),
+        always().then([say(Reply::rcode(5))]),
+    ]);
+    let options = "options = [\"65518 0x61626364\", \"65519\"]";
+    let forwarder = Forwarder::start(&[upstream.address], options);
+    assert_eq!(data(&forwarder.ask("a.example.net", "A")), "192.0.2.1");
+    let config = format!(
+        "{options}\n[[zone]]\nname = \"tcp.test\"\nforward = {{ to = \
+        [\"tcp://{}\"], options = [\"65518 0x61626364\", \"65519\"] }}",
+        upstream.address
+    );
+    let forwarder = Forwarder::start(&[upstream.address], &config);
+    assert_eq!(data(&forwarder.ask("a.tcp.test", "A")), "192.0.2.2");
+}
+
+#[test]
 fn answers_of_a_real_server_are_passed_on_and_kept() {
     let long = "x".repeat(200);
     let upstream_zone = format!(

@@ -36,6 +36,7 @@ mod real_cluster;
 mod real_cluster_at_scale;
 mod real_cluster_external;
 mod real_cluster_search;
+mod real_cluster_transfer;
 mod reload;
 mod server;
 mod sites;

@@ -36,14 +36,10 @@ impl fmt::Display for TransferMistake {
             Self::UnknownKey(name, Some(near)) => {
                 write!(f, "there is no key {name}; did you mean {near}?")
             }
-            Self::Source("kubernetes") => f.write_str(
-                "the records of a cluster are made for each query, so that they cannot be \
-                 transferred; remove `transfer`",
-            ),
             Self::Source(key) => write!(
                 f,
                 "a zone with `{key}` has no records of its own to transfer; remove `transfer`, or \
-                 serve it from `file`, `json`, `directory` or `store`"
+                 serve it from `file`, `json`, `directory`, `store` or `kubernetes`"
             ),
             Self::HistoryWithoutTransfer => f.write_str(
                 "the history of a zone is kept for clients that it is transferred to, of which \

@@ -335,7 +335,7 @@ impl Zones<'_> {
             reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
         }
         let access = self.lists.resolve(reader, keys.access);
-        let access = self.refuse_transfers(reader, "kubernetes", access);
+        let access = self.transfers(reader, access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let mut cluster_reader = nested.reader(&KubernetesKeys::SECTION, reader);
         let cluster = kubernetes::read(&mut cluster_reader, keys.name.as_ref());

@@ -85,19 +85,27 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     };
     let key = key.and_then(|id| settings.keys.get(id));
     let signer = key.zip(signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
+    let cluster = match &entry.source {
+        Source::Cluster(names) => Some(Arc::clone(names)),
+        _ => None,
+    };
     let zone = (entry.apex.clone(), Arc::clone(zone));
     let transfer = Transfer::new(ask, answer.reply.buffer(), zone, signer, slot);
-    worker.transfer = Some(Box::new(transfer.with_changes(since)));
+    let transfer = transfer.with_changes(since).with_cluster(cluster);
+    worker.transfer = Some(Box::new(transfer));
     Verdict::Transfer
 }
 
-/// The data of a zone that can be transferred.
+/// The data of a zone that can be transferred; of a cluster, those of its apex, with the serial.
 fn data_of(entry: &ZoneEntry) -> Result<&Arc<Zone>, Reason> {
     match &entry.source {
         Source::Data(zone) => Ok(zone),
         Source::Local(local) => Ok(&local.zone),
+        // A secondary would deny names that are not known yet.
+        Source::Cluster(names) if names.is_stale => Err(Reason::ZoneUnavailable),
+        Source::Cluster(names) => Ok(&names.data),
         Source::Unavailable => Err(Reason::ZoneUnavailable),
-        Source::Forward(_) | Source::Cluster(_) | Source::Excepted => Err(Reason::TransferRefused),
+        Source::Forward(_) | Source::Excepted => Err(Reason::TransferRefused),
     }
 }
 

@@ -5,6 +5,7 @@ use super::history::ZoneHistory;
 use super::state::Slot;
 use crate::ask::Ask;
 use crate::message::Now;
+use crate::zones::ClusterZone;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +18,11 @@ use zonda_zone::{RecordCursor, Zone};
 pub struct Transfer {
     /// The name of the zone.
     apex: Name,
-    /// The version of the zone that is sent.
+    /// The version of the zone that is sent; until the first message, of a cluster's zone only its
+    /// own data.
     zone: Arc<Zone>,
+    /// The names of the cluster that the zone is made of, until the first message is made.
+    cluster: Option<Arc<ClusterZone>>,
     /// The client, which asks over TCP.
     peer: SocketAddr,
     /// The type that the client asked for, AXFR or IXFR.
@@ -75,6 +79,8 @@ pub enum TransferError {
     TooLarge(Type),
     /// The transfer has taken longer than it may.
     TimeOut,
+    /// A cluster has more records than a zone can have.
+    TooMany,
 }
 
 impl fmt::Display for TransferError {
@@ -82,6 +88,7 @@ impl fmt::Display for TransferError {
         match self {
             Self::TooLarge(rtype) => write!(f, "a record {rtype} does not fit into any message"),
             Self::TimeOut => f.write_str("it has taken longer than `time-max` of [transfers]"),
+            Self::TooMany => f.write_str("the cluster has more records than a zone can have"),
         }
     }
 }
@@ -107,6 +114,7 @@ impl Transfer {
         Self {
             apex,
             zone,
+            cluster: None,
             peer: ask.peer.address,
             qtype: ask.query.qtype,
             id: query.first_chunk().copied().unwrap_or_default(),
@@ -134,6 +142,21 @@ impl Transfer {
         self
     }
 
+    /// The same transfer of a zone that has the names of a cluster, if it has any.
+    pub(super) fn with_cluster(mut self, cluster: Option<Arc<ClusterZone>>) -> Self {
+        self.cluster = cluster;
+        self
+    }
+
+    /// Makes the records of the names of a cluster, which takes as long as to load a zone. Not in
+    /// [`new`](Self::new), where an engine waits.
+    fn make_records(&mut self) -> Result<(), TransferError> {
+        if let Some(cluster) = self.cluster.take() {
+            self.zone = Arc::new(cluster.whole().map_err(|_| TransferError::TooMany)?);
+        }
+        Ok(())
+    }
+
     /// Decides whether changes are sent. Not in [`new`](Self::new), where an engine waits.
     fn choose_content(&mut self) {
         let Some((history, serial)) = self.since.take() else { return };
@@ -159,6 +182,7 @@ impl Transfer {
         }
         let is_first = self.phase == Phase::First;
         if is_first {
+            self.make_records()?;
             self.choose_content();
         }
         self.writer.begin(self.id, self.flags, is_first.then_some(&*self.question));

@@ -204,6 +204,7 @@ impl<R: Responder> Forwarder<R> {
         let departure = self.outbound.wires.send(Outgoing {
             server,
             manner: known.group.manner,
+            options: &known.group.options,
             question: fetch.key.question(),
             form,
             cookies: &mut known.pool.members[place].cookies,

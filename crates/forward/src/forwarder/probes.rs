@@ -92,6 +92,7 @@ impl<R: Responder> Forwarder<R> {
         let departure = self.outbound.wires.send(Outgoing {
             server: &known.group.servers[probe.upstream],
             manner: known.group.manner,
+            options: &known.group.options,
             question,
             form,
             cookies: &mut member.cookies,

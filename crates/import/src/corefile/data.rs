@@ -1,12 +1,12 @@
 //! `file FILE [ZONES…] { … }` and `auto [ZONES…] { … }`.
 
-use super::Importer;
 use super::hosts::fall_through;
 use super::key;
 use super::lexer::Token;
 use super::parser::Line;
 use super::setting::Scalar;
 use super::source::{FallThrough, Kind, Source};
+use super::{Directory, Importer};
 use crate::document::Effect::{Differs, Lost, Needless};
 use crate::error::{ImportError, Place};
 use crate::value::read_duration;
@@ -41,7 +41,7 @@ impl Importer<'_> {
                     fall_through(option)?;
                     self.leave(option, Lost, "names that a zone file lacks do not exist");
                 }
-                "transfer" => self.leave(option, Lost, "there are no zone transfers yet"),
+                "transfer" => self.former_transfer(option, zones.clone())?,
                 _ => self.lose_option(option),
             }
         }
@@ -64,6 +64,7 @@ impl Importer<'_> {
             what,
             file,
             keys: Vec::new(),
+            next: None,
         });
     }
 
@@ -90,7 +91,13 @@ impl Importer<'_> {
                 "directory" => directory = Some(option),
                 "reload" => reload = option.duration()?,
                 "upstream" => self.leave(option, Needless, "it has had no effect for long"),
-                "transfer" => self.leave(option, Lost, "there are no zone transfers yet"),
+                "transfer" => {
+                    let zones = match &zones[..] {
+                        [] => self.current().zones(),
+                        zones => zones.to_vec(),
+                    };
+                    self.former_transfer(option, zones)?;
+                }
                 _ => self.lose_option(option),
             }
         }
@@ -129,7 +136,8 @@ impl Importer<'_> {
         match around {
             Some((before, behind)) if before.is_empty() && behind == ".zone" => {
                 let place: Place = line.place().clone();
-                self.directories.push((path.to_owned(), place));
+                let block = self.blocks.len() - 1;
+                self.directories.push(Directory { path: path.to_owned(), place, block });
             }
             Some((before, behind)) => {
                 let mut names = match self.files.list(path) {

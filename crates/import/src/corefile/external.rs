@@ -78,6 +78,7 @@ impl Importer<'_> {
             what: line.summary(),
             file: PathBuf::new(),
             keys,
+            next: None,
         };
         self.current().sources.insert(0, source); // before the cluster, as CoreDNS asks it first
         Ok(())

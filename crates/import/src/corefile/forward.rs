@@ -8,7 +8,7 @@ use super::setting::duration;
 use super::source::{FallThrough, Kind, Source, ZoneKey};
 use crate::document::Effect::{Differs, Lost, Needless};
 use crate::document::Value;
-use crate::error::{ImportError, Problem};
+use crate::error::{ImportError, Place, Problem};
 use crate::tree::fail;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,8 @@ struct Forward {
     forces_tcp: bool,
     has_policy: bool,
     resolvers: Vec<String>,
+    /// Place of an option that leaves answers to a later `forward`.
+    next: Option<Place>,
 }
 
 impl Importer<'_> {
@@ -75,6 +77,7 @@ impl Importer<'_> {
             forces_tcp: false,
             has_policy: false,
             resolvers: Vec::new(),
+            next: None,
         };
         for token in to {
             self.add_upstreams(line, token, &mut forward)?;
@@ -148,6 +151,7 @@ impl Importer<'_> {
             what,
             file: PathBuf::new(),
             keys,
+            next: forward.next,
         });
         Ok(())
     }
@@ -183,6 +187,7 @@ impl Importer<'_> {
             "next" | "next_on_nodata" => {
                 let why = "an answer of an upstream is never left to another `forward`";
                 self.leave(option, Lost, why);
+                to.next.get_or_insert(place);
             }
             "failover" => {
                 let is_usual = |it: &Token| it.is("SERVFAIL") || it.is("REFUSED");

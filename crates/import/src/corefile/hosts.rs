@@ -64,6 +64,7 @@ impl Importer<'_> {
             what,
             file: PathBuf::new(),
             keys: vec![("hosts", hosts.as_str().into(), place)],
+            next: None,
         });
         Ok(())
     }

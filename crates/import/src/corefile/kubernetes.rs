@@ -54,7 +54,10 @@ impl Importer<'_> {
         let mut options =
             Options { fall_through: FallThrough::Never, keys: Vec::new(), imported: None };
         for option in &line.block {
-            self.cluster_option(option, &mut options)?;
+            match option.name() {
+                "transfer" => self.former_transfer(option, zones.clone())?,
+                _ => self.cluster_option(option, &mut options)?,
+            }
         }
         self.settle(line, &mut options)?;
         let (imported, place) =
@@ -96,6 +99,7 @@ impl Importer<'_> {
             what: line.summary(),
             file: PathBuf::new(),
             keys,
+            next: None,
         });
     }
 
@@ -178,7 +182,6 @@ impl Importer<'_> {
             "apiserver_qps" | "apiserver_burst" | "apiserver_max_inflight" => {
                 self.leave(option, Differs, "few requests are made: objects are followed");
             }
-            "transfer" => self.leave(option, Lost, "there are no zone transfers yet"),
             _ => self.lose_option(option),
         }
         Ok(())

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | [`parser`], [`key`] | the grammar, with imports, snippets and variables; names and networks |
 //! | [`server`], [`cache`], [`acl`] | plugins that become keys of the whole server |
-//! | [`rewrite`], [`template`], [`change`] | plugins that change questions and replies |
+//! | [`rewrite`], [`edns`], [`template`], [`change`] | plugins that change questions and replies |
+//! | [`transfer`], [`whoami`] | clients that zones are transferred to; addresses of clients |
 //! | [`forward`], [`kubernetes`], [`hosts`], [`data`] | plugins that have answers |
 //! | [`table`] | which of them answers for which names, once all blocks are one table |
 //!
@@ -22,6 +23,7 @@ mod autopath;
 mod cache;
 mod change;
 mod data;
+mod edns;
 mod external;
 mod forward;
 mod hosts;
@@ -37,6 +39,8 @@ mod setting;
 mod source;
 mod table;
 mod template;
+mod transfer;
+mod whoami;
 mod write;
 
 use crate::document::{Effect, ReportLine};
@@ -52,6 +56,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use table::ZoneEntry;
+use transfer::TransferRule;
 use zonda_wire::Name;
 
 /// Tells the value of a variable of the environment; none if it is not set.
@@ -101,14 +106,24 @@ struct Importer<'f> {
     /// Blocks by the zones of their keys.
     owners: HashMap<Name, usize>,
     listeners: Vec<(SocketAddr, Place)>,
-    /// Directories of zone files, each with its line.
-    directories: Vec<(PathBuf, Place)>,
+    /// Directories of zone files.
+    directories: Vec<Directory>,
     /// Zones whose answers must not be cached, each with its block, line and words.
     uncached: Vec<(Vec<Name>, usize, Place, String)>,
     zones: Vec<ZoneEntry>,
     new_files: Vec<NewFile>,
     /// Whether a block says that the Corefile is read anew when it changes.
     is_followed: bool,
+}
+
+/// A directory of zone files.
+struct Directory {
+    /// Path of the directory.
+    path: PathBuf,
+    /// Line that names it.
+    place: Place,
+    /// Number of the server block.
+    block: usize,
 }
 
 /// A server block being carried over.
@@ -122,6 +137,8 @@ struct Block {
     changes: Vec<BlockChange>,
     /// Rules about clients, of which the first that matches decides.
     access: Vec<AccessRule>,
+    /// Clients that zones are transferred to.
+    transfers: Vec<TransferRule>,
     /// Plugins by name, each with the line of the first.
     plugins: BTreeMap<String, Place>,
     /// Directory at which relative paths of zone files start.
@@ -130,6 +147,10 @@ struct Block {
     stale_after: Option<(Duration, Place)>,
     /// Octets of the largest answer that upstreams are asked for.
     buffer_size: Option<(u64, Place)>,
+    /// EDNS options of queries to upstreams, each with its line and the words of that.
+    options: Vec<(String, Place, String)>,
+    /// Line of a rule that is for all queries, so that those behind it are for none.
+    last_rule: Option<Place>,
 }
 
 impl Block {
@@ -148,11 +169,14 @@ impl Importer<'_> {
             addresses: Vec::new(),
             sources: Vec::new(),
             access: Vec::new(),
+            transfers: Vec::new(),
             changes: Vec::new(),
             plugins: BTreeMap::new(),
             root: self.base.clone(),
             stale_after: None,
             buffer_size: None,
+            options: Vec::new(),
+            last_rule: None,
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);

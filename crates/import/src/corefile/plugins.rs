@@ -20,7 +20,7 @@ const GROUPS: &[Group] = &[
     (Needless, "a loop of forwarded queries is always found, at run time too", &["loop"]),
     (Needless, "there is no plugin that uses them", &["metadata"]),
     (Differs, "`timeout` in [zone.forward] ends a query that takes too long", &["cancel"]),
-    (Lost, "there are no zone transfers yet", &["secondary", "transfer"]),
+    (Lost, "zones are not fetched from other servers", &["secondary"]),
     (Lost, "sign elsewhere, and serve the signed file", &["dnssec", "sign"]),
     (
         Lost,
@@ -29,12 +29,6 @@ const GROUPS: &[Group] = &[
     ),
     (Lost, "upstreams are reached over UDP, TCP, TLS, HTTPS and QUIC", &["grpc"]),
     (Lost, "this debugging aid has no counterpart", &["erratic", "pprof", "trace"]),
-    (
-        Lost,
-        "no record can have the port of a client; a `template` whose `additional` has \
-         {{ .Remote }} tells its address",
-        &["whoami"],
-    ),
     (Lost, "there is no such log", &["dnstap"]),
     (Lost, "no commands are run at events", &["on"]),
     (Lost, "addresses are not synthesized", &["dns64"]),
@@ -81,6 +75,8 @@ impl Importer<'_> {
             "root" => self.root(line),
             "template" => self.template(line),
             "timeouts" => self.timeouts(line),
+            "transfer" => self.transfer(line),
+            "whoami" => self.whoami(line),
             name => {
                 let known = GROUPS.iter().find(|(_, _, names)| names.contains(&name));
                 match known {

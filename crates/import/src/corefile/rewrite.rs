@@ -39,6 +39,11 @@ impl Importer<'_> {
             (rule.goes_on, words) = (goes_on, rest);
         }
         let [kind, words @ ..] = words else { return Err(line.expected("`name` or `ttl`")) };
+        if let Some(last) = self.current().last_rule.clone() {
+            let why = format!("no query reaches it: {last} is for all, and has no `continue`");
+            self.leave(line, Needless, why);
+            return Ok(());
+        }
         match kind.text.to_ascii_lowercase().as_str() {
             "name" => name_rule(line, words, &mut rule)?,
             "type" => {
@@ -68,11 +73,7 @@ impl Importer<'_> {
                 };
                 rule.rcode = Some((from, to));
             }
-            "edns0" => {
-                let why = "upstreams are asked without the options of clients, whatever they are";
-                self.leave(line, Lost, why);
-                return Ok(());
-            }
+            "edns0" => return self.edns_rule(line, words, rule.goes_on),
             "cname" => {
                 let why = "the target of an alias is not replaced and looked up anew; `answer \
                     value` changes it alone";
@@ -136,7 +137,14 @@ impl Importer<'_> {
             bits |= known.ok_or_else(|| word.expected(WANTED))?.1;
         }
         if option.name().eq_ignore_ascii_case("query") {
-            self.leave(option, Lost, "the flags of queries are not changed");
+            match bits & flag::RD {
+                0 => self.leave(option, Needless, "AA and RA mean nothing in queries"),
+                _ => {
+                    let why = "whether a query wants recursion is for its client to say; upstreams \
+                        are always asked for it";
+                    self.leave(option, Lost, why);
+                }
+            }
             bits = 0;
         }
         Ok((bits, is_set))

@@ -2,6 +2,7 @@
 
 use super::Importer;
 use super::parser::Line;
+use super::source::Kind;
 use crate::document::{Effect, Value};
 use crate::error::Place;
 use std::time::Duration;
@@ -134,12 +135,13 @@ impl Importer<'_> {
                 self.leave_at(&place, Effect::Differs, plugin, "it counts for all server blocks");
             }
         }
-        let forwards = |it: &&super::Block| {
-            it.sources.iter().any(|source| source.kind == super::source::Kind::Forward)
-        };
+        let forwards =
+            |it: &&super::Block| it.sources.iter().any(|source| source.kind == Kind::Forward);
         let mut uncached = Vec::new();
         for block in self.blocks.iter().filter(forwards) {
-            let source = block.sources.last().filter(|_| !block.plugins.contains_key("cache"));
+            let is_forward = |it: &&super::source::Source| it.kind == Kind::Forward;
+            let is_cached = block.plugins.contains_key("cache");
+            let source = block.sources.iter().rfind(is_forward).filter(|_| !is_cached);
             uncached.extend(source.map(|source| (source.place.clone(), source.what.clone())));
         }
         for (place, what) in uncached {

@@ -17,6 +17,8 @@ pub enum Kind {
     File,
     /// Answers of other servers.
     Forward,
+    /// The addresses and ports of clients.
+    Whoami,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
             Self::Kubernetes => "kubernetes",
             Self::File => "file",
             Self::Forward => "forward",
+            Self::Whoami => "whoami",
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct Source {
     pub file: PathBuf,
     /// Keys of the section that the plugin becomes.
     pub keys: Vec<ZoneKey>,
+    /// Line of an option that leaves answers to a later `forward`, which is lost.
+    pub next: Option<Place>,
 }
 
 impl Source {

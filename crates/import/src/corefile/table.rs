@@ -83,6 +83,9 @@ impl Importer<'_> {
         self.report_uncached();
         self.join_clusters();
         self.check_changes();
+        self.check_transfers();
+        self.check_options();
+        self.check_whoami();
         Ok(())
     }
 
@@ -234,7 +237,18 @@ impl Importer<'_> {
             self.leave_at(&place, Differs, what, why);
         }
         let file = region.pieces.iter().find(|piece| piece.kind == Kind::File);
-        let Some(file) = file.cloned() else { return region.pieces.clone() };
+        let Some(file) = file.cloned() else {
+            let mut pieces = region.pieces.clone();
+            if let Some(whoami) =
+                pieces.pop_if(|it| it.kind == Kind::Whoami && region.pieces.len() > 1)
+            {
+                let (place, what) = self.words_of(&whoami);
+                let why = "names that the hosts file lacks do not exist";
+                self.leave_at(&place, Lost, what, why);
+                return pieces;
+            }
+            return region.pieces.clone();
+        };
         if let Some(hosts) = region.pieces.iter().find(|piece| piece.kind == Kind::Hosts) {
             let (place, what) = self.words_of(hosts);
             let why = format!("names in {} come from its zone file only", key::written(name));
@@ -249,7 +263,8 @@ impl Importer<'_> {
             ancestors(name).filter_map(|above| emitted.get(above.as_wire()).copied()).collect();
         for at in around {
             let Some(entry) = self.zones.get_mut(at) else { continue };
-            if entry.pieces.last().is_some_and(|piece| piece.kind == Kind::Forward) {
+            if entry.pieces.last().is_some_and(|it| matches!(it.kind, Kind::Forward | Kind::Whoami))
+            {
                 entry.except.push(name.clone());
                 continue;
             }
@@ -297,13 +312,20 @@ impl Importer<'_> {
                 let missing: Vec<String> =
                     missing.filter(|_| has_apex || count == 0).map(key::written).collect();
                 if let Some(zone) = missing.first() {
-                    let why = format!("no query for {zone} reaches it, in CoreDNS neither");
-                    reports.push((source.place.clone(), source.what.clone(), why));
+                    let mut before = block.sources[..at].iter();
+                    let (effect, why) = match before.find_map(|it| it.next.as_ref()) {
+                        Some(next) => (Lost, format!("in CoreDNS, {next} leaves answers to it")),
+                        None => (
+                            Needless,
+                            format!("no query for {zone} reaches it, in CoreDNS neither"),
+                        ),
+                    };
+                    reports.push((source.place.clone(), source.what.clone(), effect, why));
                 }
             }
         }
-        for (place, what, why) in reports {
-            self.leave_at(&place, Needless, what, why);
+        for (place, what, effect, why) in reports {
+            self.leave_at(&place, effect, what, why);
         }
     }
 

@@ -4,7 +4,7 @@ use super::Importer;
 use super::change::{BlockChange, Target};
 use super::key;
 use super::parser::Line;
-use crate::document::Effect::{Lost, Needless};
+use crate::document::Effect::{Differs, Lost, Needless};
 use crate::document::Value;
 use crate::error::ImportError;
 use zonda_rewrite::{FallThrough, Scope, Template, Templates};
@@ -46,6 +46,9 @@ impl Importer<'_> {
             if leads_elsewhere(&template) {
                 let why = "the target of an alias that a template makes is not looked up";
                 self.leave(line, Lost, why);
+            }
+            if qclass == Class::ANY {
+                self.leave(line, Differs, "it answers queries of class IN alone");
             }
             self.add_template(line, template, zones);
         }

@@ -141,6 +141,75 @@ fn a_zone_that_is_served_twice_at_an_address_is_an_error() {
 }
 
 #[test]
+fn a_forward_that_another_one_leaves_answers_to_in_coredns_is_lost_with_it() {
+    let text = ". {\n forward . 192.0.2.1 {\n  next NXDOMAIN\n }\n forward . 192.0.2.2\n}\n";
+    let import = of(text);
+    assert_eq!(lost(&import), [3, 5]);
+    let report: Vec<String> = import.report.iter().map(ToString::to_string).collect();
+    let second = report.iter().find(|it| it.starts_with("/etc/Corefile:5")).unwrap();
+    assert!(second.ends_with("in CoreDNS, /etc/Corefile:3 leaves answers to it"), "{second}");
+    let alone = of(". {\n forward . 192.0.2.1\n forward . 192.0.2.2\n}\n");
+    assert_eq!(lost(&alone), [0; 0]);
+}
+
+#[test]
+fn whoami_has_the_names_that_no_other_plugin_of_its_block_has() {
+    let import = of(". {\n file db e.org\n whoami\n}\nsub.e.org a.test {\n file db a.test\n}\n");
+    let (_, template) = import.toml.split_once("[[template]]").unwrap();
+    assert!(template.contains("zones = [\".\"]"), "{template}");
+    assert!(template.contains("except = [\"a.test\", \"e.org\"]"), "{template}");
+    // A forward before it answers for all names.
+    let none = of(". {\n forward . 192.0.2.1\n whoami\n}\n");
+    assert!(!none.toml.contains("[[template]]"), "{}", none.toml);
+    for lost_with in ["hosts h {\n  fallthrough\n }", "acl {\n  block net 10.0.0.0/8\n }"] {
+        let import = of(&format!(". {{\n {lost_with}\n whoami\n}}\n"));
+        assert!(!lost(&import).is_empty(), "{lost_with}");
+    }
+}
+
+#[test]
+fn zones_are_transferred_to_the_clients_of_the_longest_rule() {
+    let import = of(". {\n file db e.org\n file db sub.e.org\n transfer {\n  to *\n }\n \
+        transfer sub.e.org {\n  to 192.0.2.7:53 fe80::1\n }\n}\n");
+    assert_eq!(lost(&import), [0; 0]);
+    let (whole, sub) = import.toml.split_once("name = \"sub.e.org\"").unwrap();
+    assert!(whole.contains("transfer.to = [\"0.0.0.0/0\", \"::/0\"]"), "{whole}");
+    assert!(sub.contains("transfer.to = [\"192.0.2.7\", \"fe80::1\"]"), "{sub}");
+    for wrong in ["transfer {\n }", "transfer {\n  to\n }", "transfer {\n  to nowhere\n }"] {
+        error(&format!(". {{\n {wrong}\n}}\n"));
+    }
+}
+
+#[test]
+fn options_of_queries_become_those_of_the_blocks_upstreams() {
+    let text = |rules: &str| format!(". {{\n{rules}\n forward . 192.0.2.1\n}}\n");
+    let import = of(&text(" rewrite edns0 local set 0xffee abcd\n rewrite name a.test b.test"));
+    assert!(import.toml.contains("options = [\"65518 0x61626364\"]"), "{}", import.toml);
+    assert!(!import.toml.contains("[[rewrite]]"), "the first rule is the last for all queries");
+    assert!(says(&import, 3, Effect::Needless));
+    let both = " rewrite continue edns0 local append 65001 0x00ff\n rewrite name a.test b.test";
+    let import = of(&text(both));
+    assert!(import.toml.contains("options = [\"65001 0x00ff\"]"), "{}", import.toml);
+    assert!(import.toml.contains("[[rewrite]]"), "{}", import.toml);
+    for lost_rule in [
+        "local replace 0xffee 0x00",
+        "local set 0xffee {client_ip}",
+        "local set 10 0x00",
+        "nsid set",
+        "subnet set 24 56",
+    ] {
+        assert_eq!(lost(&of(&text(&format!(" rewrite edns0 {lost_rule}")))), [2], "{lost_rule}");
+    }
+    assert!(says(&of(&text(" rewrite edns0 local unset 0xffee")), 2, Effect::Needless));
+    let alone = of("a.test {\n file db\n rewrite edns0 local set 0xffee 0x00\n}\n");
+    assert!(says(&alone, 3, Effect::Needless), "{:?}", alone.report);
+    for wrong in ["local set", "local set 0xfffff 0x00", "local set 1 0x0", "other set 1 2", "nsid"]
+    {
+        error(&text(&format!(" rewrite edns0 {wrong}")));
+    }
+}
+
+#[test]
 fn access_rules_are_for_the_zones_that_they_name() {
     let import =
         of(". {\n acl a {\n  block net 10.0.0.0/8\n }\n acl {\n  drop net 192.0.2.7\n }\n \
@@ -406,7 +475,7 @@ fn a_rule_that_leads_into_another_block_is_lost_and_one_that_may_do_so_is_told()
         ("name regex ^(.*)[.]a[.]$ {1}.b", true, false),
         ("name regex ^(.*)[.]a[.]$ x{1}", false, true),
         ("name substring x. y.", false, true),
-        ("edns0 local set 0xffee 0x61", true, false),
+        ("edns0 local replace 0xffee 0x61", true, false),
         ("cname exact x. y.", true, false),
         ("name regex (?=x) y", true, false),
         ("rcode exact x.a NXDOMAIN BADVERS", true, false),
@@ -543,9 +612,4 @@ fn a_second_forward_is_never_left_out_without_a_word() {
     assert_eq!(zones(&wider), ["a [\"192.0.2.2\"]", "b.a [\"192.0.2.1\"]"]);
     let text = "a {\n forward . 192.0.2.1 {\n  except b.a\n }\n forward . 192.0.2.2\n}\n";
     assert_eq!(zones(&of(text)), ["a [\"192.0.2.1\"]", "b.a [\"192.0.2.2\"]"]);
-    // What the first one leaves to the second by the code of an answer.
-    let text = "a {\n forward . 192.0.2.1 {\n  next NXDOMAIN\n }\n forward . 192.0.2.2\n}\n";
-    let next = of(text);
-    assert_eq!(lost(&next), [3]);
-    assert!(says(&next, 5, Effect::Needless));
 }

@@ -3,7 +3,8 @@
 use super::setting::{Scalar, Setting, duration};
 use super::source::{Kind, Source};
 use super::table::ZoneEntry;
-use super::{Importer, key};
+use super::transfer::{TransferRule, transfer_of};
+use super::{Directory, Importer, key};
 use crate::document::{Document, Value};
 use crate::error::Place;
 use std::path::{Path, PathBuf};
@@ -56,13 +57,17 @@ impl Importer<'_> {
         for entry in &self.zones {
             self.write_zone(&mut document, entry);
         }
-        for (directory, place) in &self.directories {
+        for Directory { path, place, block } in &self.directories {
             document.section("[[zone]]", None);
-            document.key("directory", &*directory.to_string_lossy(), Some(place));
+            document.key("directory", &*path.to_string_lossy(), Some(place));
+            if let Some(rule) = self.blocks.get(*block).and_then(|it| it.transfers.first()) {
+                write_transfer(&mut document, rule);
+            }
         }
         self.write_special_names(&mut document);
         self.write_changes(&mut document, "rewrite");
         self.write_changes(&mut document, "template");
+        self.write_whoami(&mut document);
         for section in SECTIONS {
             if settings.iter().any(|it| it.key.0 == section) {
                 document.section(&format!("[{section}]"), None);
@@ -77,7 +82,7 @@ impl Importer<'_> {
         let files = self.zones.iter().flat_map(|it| &it.pieces);
         let files = files.filter(|it| it.kind == Kind::File);
         let folders = files.filter_map(|it| self.source(it).file.parent().map(Path::to_owned));
-        let mut folders = folders.chain(self.directories.iter().map(|(path, _)| path.clone()));
+        let mut folders = folders.chain(self.directories.iter().map(|it| it.path.clone()));
         let mut common = folders.next()?;
         for folder in folders {
             while !folder.starts_with(&common) {
@@ -91,6 +96,9 @@ impl Importer<'_> {
     fn write_zone(&self, document: &mut Document, entry: &ZoneEntry) {
         let sources: Vec<&Source> = entry.pieces.iter().map(|it| self.source(it)).collect();
         let [first, ..] = sources[..] else { return };
+        if entry.is_whoami() {
+            return; // a template
+        }
         document.section("[[zone]]", None);
         document.key("name", &*key::written(&entry.name), Some(&first.place));
         let mut forward = None;
@@ -101,10 +109,15 @@ impl Importer<'_> {
                 }
                 Kind::Hosts => write_keys(document, source),
                 Kind::Kubernetes | Kind::Forward => forward = Some(source),
+                Kind::Whoami => {}
             }
         }
         let is_forwarded = forward.is_some_and(|source| source.kind == Kind::Forward);
         self.write_access(document, entry, is_forwarded);
+        let own_block = entry.pieces.first().and_then(|piece| self.blocks.get(piece.block));
+        if let Some((_, rule)) = own_block.and_then(|block| transfer_of(block, entry)) {
+            write_transfer(document, rule);
+        }
         let Some(source) = forward else { return };
         document.section(&format!("[zone.{}]", source.kind.plugin()), None);
         write_keys(document, source);
@@ -120,6 +133,10 @@ impl Importer<'_> {
         if let (true, Some(block)) = (is_forwarded, block) {
             if let Some((time, place)) = &block.stale_after {
                 document.key("stale-after", &*duration(*time), Some(place));
+            }
+            if let [(_, place, _), ..] = &block.options[..] {
+                let texts: Vec<String> = block.options.iter().map(|it| it.0.clone()).collect();
+                document.key("options", &texts[..], Some(place));
             }
             if let Some((size, place)) = &block.buffer_size {
                 document.key("buffer-size", *size, Some(place));
@@ -166,6 +183,11 @@ impl Importer<'_> {
             }
         }
     }
+}
+
+/// Writes the clients that a zone is transferred to.
+fn write_transfer(document: &mut Document, rule: &TransferRule) {
+    document.key("transfer.to", &rule.to[..], Some(&rule.place));
 }
 
 /// Writes the keys of a section.

@@ -52,6 +52,19 @@ pub fn follow_place(
     script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
     place: impl Fn(&str) -> Place,
 ) -> Followed {
+    follow_of("", script, place)
+}
+
+/// Starts a server whose script gets the head of the request, and follows a namespace, or all if
+/// its name is empty, of the place that has its URL.
+///
+/// # Panics
+/// When there is no port.
+pub fn follow_of(
+    namespace: &str,
+    script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static,
+    place: impl Fn(&str) -> Place,
+) -> Followed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (script, paths) = (Arc::new(script), Arc::<Mutex<Vec<String>>>::default());
@@ -74,7 +87,7 @@ pub fn follow_place(
     let (sender, events) = mpsc::channel(4);
     let place = place(&url);
     let subject =
-        Subject { kind: Kind::Namespace, labels: String::new(), namespace: String::new() };
+        Subject { kind: Kind::Namespace, labels: String::new(), namespace: namespace.to_owned() };
     runtime.spawn(follow_within(place, subject, sender, LIMITS));
     Followed { runtime, events, paths }
 }
@@ -97,7 +110,7 @@ pub fn request_head(stream: &mut TcpStream) -> Option<String> {
 /// What follows a script.
 pub struct Followed {
     runtime: tokio::runtime::Runtime,
-    events: mpsc::Receiver<(Kind, Event)>,
+    events: mpsc::Receiver<(Arc<Subject>, Event)>,
     paths: Arc<Mutex<Vec<String>>>,
 }
 

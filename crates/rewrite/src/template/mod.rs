@@ -1,8 +1,10 @@
 //! Records that are made from the question.
 //!
-//! A template has the fields of Go's text templates that CoreDNS has, without conditions, loops and
-//! functions. Its text becomes pieces when the configuration is loaded.
+//! A template has the fields and conditions of Go's text templates that CoreDNS has, without loops
+//! and variables. Its text becomes pieces when the configuration is loaded.
 
+mod expression;
+mod lexer;
 mod pieces;
 
 use crate::error::RuleError;
@@ -10,10 +12,11 @@ use crate::name_match::compile;
 use crate::rule::RULES_MAX;
 use crate::scope::Scope;
 use crate::text as name_text;
-use pieces::{Facts, Pieces};
+use expression::Facts;
+use pieces::Pieces;
 use regex::bytes::Regex;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use zonda_wire::{Class, Name, Rcode, Section, Type, name, rdata};
 
 /// The TTL of a record without one.
@@ -62,7 +65,9 @@ pub struct TemplateQuestion<'a> {
     /// The type asked for.
     pub qtype: Type,
     /// The client that asks.
-    pub client: IpAddr,
+    pub client: SocketAddr,
+    /// The word for the protocol that carries the query: `udp` or `tcp`.
+    pub protocol: &'a str,
 }
 
 /// A record that was made from a template.
@@ -170,6 +175,9 @@ impl CompiledTemplate {
             text.clear();
             let made = pieces.write(facts, &mut text);
             let made = made.and_then(|()| std::str::from_utf8(&text).ok());
+            if made.is_some_and(|text| text.trim().is_empty()) {
+                continue; // no condition of it holds
+            }
             match made.and_then(|text| record(*section, text)) {
                 Some(made) => records.push(made),
                 None => return Outcome::Failure,
@@ -219,8 +227,8 @@ impl Templates {
                     Type::ANY => template.template.qtype.unwrap_or(Type::ANY),
                     qtype => qtype,
                 };
-                let client = question.client;
-                let facts = Facts { name: text, zone, qtype, client, groups: &groups };
+                let TemplateQuestion { client, protocol, .. } = question;
+                let facts = Facts { name: text, zone, qtype, client, protocol, groups: &groups };
                 return Some(template.reply(&facts));
             }
             if !template.falls_through(question.name) {
@@ -296,8 +304,8 @@ mod tests {
     /// Returns the answer's records in words, or what there is instead.
     fn answered(templates: &Templates, name: &str, qtype: Type) -> String {
         let wire: Name = name.parse().unwrap();
-        let client = "192.0.2.9".parse().unwrap();
-        let question = TemplateQuestion { name: wire.as_wire(), qtype, client };
+        let (client, protocol) = ("192.0.2.9:5353".parse().unwrap(), "udp");
+        let question = TemplateQuestion { name: wire.as_wire(), qtype, client, protocol };
         match templates.answer(question, &mut Vec::new()) {
             None => "none".to_owned(),
             Some(Outcome::Failure) => "failure".to_owned(),
@@ -348,14 +356,118 @@ mod tests {
         assert_eq!(answered(&templates, "b.example", Type::A), "failure");
     }
 
+    /// Returns what a template of TXT records answers for a name that its pattern matches.
+    fn txt(pattern: &str, text: &str, name: &str) -> String {
+        let text = format!("{{{{ .Name }}}} 5 IN TXT \"{text}\"");
+        let templates = Templates::new([template("example", Type::TXT, pattern, &text)]).unwrap();
+        let answer = answered(&templates, name, Type::TXT);
+        answer.trim_start_matches(&format!("{name}. 5 TXT ")).replace('"', "")
+    }
+
+    #[test]
+    fn conditions_choose_the_text_whose_expression_holds() {
+        let pattern = "^(?P<a>[a-z]*)-(?P<n>[0-9]*)";
+        for (text, name, expected) in [
+            ("{{ if .Group.a }}yes{{ else }}no{{ end }}", "x-.example", "yes"),
+            ("{{ if .Group.a }}yes{{ else }}no{{ end }}", "-.example", "no"),
+            (
+                "{{if eq .Group.a `x` `y`}}1{{else if eq .Group.a `z`}}2{{else}}3{{end}}",
+                "y-.example",
+                "1",
+            ),
+            (
+                "{{if eq .Group.a `x` `y`}}1{{else if eq .Group.a `z`}}2{{else}}3{{end}}",
+                "z-.example",
+                "2",
+            ),
+            (
+                "{{if eq .Group.a `x` `y`}}1{{else if eq .Group.a `z`}}2{{else}}3{{end}}",
+                "v-.example",
+                "3",
+            ),
+            ("{{ if and .Group.a (not (eq .Type `A`)) }}a{{ end }}.", "x-.example", "a."),
+            ("{{ or .Group.a `none` }}", "-.example", "none"),
+            (
+                "{{ if ne .Group.a `x` }}{{ if .Group.n }}both{{ end }}{{ end }}.",
+                "y-1.example",
+                "both.",
+            ),
+            (
+                "{{ if lt (parseInt .Group.n 10 8) 7 }}low{{ else }}high{{ end }}",
+                "-6.example",
+                "low",
+            ),
+            (
+                "{{ if lt (parseInt .Group.n 10 8) 7 }}low{{ else }}high{{ end }}",
+                "-7.example",
+                "high",
+            ),
+            ("{{ parseInt .Group.n 16 8 }}", "-10.example", "16"),
+            ("{{ parseInt .Group.n 10 8 }}", "-256.example", "failure"),
+            ("{{ parseInt .Group.n 10 8 }}", "-.example", "failure"),
+            ("{{ if ge .RemotePort 5000 }}{{ .RemotePort }}{{ end }}", "-.example", "5353"),
+            ("{{ .Protocol }} {{ .RemoteType }} {{ eq 1 1 }}", "-.example", "udp A true"),
+        ] {
+            assert_eq!(txt(pattern, text, name), expected, "{text} {name}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_which_no_condition_holds_is_no_record() {
+        let text = "{{ if .Group.a }}{{ .Name }} 60 IN A 10.0.0.1{{ end }}";
+        let pattern = r"^ip-(?P<a>[0-9]*)\.example\.$";
+        let templates = Templates::new([template("example", Type::A, pattern, text)]).unwrap();
+        assert_eq!(answered(&templates, "ip-1.example", Type::A), "ip-1.example. 60 A 10.0.0.1");
+        assert_eq!(answered(&templates, "ip-.example", Type::A), "");
+    }
+
+    #[test]
+    fn a_condition_may_ask_for_a_group_that_one_of_the_patterns_has() {
+        let text = "{{ .Name }} 60 IN A 10.0.0.{{ if .Group.a }}{{ .Group.a }}{{ else }}9{{ end }}";
+        let mut either = template("example", Type::A, r"^ip-(?P<a>[0-9]+)\.", text);
+        either.patterns.push(r"^any\.".to_owned());
+        let templates = Templates::new([either.clone()]).unwrap();
+        assert_eq!(answered(&templates, "ip-1.example", Type::A), "ip-1.example. 60 A 10.0.0.1");
+        assert_eq!(answered(&templates, "any.example", Type::A), "any.example. 60 A 10.0.0.9");
+        either.answer = vec!["{{ .Name }} 60 IN A 10.0.0.{{ .Group.a }}".to_owned()];
+        assert!(Templates::new([either]).is_err());
+    }
+
+    #[test]
+    fn the_port_of_the_client_can_stand_in_a_service_record() {
+        let text = "_{{ .Protocol }}{{ if ne .Name \".\" }}.{{ end }}{{ .Name }} 0 IN SRV 0 0 \
+            {{ .RemotePort }} .";
+        let templates = Templates::new([template(".", Type::SRV, "", text)]).unwrap();
+        for (name, expected) in
+            [("a.example", "_udp.a.example. 0 SRV 0 0 5353 ."), (".", "_udp. 0 SRV 0 0 5353 .")]
+        {
+            assert_eq!(answered(&templates, name, Type::SRV), expected);
+        }
+    }
+
     #[test]
     fn mistakes_are_found_before_any_question_comes() {
+        let deep = format!("{}{}", "{{ if .Name }}".repeat(33), "{{ end }}".repeat(33));
+        let parentheses = format!("{{{{ not {}.Name{} }}}}", "(".repeat(40), ")".repeat(40));
+        let inner = parentheses.trim_matches(['{', '}', ' ']);
         for (pattern, text, error) in [
             ("", "{{ .Name }} IN A {{", RuleError::OpenAction),
             ("", "{{ .Nome }} IN A 192.0.2.1", RuleError::Action(".Nome".into())),
             ("(?P<a>.)", "{{ .Group.b }} IN A 192.0.2.1", RuleError::NamedGroup("b".into())),
             ("(.)", "{{ index .Match 2 }} IN A 192.0.2.1", RuleError::Group(2)),
             ("", "example. IN A x", RuleError::Record("example. IN A x".into())),
+            ("", "{{ if .Name }}x", RuleError::OpenCondition),
+            ("", "{{ if .Name }}x{{ else }}y", RuleError::OpenCondition),
+            ("", "{{ end }}", RuleError::StrayAction("end")),
+            ("", "{{ if .Name }}{{ else }}{{ else }}{{ end }}", RuleError::StrayAction("else")),
+            ("", &deep, RuleError::DeepConditions(32)),
+            ("", &parentheses, RuleError::Action(inner.into())),
+            ("", "{{ if lt .Name 3 }}{{ end }}", RuleError::Kinds("lt .Name 3".into())),
+            ("", "{{ if eq .Name }}{{ end }}", RuleError::Action("eq .Name".into())),
+            ("", "{{ parseInt .Name 99 8 }}", RuleError::Action("parseInt .Name 99 8".into())),
+            ("", "{{ range .Match }}{{ end }}", RuleError::Action("range .Match".into())),
+            ("", "{{ .Meta \"a\" }}", RuleError::Action(".Meta \"a\"".into())),
+            ("", "{{ if .Group.b }}{{ end }}", RuleError::NamedGroup("b".into())),
         ] {
             let found = Templates::new([template("example", Type::A, pattern, text)]);
             assert_eq!(found.unwrap_err(), (0, error), "{text}");

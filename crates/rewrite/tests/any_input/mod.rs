@@ -82,7 +82,8 @@ fn check_template(text: &str) {
     };
     let Ok(templates) = Templates::new([template]) else { return };
     let (name, qtype) = (&b"\x02a.\x01b\0"[..], zonda_wire::Type::A);
-    let question = TemplateQuestion { name, qtype, client: [192, 0, 2, 1].into() };
+    let client = ([192, 0, 2, 1], 5353).into();
+    let question = TemplateQuestion { name, qtype, client, protocol: "udp" };
     let Some(Outcome::Reply { records, .. }) = templates.answer(question, &mut Vec::new()) else {
         return;
     };

@@ -2,9 +2,11 @@
 
 use super::cluster_state::ClusterState;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
+use zonda_cluster::Change;
 use zonda_cluster::object::EndpointSlice;
-use zonda_cluster::{Change, Kind};
+use zonda_kubernetes::Subject;
 
 /// Changes between two versions whose times are counted.
 const TRIGGERS_MAX: usize = 1024;
@@ -14,8 +16,8 @@ const TRIGGERS_MAX: usize = 1024;
 pub struct ChangeTimes {
     /// When the feed began.
     began: SystemTime,
-    /// The kinds of objects of which single changes are received at the moment.
-    followed: HashSet<Kind>,
+    /// The subjects of which single changes are received at the moment.
+    followed: HashSet<Arc<Subject>>,
     /// When the oldest change was received.
     changed: Option<Instant>,
     /// What triggered the changes.
@@ -29,19 +31,19 @@ impl ChangeTimes {
         Self { began: SystemTime::now(), followed, changed: None, triggered }
     }
 
-    /// Notes that a list of all objects of a kind begins.
-    pub fn begin_list(&mut self, kind: Kind) {
-        self.followed.remove(&kind);
+    /// Notes that a list of all objects of a subject begins.
+    pub fn begin_list(&mut self, subject: &Arc<Subject>) {
+        self.followed.remove(subject);
     }
 
-    /// Notes that a list of all objects of a kind has ended.
-    pub fn end_list(&mut self, kind: Kind) {
-        self.followed.insert(kind);
+    /// Notes that a list of all objects of a subject has ended.
+    pub fn end_list(&mut self, subject: &Arc<Subject>) {
+        self.followed.insert(Arc::clone(subject));
     }
 
     /// Notes when a change came, and what triggered it.
-    pub fn note(&mut self, kind: Kind, change: &Change) {
-        if !self.followed.contains(&kind) {
+    pub fn note(&mut self, subject: &Arc<Subject>, change: &Change) {
+        if !self.followed.contains(subject) {
             return;
         }
         self.changed.get_or_insert_with(Instant::now);
@@ -71,6 +73,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::time::Duration;
+    use zonda_cluster::Kind;
     use zonda_kubernetes::encode;
 
     #[test]
@@ -84,13 +87,18 @@ mod tests {
             change
         };
         let state = ClusterState::new([Kind::EndpointSlice]);
+        let subject = Arc::new(Subject {
+            kind: Kind::EndpointSlice,
+            labels: String::new(),
+            namespace: String::new(),
+        });
         let mut times = ChangeTimes::new();
         let mut counted = |is_list: bool, age: Duration| {
-            times.begin_list(Kind::EndpointSlice);
+            times.begin_list(&subject);
             if !is_list {
-                times.end_list(Kind::EndpointSlice);
+                times.end_list(&subject);
             }
-            times.note(Kind::EndpointSlice, &change(age));
+            times.note(&subject, &change(age));
             times.count(&state);
             let count = |times: [u64; 16]| times.iter().sum::<u64>();
             (count(state.publishing.counts()), count(state.programming.counts()))

@@ -4,7 +4,7 @@ use super::Update;
 use super::change_times::ChangeTimes;
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
-use super::cluster_subjects::{FormerNames, Subjects, followed, options, place};
+use super::cluster_subjects::{FormerNames, Subjects, followed, namespaces, options, place};
 use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;
@@ -19,9 +19,9 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zonda_cluster::{Builder, Cluster, Kind};
+use zonda_cluster::{Builder, Cluster};
 use zonda_engine::zones::{ClusterNames, ClusterZone, Source};
-use zonda_kubernetes::{Event, follow};
+use zonda_kubernetes::{Event, Subject, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
@@ -64,16 +64,22 @@ pub(super) struct ClusterFeed {
     stop: Arc<StopRequest>,
     /// Is dropped when the zones have been published once.
     first: Option<SyncSender<()>>,
-    /// The kinds of objects of which all have been read once.
-    synced: HashSet<Kind>,
-    /// The kinds of objects that cannot be followed at the moment.
-    failing: HashSet<Kind>,
+    /// The subjects of which all objects have been read once.
+    synced: HashSet<Arc<Subject>>,
+    /// The subjects whose objects are followed at the moment.
+    following: HashSet<Arc<Subject>>,
+    /// The subjects that cannot be followed at the moment.
+    failing: HashSet<Arc<Subject>>,
+    /// How many subjects there are.
+    subject_count: usize,
     /// The zones' own data, by their names.
     data: Vec<(Name, Arc<Zone>)>,
     /// The address of this machine that the API is reached from, once it is.
     own_address: Option<IpAddr>,
     /// When the data were made.
     dated: Option<Instant>,
+    /// Whether names have changed since, so that the serial is to follow.
+    is_behind: bool,
     state: Arc<ClusterState>,
     former: FormerNames,
     times: ChangeTimes,
@@ -86,17 +92,21 @@ impl ClusterFeed {
         let FeedSetup { subjects, publisher, number, stop, state, former } = setup;
         let seed = publisher.state().seed;
         Self {
-            builder: Builder::new(&subjects.apex, seed, options(&subjects.keys)),
+            builder: Builder::new(&subjects.apex, seed, options(&subjects.keys))
+                .with_lists_of(namespaces(&subjects.keys)),
             subjects,
             publisher,
             number,
             stop,
             first,
             synced: HashSet::new(),
+            following: HashSet::new(),
+            subject_count: 0,
             failing: HashSet::new(),
             data: Vec::new(),
             own_address: None,
             dated: None,
+            is_behind: false,
             state,
             former,
             times: ChangeTimes::new(),
@@ -109,7 +119,7 @@ impl ClusterFeed {
     pub async fn run(mut self) -> bool {
         let (sender, mut events) = mpsc::channel(EVENTS_MAX);
         let followed = followed(&self.subjects.keys);
-        let kinds = followed.len();
+        self.subject_count = followed.len();
         let mut followers = JoinSet::new();
         for subject in followed {
             followers.spawn(follow(place(&self.subjects.keys), subject, sender.clone()));
@@ -124,7 +134,7 @@ impl ClusterFeed {
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.stop.is_requested() {
-            let is_ready = is_changed && self.synced.len() == kinds;
+            let is_ready = is_changed && self.synced.len() == self.subject_count;
             tokio::select! {
                 // First what is due, whatever comes in the meantime.
                 biased;
@@ -140,12 +150,13 @@ impl ClusterFeed {
                     if count == 0 {
                         return false;
                     }
-                    for (kind, event) in received.drain(..) {
-                        is_changed |= self.take(kind, event);
+                    for (subject, event) in received.drain(..) {
+                        is_changed |= self.take(&subject, event);
                     }
                 }
                 Some(_) = followers.join_next() => return false,
-                _ = look.tick() => {}
+                // Secondaries see the last of several changes by the serial.
+                _ = look.tick() => is_changed |= self.is_behind && self.is_serial_due(),
             }
             if let Some(content) = self.writer.due().then(|| self.content()).flatten() {
                 self.writer.write_beside(content, &self.subjects.keys, &self.state);
@@ -156,21 +167,22 @@ impl ClusterFeed {
     }
 
     /// Takes an event; returns whether names may have changed.
-    fn take(&mut self, kind: Kind, event: Event) -> bool {
+    fn take(&mut self, subject: &Arc<Subject>, event: Event) -> bool {
+        let (kind, of_namespace) = (subject.kind, &*subject.namespace);
         let (state, zone) = (Arc::clone(&self.state), self.subjects.apex.clone());
         let Some(followed) = state.of(kind) else { return false };
         match event {
             Event::Begin => {
                 followed.lists.fetch_add(1, Relaxed);
-                self.builder.begin_list(kind);
-                self.times.begin_list(kind);
+                self.builder.begin_list(kind, of_namespace);
+                self.times.begin_list(subject);
                 false
             }
             Event::Change(change) => {
                 followed.changes.fetch_add(1, Relaxed);
                 let is_changed = self.builder.take(&change);
                 if is_changed {
-                    self.times.note(kind, &change);
+                    self.times.note(subject, &change);
                 }
                 is_changed
             }
@@ -185,25 +197,38 @@ impl ClusterFeed {
                 false
             }
             Event::Synced => {
-                self.builder.end_list(kind);
-                self.times.end_list(kind);
-                self.synced.insert(kind);
+                self.builder.end_list(kind, of_namespace);
+                self.times.end_list(subject);
+                self.synced.insert(Arc::clone(subject));
                 true
             }
             Event::Failed(error) => {
                 followed.failures.fetch_add(1, Relaxed);
                 followed.is_followed.store(false, Relaxed);
-                if self.failing.insert(kind) {
-                    tracing::warn!(%zone, ?kind, error, "objects of a cluster are not followed");
+                self.following.remove(subject);
+                if self.failing.insert(Arc::clone(subject)) {
+                    tracing::warn!(
+                        %zone, ?kind, namespace = of_namespace, error,
+                        "objects of a cluster are not followed"
+                    );
                 } else {
-                    tracing::debug!(%zone, ?kind, error, "objects of a cluster are not followed");
+                    tracing::debug!(
+                        %zone, ?kind, namespace = of_namespace, error,
+                        "objects of a cluster are not followed"
+                    );
                 }
                 false
             }
             Event::Connected(address) => {
-                followed.is_followed.store(true, Relaxed);
-                if self.failing.remove(&kind) {
-                    tracing::info!(%zone, ?kind, "objects of a cluster are followed again");
+                self.following.insert(Arc::clone(subject));
+                let of_kind = self.following.iter().filter(|it| it.kind == kind).count();
+                let parts = namespaces(&self.subjects.keys).len().max(1);
+                followed.is_followed.store(of_kind == parts, Relaxed);
+                if self.failing.remove(subject) {
+                    tracing::info!(
+                        %zone, ?kind, namespace = of_namespace,
+                        "objects of a cluster are followed again"
+                    );
                 }
                 let is_new = address.is_some() && address != self.own_address;
                 if is_new {
@@ -292,11 +317,16 @@ impl ClusterFeed {
         Ok(())
     }
 
+    /// Whether the data are old enough to be made with another serial.
+    fn is_serial_due(&self) -> bool {
+        self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL)
+    }
+
     /// Publishes the names as they are now.
     fn publish(&mut self) -> Result<(), PublisherFailed> {
         let has_changed = self.builder.has_new_aliases();
-        let is_old = self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL);
-        if has_changed || is_old {
+        self.is_behind = !(has_changed || self.is_serial_due());
+        if !self.is_behind {
             self.make_data(None);
         }
         let cluster = self.builder.snapshot();
@@ -334,7 +364,7 @@ impl ClusterFeed {
 
     /// What the snapshot file is to have, if all objects are known.
     fn content(&mut self) -> Option<FileContent> {
-        let is_known = self.synced.len() == self.state.kinds.len();
+        let is_known = self.synced.len() == self.subject_count && self.subject_count > 0;
         is_known.then(|| FileContent {
             apex: self.subjects.apex.clone(),
             keys: Arc::clone(&self.subjects.keys),

@@ -104,14 +104,29 @@ pub(super) fn place(keys: &KubernetesKeys) -> Place {
     }
 }
 
-/// The objects that are followed: those of one namespace, if only that one has names.
+/// Namespaces whose objects are followed one by one; of more, those of all namespaces are.
+const NAMESPACES_MAX: usize = 8;
+
+/// The namespaces whose objects are followed one by one; none if those of all are.
+pub(super) fn namespaces(keys: &KubernetesKeys) -> Vec<String> {
+    let mut namespaces: Vec<String> =
+        keys.namespaces.iter().map(|name| name.to_ascii_lowercase()).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    if namespaces.len() > NAMESPACES_MAX {
+        namespaces.clear();
+    }
+    namespaces
+}
+
+/// The objects that are followed: those of each namespace, if only few of them have names.
 pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
     let labels = keys.labels.clone().unwrap_or_default();
-    let namespace = match &keys.namespaces[..] {
-        [namespace] => namespace.to_ascii_lowercase(),
-        _ => String::new(),
-    };
-    let of_kind = |kind| {
+    let mut namespaces = namespaces(keys);
+    if namespaces.is_empty() {
+        namespaces.push(String::new());
+    }
+    let of_kind = |kind, namespace: &String| {
         let labels = match kind {
             Kind::Namespace => keys.namespace_labels.clone().unwrap_or_default(),
             Kind::EndpointSlice if keys.multicluster && labels.is_empty() => {
@@ -127,13 +142,29 @@ pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
     if keys.pods == PodNames::Verified {
         kinds.push(Kind::Pod);
     }
-    kinds.into_iter().map(of_kind).collect()
+    let mut subjects = Vec::new();
+    for namespace in &namespaces {
+        subjects.extend(kinds.iter().map(|kind| of_kind(*kind, namespace)));
+    }
+    subjects
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::cluster_file::tests::own_keys;
     use super::*;
+
+    #[test]
+    fn few_namespaces_are_followed_one_by_one_and_many_together() {
+        let of = |names: &[&str]| -> Vec<String> {
+            let keys = own_keys(&format!("namespaces = {names:?}"));
+            followed(&keys).into_iter().map(|it| it.namespace).collect()
+        };
+        assert_eq!(of(&["shop"]), ["shop"; 3]);
+        assert_eq!(of(&["shop", "Bank", "shop"]), [["bank"; 3], ["shop"; 3]].concat());
+        assert_eq!(of(&["a", "b", "c", "d", "e", "f", "g", "h", "i"]), [""; 3]);
+        assert_eq!(followed(&own_keys("")).len(), 3);
+    }
 
     #[test]
     fn names_of_a_former_feed_stay_as_far_as_the_next_one_would_have_them() {

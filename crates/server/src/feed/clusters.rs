@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use zonda_cluster::Kind;
 use zonda_config::Config;
 use zonda_wire::Name;
 
@@ -129,7 +130,12 @@ fn start(
     // Where the publisher fails, so does the first update.
     let _ = publisher.adopt_feed(names, number, true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let kinds = followed(&subjects.keys).into_iter().map(|subject| subject.kind);
+    let mut kinds: Vec<Kind> = Vec::new();
+    for subject in followed(&subjects.keys) {
+        if !kinds.contains(&subject.kind) {
+            kinds.push(subject.kind);
+        }
+    }
     let mut state = ClusterState::new(kinds);
     let worth = former.map(|it| FormerNames::of(&it.subjects.keys, &subjects.keys));
     let worth = worth.unwrap_or(FormerNames::Foreign);

@@ -32,6 +32,8 @@ pub struct ReceivedQuery {
     pub checking_disabled: bool,
     /// Data of the COOKIE option; empty without.
     pub cookie: Vec<u8>,
+    /// EDNS options: codes and data.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// Whether letters of the name are in upper case.
     pub mixed_case: bool,
     /// A random number.
@@ -60,6 +62,7 @@ impl ReceivedQuery {
             dnssec_ok: message.edns.as_ref().is_some_and(|edns| edns.dnssec_ok),
             checking_disabled: octets[3] & 0x10 != 0, // it was parsed, so that there is a header
             cookie: message.edns.as_ref().and_then(cookie).unwrap_or_default(),
+            options: message.edns.as_ref().map(|edns| edns.options.clone()).unwrap_or_default(),
             mixed_case: name.iter().any(u8::is_ascii_uppercase),
             chance,
             octets: octets[..12 + name.len() + 4].to_vec(),

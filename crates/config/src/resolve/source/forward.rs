@@ -17,6 +17,9 @@ use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_upstream::{Host, Upstream};
 use zonda_wire::{Name, name};
 
+/// EDNS options of a query to an upstream.
+const OPTIONS_MAX: usize = 8;
+
 /// Reads how a zone is forwarded by a server that listens on these addresses.
 pub fn read(
     reader: &mut Reader<'_, '_>,
@@ -45,6 +48,10 @@ pub fn read(
     bounds::forward(reader, &keys);
     if keys.to.len() > UPSTREAMS_MAX {
         reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(keys.to.len())));
+    }
+    if keys.options.len() > OPTIONS_MAX {
+        let many = Mistake::ManyOptions(keys.options.len(), OPTIONS_MAX);
+        reader.contradict(Some("options"), Contradiction::Servers(many));
     }
     check_bootstrap(listens_on, reader, &keys);
     let trust = trust(reader, &keys)?;

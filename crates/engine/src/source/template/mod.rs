@@ -30,8 +30,12 @@ fn answer_by(
     worker: &mut Worker,
     templates: &Templates,
 ) -> Flow {
-    let client = ask.peer.address.ip();
-    let question = TemplateQuestion { name: ask.name.as_wire(), qtype: ask.query.qtype, client };
+    let question = TemplateQuestion {
+        name: ask.name.as_wire(),
+        qtype: ask.query.qtype,
+        client: ask.peer.address,
+        protocol: ask.peer.transport.name(),
+    };
     let Some(outcome) = templates.answer(question, &mut worker.target) else {
         return Continue(());
     };

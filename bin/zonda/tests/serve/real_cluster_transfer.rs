@@ -1,0 +1,110 @@
+//! Transfers of the zones of a real Kubernetes API server's objects, beside CoreDNS.
+
+use crate::real_cluster::{await_answers, populate};
+use crate::server::{Server, wait_until};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use zonda_testkit::cluster::{ApiServer, CoreDns, Port, cluster_service};
+
+/// Zonda with a zone of a cluster that it transfers.
+fn zonda_of(api: &ApiServer) -> Server {
+    let kubeconfig = api.kubeconfig_file().display();
+    Server::start(
+        &[],
+        &format!(
+            "[[zone]]\nname = \"cluster.local\"\ntransfer.to = [\"127.0.0.1\"]\n\
+             [zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\nreverse = [\"10.0.0.0/8\"]\n"
+        ),
+    )
+}
+
+/// CoreDNS with the same zone.
+fn core_dns_of(api: &ApiServer) -> CoreDns {
+    let kubeconfig = api.kubeconfig_file().display();
+    let corefile = format!(
+        "cluster.local {{\n  bind 127.0.0.1\n  errors\n  transfer {{\n    to *\n  }}\n  \
+         kubernetes cluster.local {{\n    kubeconfig {kubeconfig}\n  }}\n}}\n"
+    );
+    CoreDns::start(&corefile, Path::new("/"), &["cluster.local."])
+}
+
+/// Returns what `dig` prints of a transfer, one record a line.
+fn transfer(server: SocketAddr, zone: &str, question: &str) -> Vec<String> {
+    let mut dig = Command::new("dig");
+    dig.args([&format!("@{}", server.ip()), "-p", &server.port().to_string()]);
+    dig.args(["+noall", "+answer", "+time=5", zone, question]);
+    let output = dig.output().expect("dig is installed (bind9-dnsutils)");
+    let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.lines().filter(|line| !line.starts_with(';')).map(words).collect()
+}
+
+/// The record without the weight of SRV, which differs: Zonda sends that of its answers.
+fn without_weight(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    if let [_, _, _, "srv", _, weight, ..] = &mut words[..] {
+        *weight = "*";
+    }
+    words.join(" ")
+}
+
+/// The records of services in a transfer: neither SOA nor what each server says of itself.
+fn records_of_services(lines: &[String]) -> BTreeSet<String> {
+    let is_own = |line: &&String| {
+        let name = line.split(' ').next().unwrap_or_default();
+        matches!(name, "cluster.local." | "ns.dns.cluster.local." | "dns-version.cluster.local.")
+    };
+    lines.iter().filter(|line| !is_own(line)).map(|line| without_weight(line)).collect()
+}
+
+#[test]
+fn a_transfer_has_the_records_that_that_of_coredns_has() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let (server, core_dns) = (zonda_of(&api), core_dns_of(&api));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let theirs = || records_of_services(&transfer(core_dns.address, "cluster.local", "AXFR"));
+    wait_until("CoreDNS has all services", || theirs().len() > 20);
+    let (ours, theirs) = (transfer(server.zonda.address, "cluster.local", "AXFR"), theirs());
+    assert!(ours[0].contains(" soa ") && ours.last() == ours.first(), "{ours:#?}");
+    let ours = records_of_services(&ours);
+    let missing: Vec<_> = theirs.difference(&ours).collect();
+    // CoreDNS answers these, and leaves them out of transfers.
+    let is_answered = |line: &&String| line.starts_with("db.shop.svc.cluster.local. 5 in srv ");
+    let more: Vec<_> = ours.difference(&theirs).filter(|line| !is_answered(line)).collect();
+    assert!(missing.is_empty() && more.is_empty(), "missing {missing:#?}, more {more:#?}");
+}
+
+#[test]
+fn the_serial_of_a_transfer_follows_the_last_of_several_changes() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let server = zonda_of(&api);
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let serial = || {
+        let lines = transfer(server.zonda.address, "cluster.local", "SOA");
+        lines.first().and_then(|line| line.split(' ').nth(6)?.parse::<u32>().ok()).unwrap()
+    };
+    for name in ["one", "two", "three"] {
+        let service = cluster_service("shop", name, &["IPv4"], &[Port::tcp("http", 80)]);
+        api.client().create(&service);
+    }
+    let name = "three.shop.svc.cluster.local. ";
+    let has_last = |lines: &[String]| lines.iter().any(|line| line.starts_with(name));
+    wait_until("the last service is transferred", || {
+        has_last(&transfer(server.zonda.address, "cluster.local", "AXFR"))
+    });
+    let before = serial();
+    // A secondary that has this version, and asks for changes only, gets the SOA record alone once
+    // no change is left that the serial does not tell.
+    api.client().create(&cluster_service("shop", "four", &["IPv4"], &[Port::tcp("http", 80)]));
+    wait_until("the serial rises with the change", || serial() > before);
+    let now = serial();
+    let current = transfer(server.zonda.address, "cluster.local", &format!("IXFR={now}"));
+    assert_eq!(current.len(), 1, "{current:#?}");
+    let reverse = transfer(server.zonda.address, "10.in-addr.arpa", "AXFR");
+    let pointer = "1.0.244.10.in-addr.arpa. 5 in ptr db-0.db.shop.svc.cluster.local.".to_owned();
+    assert!(reverse.contains(&pointer), "{reverse:#?}");
+}
