@@ -5,14 +5,17 @@
 //!                   │                    └ check: what is wrong with it, if anything is
 //!                   └► rejection: the unsigned record of the reply to one that proves nothing
 //! transfer ─ StreamSigner::sign(message), each over the former one's signature
+//! client ─ ReplySignature::sign_query(query) ─► check(message), for each message of the reply
 //! ```
 //!
 //! Deliberately absent: HMAC-MD5 and HMAC-SHA224, GSS-TSIG, SIG(0), and clocks.
 
+mod client;
 mod key;
 mod record;
 mod sign;
 
+pub use client::{ReplySignature, SignatureFault};
 pub use key::{Algorithm, Key, KeyId, KeyRing};
 pub use record::SignatureRecord;
 pub use sign::{QuerySignature, SignatureCheck, StreamSigner, verify_reply};
