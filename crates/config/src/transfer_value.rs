@@ -1,8 +1,9 @@
 //! Values of keys about signed messages and transfers.
 
 use crate::access::Network;
-use crate::value::Value;
+use crate::value::{ServerAddress, Value};
 use std::fmt;
+use std::net::SocketAddr;
 use zonda_wire::Name;
 use zonda_wire::rdata::base64_word;
 use zonda_wire::tsig::Algorithm;
@@ -83,6 +84,34 @@ impl Value for TransferClient {
     }
 }
 
+/// A server that a zone is transferred from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PrimaryServer {
+    /// The address and port of the server.
+    pub address: SocketAddr,
+    /// The key that messages are signed with, if they are.
+    pub key: Option<Name>,
+}
+
+impl Value for PrimaryServer {
+    fn form() -> String {
+        "the address of a server, its port if it is not 53, and the key if there is one: \
+         \"192.0.2.1\", \"192.0.2.1:5353\" or \"192.0.2.1 key transfer.example\""
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (address, key) = match words[..] {
+            [address] => (address, None),
+            [address, "key", name] => (address, Some(Name::from_text(name)?.to_lowercase())),
+            _ => return None,
+        };
+        let ServerAddress(address) = ServerAddress::from_text(address)?;
+        Some(Self { address, key })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -101,6 +130,21 @@ mod tests {
         let both = Some(("2001:db8::/32".into(), key()));
         assert_eq!(read("2001:db8::/32 key transfer.example"), both);
         for wrong in ["", "key", "any", "192.0.2.7 transfer.example", "192.0.2.7 key", "a key b c"]
+        {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_primary_is_an_address_with_a_port_and_perhaps_a_key() {
+        let read = |text| {
+            let primary = PrimaryServer::from_text(text)?;
+            Some((primary.address.to_string(), primary.key.map(|key| key.to_string())))
+        };
+        assert_eq!(read("192.0.2.1"), Some(("192.0.2.1:53".into(), None)));
+        let both = Some(("[2001:db8::1]:5353".into(), Some("transfer.example.".into())));
+        assert_eq!(read("[2001:db8::1]:5353 key Transfer.Example"), both);
+        for wrong in ["", "key a", "192.0.2.0/24", "192.0.2.1 key", "tls://192.0.2.1", "a.example"]
         {
             assert_eq!(read(wrong), None, "{wrong}");
         }

@@ -402,7 +402,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
     };
     let beside = (0..workload.zones_beside).map(|number| {
         let apex = name_of(&format!("zone{number}.example."));
-        Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
+        Arc::new(ZoneEntry::new(apex, Source::Unavailable(Reason::ZoneUnavailable), None, number))
     });
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);

@@ -103,9 +103,7 @@ impl fmt::Display for Fault {
                 "the primary answers {rcode} without a signature: let it transfer the zone to \
                  this server's address and key"
             ),
-            Self::NotAuthoritative => {
-                f.write_str("the primary is not authoritative for the zone")
-            }
+            Self::NotAuthoritative => f.write_str("the primary is not authoritative for the zone"),
             Self::NoRecords => f.write_str("the reply has no records"),
             Self::NoSoa => f.write_str("the first record is not the SOA record of the zone"),
             Self::SoaData => f.write_str("the data of an SOA record are too short"),

@@ -45,7 +45,9 @@ impl Timers {
     #[must_use]
     pub fn with_expire(self, secs: Option<u32>) -> Self {
         match secs {
-            Some(secs) => Self { expire: Duration::from_secs(secs.into()).min(self.expire), ..self },
+            Some(secs) => {
+                Self { expire: Duration::from_secs(secs.into()).min(self.expire), ..self }
+            }
             None => self,
         }
     }

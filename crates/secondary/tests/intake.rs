@@ -89,7 +89,8 @@ fn zone(base: Option<u32>, of_each: &[&[Given]]) -> Vec<String> {
 fn changes(base: u32, of_each: &[&[Given]]) -> Vec<(u32, u32, usize, usize)> {
     match outcome(Some(base), of_each).unwrap() {
         Transferred::Changes(changes) => {
-            let counts = changes.iter().map(|it| (it.from, it.to, it.removed.len(), it.added.len()));
+            let counts =
+                changes.iter().map(|it| (it.from, it.to, it.removed.len(), it.added.len()));
             counts.collect()
         }
         other => panic!("{other:?}"),

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use version::{Version, narrow};
 use zonda_config::{Access, Config};
+use zonda_engine::Reason;
 use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
@@ -191,7 +192,7 @@ impl ZoneSet {
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();
-        let entry = entry(&former.entry.apex, Some(Source::Data(zone)), access, former.number);
+        let entry = entry(&former.entry.apex, Source::Data(zone), access, former.number);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
@@ -216,7 +217,13 @@ impl ZoneSet {
         let access = self.access_list(unit);
         for name in zones {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
-                let source = zone.data().cloned().map(Source::Data); // no unit has a cluster
+                let source = match &zone.entry.source {
+                    Source::Unavailable(reason) => Source::Unavailable(*reason),
+                    _ => match zone.data() {
+                        Some(data) => Source::Data(Arc::clone(data)), // no unit has a cluster
+                        None => Source::Unavailable(Reason::ZoneUnavailable),
+                    },
+                };
                 let entry = entry(name, source, access.clone(), zone.number);
                 let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
@@ -295,6 +302,7 @@ impl ZoneSet {
                     records: narrow(merged.records),
                     loaded: Some(SystemTime::now()),
                     error: merged.error.map(Box::new),
+                    is_expired: false,
                 };
             }
             Update::Unavailable(failure) => {
@@ -331,16 +339,23 @@ impl ZoneSet {
         version: Version,
         outcome: &mut Outcome,
     ) {
-        let Version { data, cluster, records, loaded, error } = version;
+        let Version { data, cluster, records, loaded, error, is_expired } = version;
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
         let access = self.access_list(unit);
-        let same = former
-            .filter(|former| cluster.is_none() && former.is_same(data.as_ref(), access.as_deref()));
+        let reason = if is_expired { Reason::ZoneExpired } else { Reason::ZoneUnavailable };
+        let same = former.filter(|former| {
+            let is_served =
+                |source: &Source| !matches!(source, Source::Unavailable(it) if *it != reason);
+            cluster.is_none()
+                && is_served(&former.entry.source)
+                && former.is_same(data.as_ref(), access.as_deref())
+        });
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
         let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
+        let source = source.unwrap_or(Source::Unavailable(reason));
         let entry =
             same.map_or_else(|| entry(name, source, access, number), |it| Arc::clone(&it.entry));
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
@@ -462,17 +477,16 @@ fn note_failures(
 /// A zone as a snapshot holds it.
 fn entry(
     apex: &Name,
-    source: Option<Source>,
+    source: Source,
     access: Option<Arc<AccessList>>,
     number: Number,
 ) -> Arc<ZoneEntry> {
     // The zone's own name, of which there is one in memory.
     let apex = match &source {
-        Some(Source::Data(zone)) => zone.apex_name(),
+        Source::Data(zone) => zone.apex_name(),
         _ => apex,
     };
-    let (apex, source) = (apex.clone(), source.unwrap_or(Source::Unavailable));
-    Arc::new(ZoneEntry::new(apex, source, access, number.place))
+    Arc::new(ZoneEntry::new(apex.clone(), source, access, number.place))
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

@@ -102,7 +102,8 @@ impl<'m> StreamMessage<'m> {
         }
         let (at, left) = (reader.at, word(6));
         let message = Self { octets, at, left, signature_at: None, expire: None, rcode_high: 0 };
-        let message = message.with_tail([word(6), word(8), word(10)]).ok_or(StreamFault::Malformed)?;
+        let message =
+            message.with_tail([word(6), word(8), word(10)]).ok_or(StreamFault::Malformed)?;
         if word(2) & flag::TC != 0 {
             return Err(StreamFault::Truncated);
         }
@@ -184,9 +185,9 @@ impl<'m> StreamMessage<'m> {
         let raw = reader.take(len).ok_or(StreamFault::Malformed)?;
         let rtype = Type(u16::from_be_bytes([t0, t1]));
         match rdata::schema::of(rtype) {
-            Some(schema) => reader
-                .rdata_into(schema, raw, start, buffer)
-                .ok_or(StreamFault::Data(rtype))?,
+            Some(schema) => {
+                reader.rdata_into(schema, raw, start, buffer).ok_or(StreamFault::Data(rtype))?
+            }
             None => buffer.extend_from_slice(raw), // rfc3597#4: no names in it are compressed
         }
         self.at = reader.at;

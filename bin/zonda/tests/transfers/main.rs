@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod primaries;
 mod primary;
 mod secondaries;

@@ -1,15 +1,17 @@
 //! Keys of signed messages, and the clients that zones are transferred to.
 
+use super::{bounds, is_own_listener};
 use crate::TsigKey;
 use crate::access::{Access, Action};
 use crate::error::{Contradiction, Origin, Problem, TransferMistake};
-use crate::keys::{TransferKeys, TsigKeys};
+use crate::keys::{SecondaryKeys, TransferKeys, TsigKeys};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::transfer_value::{KeySecret, TransferClient};
+use crate::transfer_value::KeySecret;
 use crate::unknown::nearest;
 use crate::value::Value;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_wire::Name;
@@ -77,22 +79,49 @@ impl KeyList {
             let mistake = Contradiction::Transfer(TransferMistake::ToNoClient);
             reader.contradict(None, mistake);
         }
-        keys.to.iter().for_each(|client| self.check(reader, client));
+        let named = keys.to.iter().filter_map(|client| client.key.as_ref());
+        named.for_each(|key| self.check(reader, "to", key));
         let open = || Access { rules: Vec::new(), otherwise: Action::Allow, transfers: Vec::new() };
         let access = access.map_or_else(open, |access| (*access).clone());
         Some(Arc::new(Access { transfers: keys.to, ..access }))
     }
 
-    /// Reports the key of a client if there is none of its name.
-    fn check(&self, reader: &mut Reader<'_, '_>, client: &TransferClient) {
-        let Some(name) = &client.key else { return };
+    /// Reads how a zone is transferred from its primaries; this server listens on `listens_on`.
+    pub fn secondary(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        listens_on: &[SocketAddr],
+    ) -> Option<SecondaryKeys> {
+        let keys = SecondaryKeys::read(reader)?;
+        let transfer = |mistake| Contradiction::Transfer(mistake);
+        if keys.from.is_empty() {
+            reader.contradict(None, transfer(TransferMistake::FromNoPrimary));
+        }
+        for (place, primary) in keys.from.iter().enumerate() {
+            let address = primary.address;
+            if keys.from[..place].iter().any(|other| other.address == address) {
+                reader.contradict(Some("from"), transfer(TransferMistake::PrimaryTwice(address)));
+            }
+            if is_own_listener(listens_on, address) {
+                reader.contradict(Some("from"), transfer(TransferMistake::OwnAddress(address)));
+            }
+            primary.key.iter().for_each(|key| self.check(reader, "from", key));
+        }
+        let named = keys.notify_from.iter().filter_map(|client| client.key.as_ref());
+        named.for_each(|key| self.check(reader, "notify-from", key));
+        bounds::secondary(reader, &keys);
+        Some(keys)
+    }
+
+    /// Reports the name of a key, in the value of another key, if there is none of its name.
+    fn check(&self, reader: &mut Reader<'_, '_>, place: &'static str, name: &Name) {
         if self.names.iter().any(|(known, _)| known == name) {
             return;
         }
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.to_string()).collect();
         let near = nearest(&name.to_string(), names.iter().map(String::as_str));
         let mistake = TransferMistake::UnknownKey(name.clone(), near.map(str::to_owned));
-        reader.contradict(Some("to"), Contradiction::Transfer(mistake));
+        reader.contradict(Some(place), Contradiction::Transfer(mistake));
     }
 }
 

@@ -56,8 +56,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     }
     let zone = match data_of(entry) {
         Ok(zone) => zone,
-        Err(Reason::ZoneUnavailable) => {
-            return Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE);
+        Err(reason @ (Reason::ZoneUnavailable | Reason::ZoneExpired)) => {
+            return Verdict::Reply(Rcode::SERVFAIL, reason, REUSE);
         }
         Err(_) => return refusal,
     };
@@ -88,7 +88,7 @@ fn data_of(entry: &ZoneEntry) -> Result<&Arc<Zone>, Reason> {
     match &entry.source {
         Source::Data(zone) => Ok(zone),
         Source::Local(local) => Ok(&local.zone),
-        Source::Unavailable => Err(Reason::ZoneUnavailable),
+        Source::Unavailable(reason) => Err(*reason),
         Source::Forward(_) | Source::Cluster(_) | Source::Excepted => Err(Reason::TransferRefused),
     }
 }

@@ -58,7 +58,9 @@ impl fmt::Display for SignatureFault {
             Self::Refused(Rcode::BADTIME) => {
                 f.write_str("the clocks differ: compare the time on both sides (BADTIME)")
             }
-            Self::Refused(error) => write!(f, "the server refuses the signature: error {}", error.0),
+            Self::Refused(error) => {
+                write!(f, "the server refuses the signature: error {}", error.0)
+            }
         }
     }
 }
