@@ -8,20 +8,14 @@
 //! have been written into, and what is done about a zone.
 
 use crate::access::TransferRule;
-use crate::answer::Answer;
-use crate::ask::Ask;
-use crate::reason::Reason;
-use crate::reuse::NotReused;
-use crate::verdict::{Flow, reply};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use zonda_wire::query::flag;
-use zonda_wire::tsig::SignatureCheck;
-use zonda_wire::{Name, Rcode, Type};
+use zonda_wire::Name;
+use zonda_wire::tsig::KeyId;
 
 /// The zones for which NOTIFY is taken, and where it goes.
 pub struct NotifyTable {
@@ -48,6 +42,14 @@ pub struct Notice {
     zone: Arc<NotifyZone>,
     /// The address of the primary.
     pub from: IpAddr,
+}
+
+impl NotifyZone {
+    /// Whether a client may send NOTIFY whose message has a sound signature by `key`, if by any.
+    #[must_use]
+    pub fn allows(&self, client: IpAddr, key: Option<KeyId>) -> bool {
+        self.rules.iter().any(|rule| rule.is_for(client, key))
+    }
 }
 
 impl Notice {
@@ -85,8 +87,14 @@ impl NotifyTable {
         Self { zones: zones.into_iter().map(zone).collect(), queue }
     }
 
-    /// Queues a zone; whether there was room.
-    fn queue(&self, zone: &Arc<NotifyZone>, from: IpAddr) -> bool {
+    /// Finds a zone by its apex in lower case and wire form.
+    #[must_use]
+    pub fn zone(&self, apex: &[u8]) -> Option<&Arc<NotifyZone>> {
+        self.zones.get(apex)
+    }
+
+    /// Queues a zone that a primary at an address says has changed; whether there was room.
+    pub fn queue(&self, zone: &Arc<NotifyZone>, from: IpAddr) -> bool {
         if zone.is_queued.swap(true, AcqRel) {
             return true;
         }
@@ -96,33 +104,4 @@ impl NotifyTable {
         }
         is_sent
     }
-}
-
-/// Answers a NOTIFY message.
-#[cold]
-pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
-    const GATE: NotReused = NotReused::Gate;
-    let settings = &ask.snapshot.settings;
-    let zone = settings
-        .notify
-        .as_ref()
-        .and_then(|table| table.zones.get(ask.name.as_wire()).map(|zone| (table, zone)));
-    let Some((table, zone)) = zone.filter(|_| ask.query.qtype == Type::SOA) else {
-        let is_apex = ask.zone.is_some_and(|zone| zone.apex.as_wire() == ask.name.as_wire());
-        return match is_apex {
-            true => reply(Rcode::REFUSED, Reason::NotServed, GATE),
-            false => reply(Rcode::NOTAUTH, Reason::NotServed, GATE), // rfc1996#3.10
-        };
-    };
-    let signature = ask.signature.filter(|it| it.check == SignatureCheck::Sound);
-    let key = signature.and_then(|signature| signature.key);
-    let from = ask.peer.address.ip();
-    if !zone.rules.iter().any(|rule| rule.is_for(from, key)) {
-        return reply(Rcode::REFUSED, Reason::NotifyRefused, GATE);
-    }
-    if !table.queue(zone, from.to_canonical()) {
-        return reply(Rcode::SERVFAIL, Reason::NotifyRefused, GATE);
-    }
-    answer.flags |= flag::AA;
-    reply(Rcode::NOERROR, Reason::Notified, GATE)
 }

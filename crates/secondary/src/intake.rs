@@ -88,7 +88,7 @@ enum State {
     Removed,
     /// A record that a change adds, the SOA record of the next one, or that at the end.
     Added,
-    /// Nothing more.
+    /// No record: the reply is whole.
     End,
 }
 

@@ -23,4 +23,4 @@ pub use fault::Fault;
 pub use intake::{Intake, Transferred};
 pub use question::Question;
 pub use timers::{TimerBounds, Timers};
-pub use zone_file::{Kept, ZoneFile};
+pub use zone_file::{StoredZone, ZoneFile};

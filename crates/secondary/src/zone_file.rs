@@ -51,7 +51,7 @@ pub struct KeptTimers {
 }
 
 /// What a file holds.
-pub struct Kept {
+pub struct StoredZone {
     /// All records of the version that the file begins with.
     pub records: Records,
     /// The changes that lead to the last version.
@@ -90,7 +90,7 @@ impl ZoneFile {
     ///
     /// # Errors
     /// When it cannot be read, or is damaged at its beginning.
-    pub fn read(&mut self) -> io::Result<Option<Kept>> {
+    pub fn read(&mut self) -> io::Result<Option<StoredZone>> {
         let mut octets = Vec::new();
         match File::open(&self.path) {
             Ok(mut file) => file.read_to_end(&mut octets)?,
@@ -202,12 +202,12 @@ fn timers_octets(timers: KeptTimers) -> Vec<u8> {
 /// Reads the octets of a file, and how many of them are the first segment and whole segments; none
 /// if the first segment is damaged, or of another zone.
 #[must_use]
-pub fn decode(apex: &Name, octets: &[u8]) -> Option<(Kept, usize, usize)> {
+pub fn decode(apex: &Name, octets: &[u8]) -> Option<(StoredZone, usize, usize)> {
     let mut rest = octets.strip_prefix(MAGIC)?;
     let (kind, payload) = next_segment(&mut rest)?;
     let records = payload.strip_prefix(apex.as_wire()).filter(|_| kind == ALL)?;
     let records = Records::from_octets(records)?;
-    let mut kept = Kept { records, changes: Vec::new(), timers: KeptTimers::default() };
+    let mut kept = StoredZone { records, changes: Vec::new(), timers: KeptTimers::default() };
     let base_len = octets.len() - rest.len();
     let mut len = base_len;
     while let Some((kind, payload)) = next_segment(&mut rest) {

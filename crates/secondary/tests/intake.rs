@@ -15,14 +15,14 @@ const LIMITS: Limits = Limits {
 };
 
 /// A record in words: `owner SOA 3` or `owner A 1`.
-struct Given(&'static str, Type, u32);
+struct RecordText(&'static str, Type, u32);
 
-const fn soa(serial: u32) -> Given {
-    Given("example", Type::SOA, serial)
+const fn soa(serial: u32) -> RecordText {
+    RecordText("example", Type::SOA, serial)
 }
 
-const fn a(owner: &'static str, octet: u32) -> Given {
-    Given(owner, Type::A, octet)
+const fn a(owner: &'static str, octet: u32) -> RecordText {
+    RecordText(owner, Type::A, octet)
 }
 
 fn wire(name: &str) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn wire(name: &str) -> Vec<u8> {
 }
 
 /// The data of a record.
-fn data(given: &Given) -> Vec<u8> {
+fn data(given: &RecordText) -> Vec<u8> {
     match given.1 {
         Type::SOA => {
             let numbers = [given.2, 3600, 600, 86_400, 300].map(u32::to_be_bytes).concat();
@@ -45,8 +45,8 @@ fn apex() -> Name {
 }
 
 /// Messages with these records, as many in each as are given.
-fn messages(of_each: &[&[Given]]) -> Vec<Vec<u8>> {
-    let message = |records: &&[Given]| {
+fn messages(of_each: &[&[RecordText]]) -> Vec<Vec<u8>> {
+    let message = |records: &&[RecordText]| {
         let mut writer = StreamWriter::new(0);
         writer.begin([1, 2], flag::QR | flag::AA, None);
         for record in *records {
@@ -58,7 +58,7 @@ fn messages(of_each: &[&[Given]]) -> Vec<Vec<u8>> {
 }
 
 /// What becomes of a reply that ends behind these messages.
-fn outcome(base: Option<u32>, of_each: &[&[Given]]) -> Result<Transferred, Fault> {
+fn outcome(base: Option<u32>, of_each: &[&[RecordText]]) -> Result<Transferred, Fault> {
     let mut intake = Intake::new(&apex(), base, LIMITS);
     let question = match base {
         Some(_) => Question::Ixfr(&[]),
@@ -75,7 +75,7 @@ fn outcome(base: Option<u32>, of_each: &[&[Given]]) -> Result<Transferred, Fault
 }
 
 /// The records of a whole zone, without the data.
-fn zone(base: Option<u32>, of_each: &[&[Given]]) -> Vec<String> {
+fn zone(base: Option<u32>, of_each: &[&[RecordText]]) -> Vec<String> {
     match outcome(base, of_each).unwrap() {
         Transferred::Zone(records) => {
             let name = |owner: &[u8]| Name::from_wire(owner).unwrap().to_string();
@@ -86,7 +86,7 @@ fn zone(base: Option<u32>, of_each: &[&[Given]]) -> Vec<String> {
 }
 
 /// The serials of changes, with how many records each removes and adds.
-fn changes(base: u32, of_each: &[&[Given]]) -> Vec<(u32, u32, usize, usize)> {
+fn changes(base: u32, of_each: &[&[RecordText]]) -> Vec<(u32, u32, usize, usize)> {
     match outcome(Some(base), of_each).unwrap() {
         Transferred::Changes(changes) => {
             let counts =
@@ -98,7 +98,7 @@ fn changes(base: u32, of_each: &[&[Given]]) -> Vec<(u32, u32, usize, usize)> {
 }
 
 /// The words in which a reply is refused.
-fn refusal(base: Option<u32>, of_each: &[&[Given]]) -> String {
+fn refusal(base: Option<u32>, of_each: &[&[RecordText]]) -> String {
     outcome(base, of_each).unwrap_err().to_string()
 }
 
@@ -131,13 +131,13 @@ fn one_soa_record_with_a_serial_that_is_not_greater_says_that_nothing_has_change
 #[test]
 fn one_soa_record_with_a_greater_serial_waits_for_more() {
     assert!(matches!(outcome(Some(5), &[&[soa(6)]]), Err(Fault::Closed)));
-    let rest: &[Given] = &[soa(5), a("old.example", 1), soa(6), soa(6)];
+    let rest: &[RecordText] = &[soa(5), a("old.example", 1), soa(6), soa(6)];
     assert_eq!(changes(5, &[&[soa(6)], rest]), [(5, 6, 2, 1)]);
 }
 
 #[test]
 fn changes_of_several_versions_follow_each_other() {
-    let reply: &[Given] = &[
+    let reply: &[RecordText] = &[
         soa(7),
         soa(5),
         a("old.example", 1),
@@ -185,12 +185,12 @@ fn a_reply_that_does_not_begin_with_the_zones_soa_record_is_refused() {
     assert_eq!(refusal(None, &[&[]]), "the reply has no records");
     let no_soa = "the first record is not the SOA record of the zone";
     assert_eq!(refusal(None, &[&[a("www.example", 1)]]), no_soa);
-    assert_eq!(refusal(None, &[&[Given("other", Type::SOA, 1)]]), no_soa);
+    assert_eq!(refusal(None, &[&[RecordText("other", Type::SOA, 1)]]), no_soa);
 }
 
 #[test]
 fn a_record_outside_the_zone_is_left_out_and_counted() {
-    let reply: &[Given] = &[soa(1), a("www.other", 1), a("www.example", 1), soa(1)];
+    let reply: &[RecordText] = &[soa(1), a("www.other", 1), a("www.example", 1), soa(1)];
     assert_eq!(zone(None, &[reply]).len(), 2);
     let mut intake = Intake::new(&apex(), None, LIMITS);
     let octets = &messages(&[reply])[0];
@@ -202,7 +202,7 @@ fn a_record_outside_the_zone_is_left_out_and_counted() {
 
 #[test]
 fn a_record_of_a_type_that_no_zone_holds_is_refused() {
-    let any = refusal(None, &[&[soa(1), Given("www.example", Type::ANY, 1), soa(1)]]);
+    let any = refusal(None, &[&[soa(1), RecordText("www.example", Type::ANY, 1), soa(1)]]);
     assert_eq!(any, "www.example. ANY: no zone holds records of this type");
 }
 
@@ -210,7 +210,7 @@ fn a_record_of_a_type_that_no_zone_holds_is_refused() {
 fn more_records_or_octets_than_the_limits_are_refused() {
     let one = || [a("www.example", 1)];
     let records = [one(), one(), one(), one(), one(), one(), one(), one(), one(), one(), one()];
-    let mut reply: Vec<&[Given]> = records.iter().map(|it| &it[..]).collect();
+    let mut reply: Vec<&[RecordText]> = records.iter().map(|it| &it[..]).collect();
     let first = [soa(1)];
     reply.insert(0, &first);
     let twice = [reply.clone(), reply[1..].to_vec()].concat();

@@ -346,10 +346,10 @@ impl ZoneSet {
         let access = self.access_list(unit);
         let reason = if is_expired { Reason::ZoneExpired } else { Reason::ZoneUnavailable };
         let same = former.filter(|former| {
-            let is_served =
-                |source: &Source| !matches!(source, Source::Unavailable(it) if *it != reason);
+            let has_other_reason =
+                matches!(former.entry.source, Source::Unavailable(it) if it != reason);
             cluster.is_none()
-                && is_served(&former.entry.source)
+                && !has_other_reason
                 && former.is_same(data.as_ref(), access.as_deref())
         });
         outcome.changed |= same.is_none();

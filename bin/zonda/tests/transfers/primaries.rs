@@ -25,7 +25,8 @@ impl Secondary {
         folder.write("own.zone", "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
         let state = folder.path().join("state");
         let text = format!(
-            "version = 1\nstate = \"{}\"\n[[zone]]\nname = \"own.test\"\nfile = \"own.zone\"\n{more}",
+            "version = 1\nstate = \"{}\"\n[[zone]]\nname = \"own.test\"\nfile = \"own.zone\"\n\
+             {more}",
             state.display()
         );
         folder.write("zonda.toml", text);
@@ -348,7 +349,8 @@ mod real_peers {
         let names: String = (0..2000).map(|number| format!("h{number} A 10.0.0.1\n")).collect();
         format!(
             "$ORIGIN peer.test.\n$TTL 60\n@ SOA ns host {serial} 1 1 3600 60\n@ NS ns\n\
-             ns A 192.0.2.1\nv{serial} TXT \"version {serial}\"\nsub NS ns.sub\nns.sub A 192.0.2.9\n\
+             ns A 192.0.2.1\nv{serial} TXT \"version {serial}\"\nsub NS ns.sub\n\
+             ns.sub A 192.0.2.9\n\
              {names}"
         )
     }
@@ -422,9 +424,10 @@ mod real_peers {
             let text = format!(
                 "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  \
                  chroot: \"\"\n  zonesdir: {own}\n  database: \"\"\n  pidfile: {own}/nsd.pid\n  \
-                 xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  rrl-ratelimit: 0\n  \
-                 xfrdir: {own}\n  verbosity: 2\nremote-control:\n  control-enable: no\nkey:\n  \
-                 name: {key}\n  algorithm: hmac-sha256\n  secret: \"{secret}\"\nzone:\n  \
+                 xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  \
+                 rrl-ratelimit: 0\n  xfrdir: {own}\n  verbosity: 2\n\
+                 remote-control:\n  control-enable: no\nkey:\n  name: {key}\n  \
+                 algorithm: hmac-sha256\n  secret: \"{secret}\"\nzone:\n  \
                  name: peer.test\n  zonefile: peer.zone\n  provide-xfr: 127.0.0.1 {key}\n",
                 key = KEY.0,
                 secret = KEY.1,
@@ -445,7 +448,8 @@ mod real_peers {
                  session-keyfile \"{own}/session.key\"; dnssec-validation no; notify no; \
                  empty-zones-enable no; }}; controls {{}};\nkey \"{key}\" {{ algorithm \
                  hmac-sha256; secret \"{secret}\"; }};\nzone \"peer.test\" {{ type primary; file \
-                 \"peer.zone\"; ixfr-from-differences yes; allow-transfer {{ key \"{key}\"; }}; }};\n",
+                 \"peer.zone\"; ixfr-from-differences yes; \
+                 allow-transfer {{ key \"{key}\"; }}; }};\n",
                 key = KEY.0,
                 secret = KEY.1,
             );

@@ -9,12 +9,12 @@ mod edits;
 mod node;
 mod page;
 mod pools;
+mod secondaries;
 mod transfers;
 
 use super::sums::sum;
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
-use crate::feed::secondary_state::SecondaryCounts;
 use crate::feed::store_state::StoreState;
 use crate::zone_set_view::ZoneSetView;
 use page::Page;
@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
@@ -45,7 +44,7 @@ pub fn page(control: &Control) -> String {
     transfers::write(&mut page, control);
     node::write(&mut page, control);
     stores(&mut page, control);
-    secondaries(&mut page, control);
+    secondaries::write(&mut page, control);
     clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
@@ -265,42 +264,6 @@ fn stores(page: &mut Page, control: &Control) {
     metric("zonda_store_loads_total", "counter", help, |it| it.loads.load(Relaxed));
     let help = "Records of stores that are left out of their zones, as they are wrong.";
     metric("zonda_store_left_out_records", "gauge", help, |it| it.left_out.load(Relaxed));
-}
-
-/// How zones follow primaries, if any do.
-fn secondaries(page: &mut Page, control: &Control) {
-    let states = control.stores.secondaries.states();
-    if states.is_empty() {
-        return;
-    }
-    let counters = control.stores.secondaries.counters();
-    let counts = SecondaryCounts::of(states.values());
-    let name = "zonda_secondary_zones";
-    page.metric(name, "gauge", "Zones that are transferred from primaries, by their state.");
-    page.value(name, &[("state", "current")], counts.current);
-    page.value(name, &[("state", "failing")], counts.failing);
-    page.value(name, &[("state", "awaited")], counts.awaited);
-    page.value(name, &[("state", "expired")], counts.expired);
-    let name = "zonda_secondary_transfers_total";
-    page.metric(name, "counter", "Transfers from primaries, by what came of them.");
-    page.value(name, &[("result", "zone")], counters.whole.load(Relaxed));
-    page.value(name, &[("result", "changes")], counters.changes.load(Relaxed));
-    page.value(name, &[("result", "failed")], counters.failed_transfers.load(Relaxed));
-    let mut single = |name, help, counter: &AtomicU64| {
-        page.single(name, "counter", help, counter.load(Relaxed));
-    };
-    let help = "Checks of a serial that a primary answered.";
-    single("zonda_secondary_checks_total", help, &counters.checks);
-    let help = "Refreshes after which a zone was not known to be in step with any primary.";
-    single("zonda_secondary_failed_refreshes_total", help, &counters.failed_refreshes);
-    let help = "Zones that were taken out of service, as no primary was in step for too long.";
-    single("zonda_secondary_expired_total", help, &counters.expired);
-    let help = "NOTIFY messages that a zone was queued for.";
-    single("zonda_secondary_notices_total", help, &counters.notices);
-    let help = "Octets of messages of transfers from primaries.";
-    single("zonda_secondary_transferred_bytes_total", help, &counters.octets);
-    let help = "Records in these messages.";
-    single("zonda_secondary_transferred_records_total", help, &counters.records);
 }
 
 /// What forwarder threads have done.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Zones that primaries have said to have changed come first. Of the threads, no more than a share
-//! ask one primary at a time, so that one that does not answer delays no zone of others. However
+//! ask one primary at a time, so that one that does not answer delays no zone of another primary. However
 //! many zones are due, as after a start, there are never more questions than threads.
 
 use super::secondary_refresh::refresh;
@@ -110,7 +110,7 @@ impl SecondaryFeeds {
         }
     }
 
-    /// Follows the zones of primaries of a configuration from now on, and no others; `first` is
+    /// Follows the zones of primaries of a configuration from now on, and no other zones; `first` is
     /// dropped once their files were read.
     ///
     /// # Errors
@@ -297,8 +297,16 @@ impl Shared {
 
     /// Takes what primaries say over into the schedule, until all is to end.
     fn take_notices(&self, queue: &NoticeQueue) {
-        let queue_of_engine = lock(queue).take();
-        let Some(receiver) = queue_of_engine else { return };
+        let receiver = loop {
+            if self.around.is_stopped.load(Relaxed) {
+                return;
+            }
+            // A feed that was stopped a moment ago still has it.
+            match lock(queue).take() {
+                Some(receiver) => break receiver,
+                None => std::thread::sleep(LOOK),
+            }
+        };
         while !self.around.is_stopped.load(Relaxed) {
             match receiver.recv_timeout(LOOK) {
                 Ok(notice) => {

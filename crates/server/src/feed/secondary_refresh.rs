@@ -19,7 +19,7 @@ use zonda_secondary::exchange::Transfer;
 use zonda_secondary::{Fault, Primary, Question, SoaReply, Transferred, timers};
 use zonda_zone::{Diff, is_greater, random_octets};
 
-/// How long a primary that did not answer is asked last, where there are others.
+/// How long a primary that did not answer is asked last, where a zone has several.
 const SILENT: Duration = Duration::from_secs(30);
 /// How long a primary that does not know how to send changes is not asked for them.
 const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
