@@ -1,6 +1,6 @@
 //! Access lists: which clients are answered, refused or ignored.
 
-use crate::transfer_value::{HistoryLimits, NotifyReceiver, TransferClient};
+use crate::transfer_value::{HistoryLimits, RemoteServer, TransferClient};
 use crate::value::Value;
 use std::fmt;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ pub struct TransferTerms {
     /// The clients that may transfer the zone.
     pub to: Vec<TransferClient>,
     /// The servers that are notified of each new version.
-    pub notify: Vec<NotifyReceiver>,
+    pub notify: Vec<RemoteServer>,
     /// Bounds on what is kept for clients that ask for changes.
     pub history: HistoryLimits,
 }

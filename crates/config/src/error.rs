@@ -130,6 +130,8 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// A `store` without `name`.
     StoreWithoutName,
+    /// A `secondary` without `name`.
+    SecondaryWithoutName,
     /// A `kubernetes` without `name`.
     ClusterWithoutName,
     /// A key, and another one that cannot stand beside it.
@@ -261,11 +263,11 @@ impl Contradiction {
         match self {
             Self::SourceCount(0) => f.write_str(
                 "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward`, \
-                 `store` or `kubernetes`",
+                 `store`, `secondary` or `kubernetes`",
             ),
             Self::SourceCount(_) => f.write_str(
-                "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
-                 `forward`, `store`, `kubernetes` (`hosts` may stand beside `forward`)",
+                "the zone has several sources; keep one of `file`, `json`, `directory`, \
+                 `hosts`, `forward`, `store`, `secondary`, `kubernetes` (`hosts` may stand beside `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
@@ -273,6 +275,9 @@ impl Contradiction {
             Self::ForwardWithoutName => f.write_str(
                 "names that are forwarded need their zone; write its `name = \"example.com\"`, or \
                  `name = \".\"` for all that no other zone holds",
+            ),
+            Self::SecondaryWithoutName => f.write_str(
+                "a primary may have many zones; write the `name` of the one to transfer",
             ),
             Self::StoreWithoutName => {
                 f.write_str("a database may hold many zones; write the `name` of this one")
@@ -320,6 +325,7 @@ impl fmt::Display for Contradiction {
             | Self::ZoneWithoutName
             | Self::ForwardWithoutName
             | Self::StoreWithoutName
+            | Self::SecondaryWithoutName
             | Self::ClusterWithoutName
             | Self::Excludes(..)
             | Self::Needs(..)

@@ -10,7 +10,7 @@ pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
-pub use crate::transfer_keys::{HistoryKeys, TransferKeys, TransfersKeys, TsigKeys};
+pub use crate::transfer_keys::{HistoryKeys, SecondaryKeys, TransferKeys, TransfersKeys, TsigKeys};
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Size, Toggle, Token, UpstreamOption, Value, Version,
@@ -31,6 +31,7 @@ pub const SECTIONS: &[&Section] = &[
     &HistoryKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
+    &SecondaryKeys::SECTION,
     &KubernetesKeys::SECTION,
     &STEER,
     &GeoKeys::SECTION,
@@ -120,13 +121,13 @@ section! {
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
-    /// `directory`, `hosts`, `forward`, `store` or `kubernetes`; only `hosts` and `forward` go
-    /// together.
+    /// `directory`, `hosts`, `forward`, `store`, `secondary` or `kubernetes`; only `hosts` and
+    /// `forward` go together.
     /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward`, `store` and
+    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward`, `store`, `secondary` and
     /// `kubernetes`, and with `json` to pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).

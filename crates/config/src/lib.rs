@@ -51,7 +51,7 @@ pub use error::{
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
-    QueryLog, RateLimit, SECTIONS, StoreKeys, Tcp, TransfersKeys,
+    QueryLog, RateLimit, SECTIONS, SecondaryKeys, StoreKeys, Tcp, TransfersKeys,
 };
 pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
 pub use kubernetes::{ClusterDns, PodNames};
@@ -63,7 +63,7 @@ pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
-pub use transfer_value::{HistoryLimits, KeyAlgorithm, KeySecret, NotifyReceiver, TransferClient};
+pub use transfer_value::{HistoryLimits, KeyAlgorithm, KeySecret, RemoteServer, TransferClient};
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Toggle, Token,
@@ -341,6 +341,8 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// A database, whose records are followed.
     Store(Arc<StoreKeys>),
+    /// Primaries, from which the zone is transferred.
+    Secondary(Arc<SecondaryKeys>),
     /// A Kubernetes cluster, whose objects are followed.
     Kubernetes(Arc<KubernetesKeys>),
 }
@@ -359,7 +361,7 @@ pub struct TsigKey {
 impl Source {
     /// Whether names of a zone with this source can be steered.
     pub(crate) fn can_be_steered(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Json(_) | Self::Store(_))
+        matches!(self, Self::File(_) | Self::Json(_) | Self::Store(_) | Self::Secondary(_))
     }
 }
 
@@ -368,6 +370,14 @@ impl Config {
     pub fn stores(&self) -> impl Iterator<Item = (&Zone, &Arc<StoreKeys>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {
             Source::Store(store) => Some((zone, store)),
+            _ => None,
+        })
+    }
+
+    /// Returns the zones that are transferred from primaries, and how each is.
+    pub fn secondaries(&self) -> impl Iterator<Item = (&Zone, &Arc<SecondaryKeys>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Secondary(secondary) => Some((zone, secondary)),
             _ => None,
         })
     }

@@ -1,7 +1,7 @@
 //! The sections and keys of signed messages, and of transfers of zones.
 
 use crate::section::section;
-use crate::transfer_value::{KeyAlgorithm, KeySecret, NotifyReceiver, TransferClient};
+use crate::transfer_value::{KeyAlgorithm, KeySecret, RemoteServer, TransferClient};
 use crate::value::Size;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ section! {
 section! {
     /// The transfers of a zone to its secondaries. Follows its `[[zone]]`; it can be written as
     /// `transfer = { to = ["192.0.2.7 key transfer.example"] }` there. Goes with `file`, `json`,
-    /// `directory`, `store` and `kubernetes`.
+    /// `directory`, `store`, `secondary` and `kubernetes`.
     pub struct TransferKeys: Nested "zone.transfer", Reload;
 
     /// The clients that may transfer the zone, over TCP: an address or a network, `key` and the
@@ -37,7 +37,7 @@ section! {
     /// the server starts (NOTIFY over UDP, rfc1996): an address, a port unless it is 53, and `key`
     /// with the name of a key that the message is signed with. Each is sent the message again until
     /// it acknowledges it.
-    notify: Vec<NotifyReceiver>, like "192.0.2.7, 192.0.2.8:5353 key transfer.example";
+    notify: Vec<RemoteServer>, like "192.0.2.7, 192.0.2.8:5353 key transfer.example";
 }
 
 section! {
@@ -51,6 +51,36 @@ section! {
     versions: u32 = "100", from "0" to "10000";
     /// Most octets of memory that they take.
     bytes: Size = "64 MiB", from "1 KiB" to "3 GiB";
+}
+
+section! {
+    /// The source of a zone that is transferred from primaries, by AXFR and IXFR, and kept in the
+    /// directory `state`. Follows its `[[zone]]`.
+    pub struct SecondaryKeys: Nested "zone.secondary", Reload;
+
+    /// The primaries: the address of each, with a port if that is not 53, and `key` with the name
+    /// of the key that messages are signed with, if they are. All are asked for the serial that
+    /// they have, and the zone comes from the one with the greatest. They may send NOTIFY.
+    from: Vec<RemoteServer>, like "192.0.2.1 key transfer.example, 192.0.2.2:5353";
+    /// More clients that may send NOTIFY for the zone, in the form of `to` in `transfer`.
+    notify_from: Vec<TransferClient>, like "192.0.2.9";
+    /// The least time between two checks of the serial, whatever the SOA record says.
+    refresh_min: Duration = "1m", from "1s" to "1d";
+    /// The greatest time between two checks of the serial.
+    refresh_max: Duration = "28d", from "1s" to "365d";
+    /// The least time from a check that failed to the next, whatever the SOA record says.
+    retry_min: Duration = "30s", from "1s" to "1d";
+    /// The greatest time from a check that failed to the next.
+    retry_max: Duration = "14d", from "1s" to "365d";
+    /// Octets of a transfer at most; twice as many if it has changes only. While the zone is
+    /// larger, the former version is served, and the log says so.
+    size_max: Size = "1 GiB", from "1 KiB" to "3 GiB";
+    /// Records of the zone at most, likewise.
+    records_max: u32 = "20000000", from "1" to "100000000";
+    /// How long a transfer may take.
+    time_max: Duration = "2h", from "1s" to "1d";
+    /// How long each message of a transfer may take.
+    idle_timeout: Duration = "30s", from "1s" to "1h";
 }
 
 section! {

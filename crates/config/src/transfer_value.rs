@@ -84,19 +84,19 @@ impl Value for TransferClient {
     }
 }
 
-/// A server that is notified of new versions of a zone (rfc1996).
+/// A server on the other side of transfers: a primary, or a receiver of NOTIFY.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NotifyReceiver {
-    /// The address that messages are sent to.
+pub struct RemoteServer {
+    /// The address and port of the server.
     pub address: SocketAddr,
     /// The key that messages are signed with, if they are.
     pub key: Option<Name>,
 }
 
-impl Value for NotifyReceiver {
+impl Value for RemoteServer {
     fn form() -> String {
-        "the address of a server, its port if it is not 53, and the key of messages to it, if they \
-         are signed, such as \"192.0.2.7\" or \"192.0.2.7:5353 key transfer.example\""
+        "the address of a server, its port if it is not 53, and the key of messages if they are \
+         signed: \"192.0.2.1\", \"192.0.2.1:5353\" or \"192.0.2.1 key transfer.example\""
             .into()
     }
 
@@ -145,16 +145,24 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_is_an_address_with_a_port_and_a_key_where_needed() {
+    fn a_server_is_an_address_with_a_port_and_perhaps_a_key() {
         let read = |text| {
-            let receiver = NotifyReceiver::from_text(text)?;
-            Some((receiver.address.to_string(), receiver.key.map(|key| key.to_string())))
+            let server = RemoteServer::from_text(text)?;
+            Some((server.address.to_string(), server.key.map(|key| key.to_string())))
         };
-        assert_eq!(read("192.0.2.7"), Some(("192.0.2.7:53".into(), None)));
-        assert_eq!(read("[2001:db8::1]:5353"), Some(("[2001:db8::1]:5353".into(), None)));
-        let keyed = Some(("192.0.2.7:5353".into(), Some("transfer.example.".into())));
-        assert_eq!(read("192.0.2.7:5353 key Transfer.Example"), keyed);
-        for wrong in ["", "ns.example", "key k", "192.0.2.7 k", "192.0.2.0/24", "192.0.2.7:0"] {
+        assert_eq!(read("192.0.2.1"), Some(("192.0.2.1:53".into(), None)));
+        let both = Some(("[2001:db8::1]:5353".into(), Some("transfer.example.".into())));
+        assert_eq!(read("[2001:db8::1]:5353 key Transfer.Example"), both);
+        for wrong in [
+            "",
+            "key a",
+            "192.0.2.0/24",
+            "192.0.2.1 key",
+            "192.0.2.7 k",
+            "192.0.2.7:0",
+            "tls://192.0.2.1",
+            "a.example",
+        ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -163,9 +163,14 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         // Of these sources no zone is transferred, or only that of a store.
         let own: &[_] = &["[zone.transfer]", "[zone.history]"];
         let transfer = if source == "file" { &[] } else { own };
-        let sources = ["[zone.forward]", "[zone.store]", "[zone.kubernetes]", "[zone.steer]"];
-        let others = sources.iter().filter(|it| **it != source).chain(transfer);
-        for header in others {
+        let sources = [
+            "[zone.forward]",
+            "[zone.store]",
+            "[zone.secondary]",
+            "[zone.kubernetes]",
+            "[zone.steer]",
+        ];
+        for header in sources.iter().filter(|it| **it != source).chain(transfer) {
             let start = text.find(*header).unwrap();
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");

@@ -19,7 +19,7 @@ use zonda_cluster::{Builder, Change, Cluster, Options as ClusterOptions};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route, Stage};
 use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
 use zonda_engine::zones::{ClusterNames, ClusterZone, Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Snapshot, Transport};
+use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Reason, Snapshot, Transport};
 use zonda_geo::{Prefix, SiteId};
 use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::file::{Options, read_text};
@@ -402,7 +402,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
     };
     let beside = (0..workload.zones_beside).map(|number| {
         let apex = name_of(&format!("zone{number}.example."));
-        Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
+        Arc::new(ZoneEntry::new(apex, Source::Unavailable(Reason::ZoneUnavailable), None, number))
     });
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);

@@ -16,7 +16,7 @@ const CHANGES: u32 = 1000;
 /// The entry of a zone with this number.
 fn entry(number: u32) -> Arc<ZoneEntry> {
     let apex: Name = format!("z{number}.example").parse().expect("a name");
-    Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
+    Arc::new(ZoneEntry::new(apex, Source::Unavailable(Reason::ZoneUnavailable), None, number))
 }
 
 /// Makes changes, each of which is published, and prints what they took.

@@ -90,6 +90,15 @@ pub struct TransferRule {
     pub key: Option<KeyId>,
 }
 
+impl TransferRule {
+    /// Whether the rule is for a client whose message has a sound signature by `key`, if by any.
+    #[must_use]
+    pub fn is_for(&self, client: IpAddr, key: Option<KeyId>) -> bool {
+        self.network.is_none_or(|network| network.contains(client))
+            && self.key.is_none_or(|wanted| key == Some(wanted))
+    }
+}
+
 impl AccessList {
     /// A list that allows all clients what they ask, and no transfer.
     #[must_use]
@@ -107,10 +116,7 @@ impl AccessList {
     /// any.
     #[must_use]
     pub fn allows_transfer(&self, client: IpAddr, key: Option<KeyId>) -> bool {
-        self.transfers.to.iter().any(|rule| {
-            rule.network.is_none_or(|network| network.contains(client))
-                && rule.key.is_none_or(|wanted| key == Some(wanted))
-        })
+        self.transfers.to.iter().any(|rule| rule.is_for(client, key))
     }
 
     /// Returns the list's verdict on a client.

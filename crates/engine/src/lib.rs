@@ -29,6 +29,7 @@ pub mod gate;
 mod hot;
 mod message;
 pub mod name_table;
+pub mod notify;
 mod observer;
 mod opt;
 mod plan;

@@ -156,7 +156,7 @@ impl PreparedQuery {
                 self.touched = forward.cache.touch(&key);
             }
             Source::Cluster(zone) => self.touched = zone.cluster.touch(&self.name),
-            Source::Local(_) | Source::Excepted | Source::Unavailable => {}
+            Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
         }
     }
 
@@ -171,7 +171,7 @@ impl PreparedQuery {
                 self.touched = forward.cache.touch_entry(&key);
             }
             Source::Cluster(zone) => self.touched = zone.cluster.touch_service(&self.name),
-            Source::Local(_) | Source::Excepted | Source::Unavailable => {}
+            Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
         }
     }
 

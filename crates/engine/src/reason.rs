@@ -53,6 +53,8 @@ reasons! {
     AccessDropped = "access_dropped",
     /// The zone could not be loaded.
     ZoneUnavailable = "zone_unavailable",
+    /// The zone has expired: its source was unavailable for too long.
+    ZoneExpired = "zone_expired",
     /// The records came from another server before, and were kept.
     Cached = "cached",
     /// The records came from another server.
@@ -101,6 +103,10 @@ reasons! {
     TransferBusy = "transfer_busy",
     /// A transfer was asked for that the client may not have.
     TransferRefused = "transfer_refused",
+    /// A primary says that a zone has changed; it is asked about that (rfc1996).
+    Notified = "notified",
+    /// A client says that a zone has changed, and may not say that.
+    NotifyRefused = "notify_refused",
     /// A class or type that is not served to any client.
     NotServed = "not_served",
     /// An operation other than a query.
@@ -135,8 +141,11 @@ impl Reason {
             Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
-            Self::AccessRefused | Self::TransferRefused => Some(Ede::PROHIBITED),
+            Self::AccessRefused | Self::TransferRefused | Self::NotifyRefused => {
+                Some(Ede::PROHIBITED)
+            }
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
+            Self::ZoneExpired => Some(Ede::INVALID_DATA),
             Self::PoolDown => Some(Ede::OTHER),
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
@@ -166,6 +175,8 @@ impl Reason {
             Self::TransferRefused => "the zone is not transferred to this client",
             Self::TransferBusy => "as many zones as may be are being transferred",
             Self::ZoneUnavailable => "the zone could not be loaded",
+            Self::ZoneExpired => "the zone has expired",
+            Self::NotifyRefused => "this client may not send NOTIFY for the zone",
             Self::PoolDown => "all members of the pool are down",
             Self::UpstreamBusy => "too many queries wait for an answer",
             Self::HandlerFailed => "the code that answers for this name failed",

@@ -4,6 +4,7 @@ use crate::access::{AccessList, Network};
 use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
+use crate::notify::NotifyTable;
 use crate::steering::Steering;
 use crate::transfer::TransferSettings;
 use crate::zones::ZoneTable;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub keys: Arc<KeyRing>,
     /// The bounds of transfers, and what they have done.
     pub transfers: TransferSettings,
+    /// The zones for which NOTIFY is taken, if there are any.
+    pub notify: Option<Arc<NotifyTable>>,
     /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
     pub keepalive: Option<u16>,
 }
@@ -86,6 +89,7 @@ impl Default for Settings {
             templates: None,
             keys: Arc::default(),
             transfers: TransferSettings::default(),
+            notify: None,
             keepalive: None,
         }
     }

@@ -100,8 +100,9 @@ pub enum Source {
     Cluster(Arc<ClusterZone>),
     /// No source: the names are kept from being forwarded, and no other zone holds them.
     Excepted,
-    /// No data yet: they could not be loaded, so that every answer is SERVFAIL.
-    Unavailable,
+    /// No data: they could not be loaded, or have expired, so that every answer is SERVFAIL for
+    /// this reason.
+    Unavailable(Reason),
 }
 
 /// The upstreams of a forwarded zone, as the answer path sees them.
@@ -406,7 +407,7 @@ mod tests {
 
     fn entry(apex: &str, number: u32) -> Arc<ZoneEntry> {
         let apex = apex.parse().unwrap();
-        Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
+        Arc::new(ZoneEntry::new(apex, Source::Unavailable(Reason::ZoneUnavailable), None, number))
     }
 
     fn found(table: &ZoneTable, name: &str) -> Option<String> {

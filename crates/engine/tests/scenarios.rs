@@ -33,6 +33,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_balance::{Answers, Member, MemberState, Order, Pool, PoolPlan, Records, WhenAllDown};
+use zonda_engine::Reason;
 use zonda_engine::access::{Access, AccessList, Network};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
@@ -198,7 +199,7 @@ impl World {
             ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
             ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry::new(
                 name.parse().unwrap(),
-                Source::Unavailable,
+                Source::Unavailable(Reason::ZoneUnavailable),
                 None,
                 self.entries.len() as u32,
             ))),

@@ -22,6 +22,7 @@ pub struct Checksum {
 
 impl Checksum {
     /// Begins with a number that is part of what is summed.
+    #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut sum = Self { sum: FACTOR, word: [0; 8], held: 0, octets: 0 };
         sum.step(seed);
@@ -48,6 +49,7 @@ impl Checksum {
     }
 
     /// Returns the checksum.
+    #[must_use]
     pub fn finish(mut self) -> u64 {
         self.step(u64::from_be_bytes(self.word));
         self.step(self.octets);

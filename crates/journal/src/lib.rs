@@ -55,7 +55,7 @@
 //!
 //! Deliberately absent: what a payload means, threads, clocks.
 
-mod checksum;
+pub mod checksum;
 mod error;
 mod history;
 mod index;

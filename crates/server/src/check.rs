@@ -46,6 +46,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
             checker.error(&format!("zone {name}: {}: {error}", store.url));
         }
     }
+    checker.report.zones += config.secondaries().count() as u64;
     for (zone, keys) in config.clusters() {
         checker.report.zones += 1 + keys.reverse_zones().len() as u64;
         if let (Some(name), Err(error)) = (&zone.name, cluster_subjects::check(keys)) {

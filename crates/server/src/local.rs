@@ -169,7 +169,7 @@ impl Table<'_> {
             Some(Source::Local(local)) => Source::Local(Arc::clone(local)),
             Some(Source::Forward(forward)) => Source::Forward(Arc::clone(forward)),
             Some(Source::Cluster(cluster)) => Source::Cluster(Arc::clone(cluster)),
-            Some(Source::Unavailable) => Source::Unavailable,
+            Some(Source::Unavailable(reason)) => Source::Unavailable(*reason),
             Some(Source::Excepted) | None => Source::Excepted,
         };
         let is_own = |zone: &&Arc<ZoneEntry>| !matches!(zone.source, Source::Forward(_));

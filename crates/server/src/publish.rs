@@ -18,6 +18,7 @@ mod tests;
 use crate::edit::counters::EditCounters;
 use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
+use crate::feed::secondaries::NoticeQueue;
 use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
 use crate::notify::{Notifier, NotifyCounts};
@@ -176,6 +177,11 @@ pub struct FirstLoad {
 }
 
 impl FirstLoad {
+    /// The queue of zones that primaries say have changed, once there are zones of primaries.
+    pub fn notices(&self) -> NoticeQueue {
+        self.publisher.settings_builder.notices()
+    }
+
     /// What workers answer from.
     pub fn snapshot(&self) -> &Arc<ArcSwap<Snapshot>> {
         &self.publisher.snapshot

@@ -285,10 +285,10 @@ impl Running {
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
         let Parts { sockets, first, counters, engines, config, runtimes, loggers, zones } = parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
-        let snapshot = Arc::clone(first.snapshot());
+        let (snapshot, notices) = (Arc::clone(first.snapshot()), first.notices());
         let (publisher, checks) = start_publisher(first, runtime.handle(), &watchdog)?;
         let state = publisher.0.state(); // the zones of stores are in none of what is read of it
-        let stores = StoreFeeds::start(publisher.0.clone(), &state.config, zones.1)?;
+        let stores = StoreFeeds::start(publisher.0.clone(), &state.config, (zones.1, notices))?;
         let cache_file = open_cache(&state, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;

@@ -1,20 +1,25 @@
 //! From the configuration's words to the engine's settings.
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::{
     Access as AccessConfig, Action, Config, CookieSecret, Edns,
-    HistoryLimits as HistoryLimitsConfig, Network as NetworkConfig,
-    NotifyReceiver as ReceiverConfig, TransferClient, TransferTerms as TransferTermsConfig,
+    HistoryLimits as HistoryLimitsConfig, Network as NetworkConfig, RemoteServer, SecondaryKeys,
+    TransferClient, TransferTerms as TransferTermsConfig, Zone as ZoneConfig,
 };
 use zonda_engine::access::{
     Access, AccessList, Network, NotifyReceiver, TransferRule, TransferTerms,
 };
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
+use zonda_engine::notify::{self, Notice, NotifyTable};
 use zonda_engine::{HistoryLimits, Settings, TransferSettings, TransferState};
 use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
+
+/// Least places in the queue of zones that primaries say have changed.
+const NOTICES_MIN: usize = 1024;
 
 /// Makes the engine's settings of a configuration, and keeps from reload to reload what clients
 /// hold (cookies) or what is costly to begin again (the counts of rate limiting).
@@ -26,6 +31,10 @@ pub struct SettingsBuilder {
     rate_table: Option<(u32, Arc<RateTable>)>,
     /// The transfers that run, and what all have done.
     transfers: Arc<TransferState>,
+    /// The queue of zones that primaries say have changed, once there are zones of primaries.
+    notices: Option<SyncSender<Notice>>,
+    /// The end of the queue that the feed of these zones takes.
+    received: Arc<Mutex<Option<Receiver<Notice>>>>,
 }
 
 impl SettingsBuilder {
@@ -56,10 +65,32 @@ impl SettingsBuilder {
                 time_max: config.transfers.time_max,
                 state: Arc::clone(&self.transfers),
             },
+            notify: self.notify(config).map(Arc::new),
             // In units of 100 ms, rfc7828#3.1.
             keepalive: keepalive
                 .map(|idle| u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX)),
         }
+    }
+
+    /// The end of the queue of zones that primaries say have changed, for the first caller after
+    /// there are such zones.
+    pub fn notices(&self) -> Arc<Mutex<Option<Receiver<Notice>>>> {
+        Arc::clone(&self.received)
+    }
+
+    /// The zones for which NOTIFY is taken: those of primaries.
+    fn notify(&mut self, config: &Config) -> Option<NotifyTable> {
+        let zones: Vec<_> = config.secondaries().filter_map(notified).collect();
+        if zones.is_empty() {
+            return None;
+        }
+        let queue = self.notices.get_or_insert_with(|| {
+            let places = (2 * zones.len()).max(NOTICES_MIN);
+            let (sender, receiver) = notify::queue(places);
+            *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
+            sender
+        });
+        Some(NotifyTable::new(zones, queue.clone()))
     }
 
     /// The secrets of cookies, made up once if there are none.
@@ -102,6 +133,17 @@ impl SettingsBuilder {
     }
 }
 
+/// A zone of primaries, and the clients that may send NOTIFY for it.
+fn notified((zone, keys): (&ZoneConfig, &Arc<SecondaryKeys>)) -> Option<(Name, Vec<TransferRule>)> {
+    let primaries = keys.from.iter().map(|primary| {
+        let address = primary.address.ip().to_canonical();
+        let network = Network::new(address, if address.is_ipv4() { 32 } else { 128 });
+        TransferRule { network, key: primary.key.as_ref().map(KeyId::of) }
+    });
+    let others = keys.notify_from.iter().filter_map(transfer);
+    Some((zone.name.as_ref()?.to_lowercase(), primaries.chain(others).collect()))
+}
+
 /// Whether two configurations amount to the same settings: [`SettingsBuilder::settings`] reads
 /// nothing else of them.
 pub fn are_same(one: &Config, other: &Config) -> bool {
@@ -115,6 +157,7 @@ pub fn are_same(one: &Config, other: &Config) -> bool {
         && one.rate_limit == other.rate_limit
         && one.keys == other.keys
         && one.transfers == other.transfers
+        && one.secondaries().eq(other.secondaries())
 }
 
 /// An access list as the engine reads it.
@@ -137,7 +180,7 @@ pub fn access(configured: &AccessConfig) -> AccessList {
 /// The terms of transfers, as the engine reads them.
 fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
     let key = |name: &Option<Name>| name.as_ref().map(KeyId::of);
-    let receiver = |it: &ReceiverConfig| NotifyReceiver { address: it.address, key: key(&it.key) };
+    let receiver = |it: &RemoteServer| NotifyReceiver { address: it.address, key: key(&it.key) };
     let HistoryLimitsConfig { versions, bytes } = configured.history;
     TransferTerms {
         to: configured.to.iter().filter_map(transfer).collect(),

@@ -220,7 +220,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             }
             // The configuration refuses these sources without a name.
             (Source::File(_) | Source::Hosts(_) | Source::Forward(_), None) => {}
-            (Source::Store(_) | Source::Kubernetes(_), _) => {} // its feed sends the records
+            // Their feeds send the records.
+            (Source::Store(_) | Source::Secondary(_) | Source::Kubernetes(_), _) => {}
         }
     }
     survey.keep_first_of_each_zone();

@@ -32,11 +32,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use version::{Version, narrow};
 use zonda_config::{Access, Config};
-use zonda_engine::ZoneHistory;
 use zonda_engine::access::{AccessList, NotifyReceiver};
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
+use zonda_engine::{Reason, ZoneHistory};
 use zonda_wire::Name;
 use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone};
 
@@ -197,7 +197,7 @@ impl ZoneSet {
         let records = narrow(records);
         let access = former.entry.access.clone();
         let history = history::of_edit(&former, &diff, history::limits(access.as_deref()));
-        let (apex, source) = (&former.entry.apex, Some(Source::Data(zone)));
+        let (apex, source) = (&former.entry.apex, Source::Data(zone));
         let entry = entry(apex, source, access, former.number, history);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
@@ -226,7 +226,11 @@ impl ZoneSet {
                 let data = zone.data().cloned(); // no unit has a cluster
                 let limits = history::limits(access.as_deref());
                 let history = data.as_ref().and_then(|it| history::of_next(&zone, it, limits));
-                let source = data.map(Source::Data);
+                let source = match (&zone.entry.source, data) {
+                    (Source::Unavailable(reason), _) => Source::Unavailable(*reason),
+                    (_, Some(data)) => Source::Data(data),
+                    (_, None) => Source::Unavailable(Reason::ZoneUnavailable),
+                };
                 let entry = entry(name, source, access.clone(), zone.number, history);
                 let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
@@ -305,6 +309,7 @@ impl ZoneSet {
                     records: narrow(merged.records),
                     loaded: Some(SystemTime::now()),
                     error: merged.error.map(Box::new),
+                    is_expired: false,
                 };
             }
             Update::Unavailable(failure) => {
@@ -341,13 +346,19 @@ impl ZoneSet {
         version: Version,
         outcome: &mut Outcome,
     ) {
-        let Version { data, cluster, records, loaded, error } = version;
+        let Version { data, cluster, records, loaded, error, is_expired } = version;
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
         let access = self.access_list(unit);
-        let same = former
-            .filter(|former| cluster.is_none() && former.is_same(data.as_ref(), access.as_deref()));
+        let reason = if is_expired { Reason::ZoneExpired } else { Reason::ZoneUnavailable };
+        let same = former.filter(|former| {
+            let has_other_reason =
+                matches!(former.entry.source, Source::Unavailable(it) if it != reason);
+            cluster.is_none()
+                && !has_other_reason
+                && former.is_same(data.as_ref(), access.as_deref())
+        });
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
         let entry = match same {
@@ -358,6 +369,7 @@ impl ZoneSet {
                     _ => None,
                 };
                 let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
+                let source = source.unwrap_or(Source::Unavailable(reason));
                 entry(name, source, access, number, history)
             }
         };
@@ -513,18 +525,18 @@ fn note_failures(
 /// A zone as a snapshot holds it.
 fn entry(
     apex: &Name,
-    source: Option<Source>,
+    source: Source,
     access: Option<Arc<AccessList>>,
     number: Number,
     history: Option<Arc<ZoneHistory>>,
 ) -> Arc<ZoneEntry> {
     // The zone's own name, of which there is one in memory.
     let apex = match &source {
-        Some(Source::Data(zone)) => zone.apex_name(),
+        Source::Data(zone) => zone.apex_name(),
         _ => apex,
     };
-    let (apex, source) = (apex.clone(), source.unwrap_or(Source::Unavailable));
-    Arc::new(ZoneEntry::new(apex, source, access, number.place).with_history(history))
+    let entry = ZoneEntry::new(apex.clone(), source, access, number.place);
+    Arc::new(entry.with_history(history))
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

@@ -12,6 +12,7 @@ pub mod rdata;
 pub mod reply;
 pub mod response;
 pub mod stream;
+pub mod stream_message;
 pub mod tsig;
 
 pub use abridge::ABRIDGED_BYTES_MAX;
@@ -23,3 +24,4 @@ pub use query::{Edns, Fault, Query};
 pub use reply::{Full, Owner, Places, Reply, Section};
 pub use response::Response;
 pub use stream::StreamWriter;
+pub use stream_message::{StreamFault, StreamMessage, StreamRecord};

@@ -123,14 +123,17 @@ impl Records {
         Ok(())
     }
 
-    /// The octets of all records, in the form that the head of this file shows.
-    pub(crate) fn as_octets(&self) -> &[u8] {
+    /// The octets of all records, in the form that the head of this file shows; another process may
+    /// read them.
+    #[must_use]
+    pub fn as_octets(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Reads records from octets of that form; `None` if they are anything else. The data are not
     /// looked at.
-    pub(crate) fn from_octets(octets: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn from_octets(octets: &[u8]) -> Option<Self> {
         let (mut records, mut rest) = (Self::with_capacity(octets.len()), octets);
         while !rest.is_empty() {
             let (header, behind) = rest.split_first_chunk::<HEADER>()?;

@@ -43,6 +43,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-health", &["zonda-netio", "zonda-wire"]),
     // Makes zones of the records of databases.
     ("zonda-store", &["zonda-wire", "zonda-zone"]),
+    // Keeps zones in files with the journal's checksums; knows neither threads nor the publisher.
+    ("zonda-secondary", &["zonda-journal", "zonda-wire", "zonda-zone"]),
     ("zonda-client", &["zonda-wire"]),
     // Knows no queue by name: forwarder threads and code are behind a trait.
     ("zonda-deferral", &["zonda-engine", "zonda-netio", "zonda-wire"]),
@@ -96,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-journal",
             "zonda-runtime",
             // Databases that zones of a configuration follow.
+            "zonda-secondary",
             "zonda-store",
             "zonda-transport",
             "zonda-upstream",

@@ -3,6 +3,7 @@
 
 mod clients;
 mod notify;
+mod primaries;
 mod primary;
 mod real_peers;
 mod secondaries;

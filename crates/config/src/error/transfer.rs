@@ -2,6 +2,7 @@
 
 use super::Origin;
 use std::fmt;
+use std::net::SocketAddr;
 use zonda_wire::Name;
 
 /// Values that are sound alone and wrong beside those of keys or zones.
@@ -19,6 +20,12 @@ pub enum TransferMistake {
     ToNoClient,
     /// A history without transfers, for which alone it is kept.
     HistoryWithoutTransfer,
+    /// A zone that is transferred, and from no primary.
+    FromNoPrimary,
+    /// A primary that is listed twice.
+    PrimaryTwice(SocketAddr),
+    /// A primary that is this server itself.
+    OwnAddress(SocketAddr),
 }
 
 impl fmt::Display for TransferMistake {
@@ -39,11 +46,22 @@ impl fmt::Display for TransferMistake {
             Self::Source(key) => write!(
                 f,
                 "a zone with `{key}` has no records of its own to transfer; remove `transfer`, or \
-                 serve it from `file`, `json`, `directory`, `store` or `kubernetes`"
+                 serve it from `file`, `json`, `directory`, `store`, `secondary` or `kubernetes`"
             ),
             Self::HistoryWithoutTransfer => f.write_str(
                 "the history of a zone is kept for clients that it is transferred to, of which \
                  there are none; write `transfer`, or remove `history`",
+            ),
+            Self::FromNoPrimary => f.write_str(
+                "the zone is transferred from no primary; write `from = [\"192.0.2.1\"]`",
+            ),
+            Self::PrimaryTwice(address) => {
+                write!(f, "the primary {address} is listed twice; remove one of them")
+            }
+            Self::OwnAddress(address) => write!(
+                f,
+                "{address} is an address of this server, which cannot be its own primary; name \
+                 the server that has the zone"
             ),
             Self::ToNoClient => f.write_str(
                 "the zone is transferred to no client; write `to = [\"192.0.2.7\"]`, or remove \

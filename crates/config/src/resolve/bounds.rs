@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Contradiction, LocalMistake};
-use crate::keys::{CacheKeys, ForwardKeys, Forwarding};
+use crate::keys::{CacheKeys, ForwardKeys, Forwarding, SecondaryKeys};
 use crate::reader::Reader;
 use crate::section::Keys;
 
@@ -38,6 +38,13 @@ pub(super) fn forward(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
     }
     let interval = ("probe-interval", keys.probe_interval);
     refuse_above(reader, [interval, ("probe-interval-max", keys.probe_interval_max)]);
+}
+
+/// Looks at how a zone is transferred from primaries.
+pub(super) fn secondary(reader: &mut Reader<'_, '_>, keys: &SecondaryKeys) {
+    let refresh = [("refresh-min", keys.refresh_min), ("refresh-max", keys.refresh_max)];
+    let retry = [("retry-min", keys.retry_min), ("retry-max", keys.retry_max)];
+    [refresh, retry].into_iter().for_each(|pair| refuse_above(reader, pair));
 }
 
 /// Reports a least time that is above the greatest.

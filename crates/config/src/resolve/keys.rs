@@ -1,15 +1,17 @@
 //! Keys of signed messages, and the clients that zones are transferred to.
 
+use super::{bounds, is_own_listener};
 use crate::TsigKey;
 use crate::access::{Access, Action, TransferTerms};
 use crate::error::{Contradiction, Origin, Problem, TransferMistake};
-use crate::keys::{TransferKeys, TsigKeys};
+use crate::keys::{SecondaryKeys, TransferKeys, TsigKeys};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::transfer_value::{HistoryLimits, KeySecret};
 use crate::unknown::nearest;
 use crate::value::Value;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_wire::Name;
@@ -90,8 +92,35 @@ impl KeyList {
         Some(Arc::new(Access { transfers, ..access }))
     }
 
-    /// Reports the key of a client or receiver if there is none of its name.
-    fn check(&self, reader: &mut Reader<'_, '_>, of: &'static str, name: Option<&Name>) {
+    /// Reads how a zone is transferred from its primaries; this server listens on `listens_on`.
+    pub fn secondary(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        listens_on: &[SocketAddr],
+    ) -> Option<SecondaryKeys> {
+        let keys = SecondaryKeys::read(reader)?;
+        let transfer = |mistake| Contradiction::Transfer(mistake);
+        if keys.from.is_empty() {
+            reader.contradict(None, transfer(TransferMistake::FromNoPrimary));
+        }
+        for (place, primary) in keys.from.iter().enumerate() {
+            let address = primary.address;
+            if keys.from[..place].iter().any(|other| other.address == address) {
+                reader.contradict(Some("from"), transfer(TransferMistake::PrimaryTwice(address)));
+            }
+            if is_own_listener(listens_on, address) {
+                reader.contradict(Some("from"), transfer(TransferMistake::OwnAddress(address)));
+            }
+            self.check(reader, "from", primary.key.as_ref());
+        }
+        let clients = keys.notify_from.iter();
+        clients.for_each(|it| self.check(reader, "notify-from", it.key.as_ref()));
+        bounds::secondary(reader, &keys);
+        Some(keys)
+    }
+
+    /// Reports the name of a key, in the value of another key, if there is none of its name.
+    fn check(&self, reader: &mut Reader<'_, '_>, place: &'static str, name: Option<&Name>) {
         let Some(name) = name else { return };
         if self.names.iter().any(|(known, _)| known == name) {
             return;
@@ -99,7 +128,7 @@ impl KeyList {
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.to_string()).collect();
         let near = nearest(&name.to_string(), names.iter().map(String::as_str));
         let mistake = TransferMistake::UnknownKey(name.clone(), near.map(str::to_owned));
-        reader.contradict(Some(of), Contradiction::Transfer(mistake));
+        reader.contradict(Some(place), Contradiction::Transfer(mistake));
     }
 }
 

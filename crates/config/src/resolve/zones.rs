@@ -6,8 +6,10 @@ use super::pools::Pools;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem, SteerMistake, TransferMistake};
-use crate::keys::HistoryKeys;
-use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, TransferKeys, ZoneKeys};
+use crate::keys::{
+    ForwardKeys, HistoryKeys, KubernetesKeys, STEER, SecondaryKeys, StoreKeys, TransferKeys,
+    ZoneKeys,
+};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
@@ -204,23 +206,25 @@ impl Zones<'_> {
         let forward = nested(&ForwardKeys::SECTION);
         let store = nested(&StoreKeys::SECTION);
         let cluster = nested(&KubernetesKeys::SECTION);
+        let secondary = nested(&SecondaryKeys::SECTION);
         let is_forwarded = forward.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.
         let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
         let files = given.iter().copied().filter(|source| !is_overlay(source)).count();
-        let nested = [is_forwarded, store.is_some(), cluster.is_some()];
+        let nested = [is_forwarded, store.is_some(), cluster.is_some(), secondary.is_some()];
         let sources = files + nested.into_iter().filter(|is_given| *is_given).count();
         if sources > 1 {
             reader.contradict(None, Contradiction::SourceCount(sources));
         }
-        match (forward, store, cluster) {
-            (Some(forward), ..) => return self.read_forward(reader, keys, root, forward),
-            (None, Some(store), _) => return self.read_store(reader, keys, root, store),
-            (None, None, Some(cluster)) => return self.read_cluster(reader, keys, root, cluster),
-            (None, None, None) if sources > 1 => return,
-            (None, None, None) => {}
+        match (forward, store, cluster, secondary) {
+            (Some(it), ..) => return self.read_forward(reader, keys, root, it),
+            (None, Some(it), ..) => return self.read_store(reader, keys, root, it),
+            (None, None, Some(it), _) => return self.read_cluster(reader, keys, root, it),
+            (None, None, None, Some(it)) => return self.read_secondary(reader, keys, root, it),
+            (None, None, None, None) if sources > 1 => return,
+            (None, None, None, None) => {}
         }
         let &[source] = &given[..] else {
             return reader.contradict(None, Contradiction::SourceCount(sources));
@@ -315,6 +319,36 @@ impl Zones<'_> {
         };
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
+            let hosts = None;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+        }
+    }
+
+    /// Reads a zone that is transferred from primaries.
+    fn read_secondary<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        keys: ZoneKeys,
+        root: Arc<Path>,
+        nested: NestedSection<'a>,
+    ) {
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::SecondaryWithoutName);
+        }
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable("secondary"));
+        }
+        let access = self.lists.resolve(reader, keys.access);
+        let access = self.transfers(reader, access);
+        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let mut nested_reader = nested.reader(&SecondaryKeys::SECTION, reader);
+        let secondary = self.keys.secondary(&mut nested_reader, &self.listens_on);
+        let steer = match &keys.name {
+            Some(name) => self.pools.rules(reader, name),
+            None => Vec::new(), // it is refused
+        };
+        if let (Some(name), Some(secondary), true) = (keys.name, secondary, is_new) {
+            let (name, source) = (Some(name.to_lowercase()), Source::Secondary(secondary.into()));
             let hosts = None;
             self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }

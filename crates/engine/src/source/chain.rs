@@ -25,7 +25,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
         Source::Local(local) => Break(from_local(ask, answer, worker, local)),
         Source::Cluster(cluster) => Break(from_cluster(ask, answer, worker, cluster)),
         Source::Excepted => without_zone(ask, answer),
-        Source::Unavailable => reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, NotReused::NoSource),
+        Source::Unavailable(reason) => reply(Rcode::SERVFAIL, *reason, NotReused::NoSource),
     }
 }
 
@@ -146,7 +146,7 @@ fn from_zone_around<'s>(
         Source::Local(local) => from_local(ask, answer, worker, local),
         Source::Cluster(zone) => data::answer_from_cluster(ask, answer, worker, zone),
         Source::Excepted => Verdict::Reply(Rcode::REFUSED, Reason::NoZone, REUSE),
-        Source::Unavailable => Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE),
+        Source::Unavailable(reason) => Verdict::Reply(Rcode::SERVFAIL, *reason, REUSE),
     };
     match verdict {
         Verdict::Reply(rcode, reason, Reuse::Hot(_)) => Verdict::Reply(rcode, reason, REUSE),

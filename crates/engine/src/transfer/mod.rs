@@ -60,8 +60,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     }
     let zone = match data_of(entry) {
         Ok(zone) => zone,
-        Err(Reason::ZoneUnavailable) => {
-            return Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE);
+        Err(reason @ (Reason::ZoneUnavailable | Reason::ZoneExpired)) => {
+            return Verdict::Reply(Rcode::SERVFAIL, reason, REUSE);
         }
         Err(_) => return refusal,
     };
@@ -104,7 +104,7 @@ fn data_of(entry: &ZoneEntry) -> Result<&Arc<Zone>, Reason> {
         // A secondary would deny names that are not known yet.
         Source::Cluster(names) if names.is_stale => Err(Reason::ZoneUnavailable),
         Source::Cluster(names) => Ok(&names.data),
-        Source::Unavailable => Err(Reason::ZoneUnavailable),
+        Source::Unavailable(reason) => Err(*reason),
         Source::Forward(_) | Source::Excepted => Err(Reason::TransferRefused),
     }
 }

@@ -161,6 +161,8 @@ pub fn zone(name: &str, control: &Control) -> Reply {
 fn describe(zone: &KnownZone, control: &Control) -> Value {
     let at = |secs| time(UNIX_EPOCH + Duration::from_secs(secs));
     let store = control.stores.state(&zone.entry.apex.to_lowercase());
+    let secondaries = control.stores.secondaries.states();
+    let secondary = secondaries.get(&zone.entry.apex.to_lowercase());
     let clusters = control.stores.cluster_states();
     let cluster = clusters.get(&zone.entry.apex.to_lowercase());
     let file = Some(zone.path()).filter(|path| !path.as_os_str().is_empty());
@@ -175,6 +177,7 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
         "store": store.map(|store| store.to_json(at)),
+        "secondary": secondary.map(|secondary| secondary.to_json(at)),
         "cluster": cluster.map(|cluster| cluster.to_json(at)),
     })
 }

@@ -9,6 +9,7 @@ mod edits;
 mod node;
 mod page;
 mod pools;
+mod secondaries;
 mod transfers;
 
 use super::sums::sum;
@@ -43,6 +44,7 @@ pub fn page(control: &Control) -> String {
     transfers::write(&mut page, control);
     node::write(&mut page, control);
     stores(&mut page, control);
+    secondaries::write(&mut page, control);
     clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);

@@ -3,6 +3,7 @@
 //! ```text
 //! files, JSON, directories, hosts ── start, reload, watch ──┐
 //! databases and stores of the program ── stores.rs ─────────┼─► Update ─► publisher ─► zone set
+//! zones of primaries ── secondaries.rs ─────────────────────┤
 //! objects of Kubernetes clusters ── clusters.rs ────────────┤
 //! texts of the program ── Server::set_zone_text ────────────┘
 //! ```
@@ -18,6 +19,10 @@ pub mod cluster_subjects;
 pub mod clusters;
 pub mod open;
 mod search_domains;
+pub mod secondaries;
+mod secondary_refresh;
+pub mod secondary_state;
+mod secondary_zone;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;

@@ -1,8 +1,9 @@
 //! The feeds of all stores: one for each store, so that one that does not answer delays no other.
-//! Those of Kubernetes clusters start and end with them.
+//! Those of Kubernetes clusters and of primaries start and end with them.
 
 use super::Update;
 use super::clusters::{ClusterFeeds, ClusterStates};
+use super::secondaries::{NoticeQueue, SecondaryFeeds};
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
 use crate::load_error::LoadError;
@@ -42,6 +43,8 @@ pub struct StoreFeeds {
     states: ArcSwap<States>,
     /// The feeds of Kubernetes clusters.
     clusters: ClusterFeeds,
+    /// The feed of zones of primaries.
+    pub secondaries: SecondaryFeeds,
 }
 
 /// How zones follow their stores, by their names in lower case.
@@ -56,14 +59,23 @@ impl StoreFeeds {
     pub fn start(
         publisher: PublisherHandle,
         config: &Config,
-        of_program: Stores,
+        (of_program, notices): (Stores, NoticeQueue),
     ) -> io::Result<Self> {
         let (running, states) = (Mutex::default(), ArcSwap::default());
         let of_program = Mutex::new(of_program);
         let (is_stopped, may_expire) = (AtomicBool::default(), AtomicBool::default());
         let clusters = ClusterFeeds::default();
-        let feeds =
-            Self { publisher, of_program, running, is_stopped, may_expire, states, clusters };
+        let secondaries = SecondaryFeeds::new(notices);
+        let feeds = Self {
+            publisher,
+            of_program,
+            running,
+            is_stopped,
+            may_expire,
+            states,
+            clusters,
+            secondaries,
+        };
         let loaded = feeds.follow(config)?;
         let limit = Instant::now() + FIRST_LOAD;
         while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
@@ -88,6 +100,7 @@ impl StoreFeeds {
         end(gone); // a file of redb has one user at a time
         let (first, loaded) = sync_channel(wanted.len());
         self.clusters.follow(&self.publisher, config, &first)?;
+        self.secondaries.follow(&self.publisher, config, &first)?;
         for subject in wanted {
             if !running.iter().any(|feed| feed.subject == subject) {
                 let (publisher, first) = (self.publisher.clone(), first.clone());
@@ -95,7 +108,9 @@ impl StoreFeeds {
             }
         }
         let mut zones = running.iter().flat_map(|feed| &feed.subject.zones);
-        self.may_expire.store(zones.any(|zone| zone.expire.is_some()), Relaxed);
+        let has_primaries = config.secondaries().next().is_some();
+        let may_expire = has_primaries || zones.any(|zone| zone.expire.is_some());
+        self.may_expire.store(may_expire, Relaxed);
         let states = running.iter().flat_map(|feed| feed.states.iter().cloned());
         self.states.store(Arc::new(states.collect()));
         Ok(loaded)
@@ -124,6 +139,7 @@ impl StoreFeeds {
     /// Takes zones out of service that have not been in step with their stores for too long. This
     /// is no task of the feeds, which may wait for a database just then.
     pub fn expire(&self) {
+        self.secondaries.expire();
         let overdue: Vec<_> = lock(&self.running).iter().flat_map(overdue).collect();
         for (apex, feed, state, reason) in overdue {
             let served = self.publisher.state().zone_set.zone(&apex).cloned();
@@ -148,6 +164,7 @@ impl StoreFeeds {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
         self.clusters.stop();
+        self.secondaries.stop();
         end(std::mem::take(&mut *running));
     }
 
@@ -157,6 +174,7 @@ impl StoreFeeds {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
         self.clusters.leave_files(true);
+        self.secondaries.stop();
         end(std::mem::take(&mut *running));
     }
 

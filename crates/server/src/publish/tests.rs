@@ -182,7 +182,7 @@ fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
     assert_eq!(known(), (Some(2), 4, true));
     assert_eq!(update(Update::Expired(error())).unwrap(), None);
     assert_eq!(known(), (None, 0, true));
-    assert!(matches!(served.entry("example.net").0.unwrap().source, Source::Unavailable));
+    assert!(matches!(served.entry("example.net").0.unwrap().source, Source::Unavailable(_)));
     assert_eq!(update(Update::Change(changes)).unwrap(), None, "there is nothing to change");
     assert_eq!(update(load(&text(""))).unwrap(), Some(1));
     assert_eq!(known(), (Some(1), 3, false));

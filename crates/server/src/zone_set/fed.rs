@@ -29,6 +29,11 @@ impl ZoneSet {
             let access = zone.access.clone();
             self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
         }
+        for (zone, _) in config.secondaries() {
+            let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
+            let (source, access) = ("primaries".into(), zone.access.clone());
+            self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+        }
         for (zone, keys) in config.clusters() {
             let names = zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones());
             for name in names {
@@ -43,10 +48,12 @@ impl ZoneSet {
     pub fn drop_stores(&mut self, config: &Config, outcome: &mut Outcome) {
         let names =
             config.stores().filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));
+        let of_primaries =
+            config.secondaries().filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));
         let of_clusters = config.clusters().flat_map(|(zone, keys)| {
             zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones())
         });
-        let names: HashSet<Name> = names.chain(of_clusters).collect();
+        let names: HashSet<Name> = names.chain(of_primaries).chain(of_clusters).collect();
         let gone = |(name, fed): (&Name, &FedZone)| {
             (fed.is_configured && !names.contains(name)).then(|| name.clone())
         };

@@ -5,6 +5,7 @@ use crate::load_error::LoadError;
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
 use std::time::SystemTime;
+use zonda_engine::Reason;
 use zonda_engine::zones::{ClusterZone, Source};
 use zonda_zone::{ChangeError, Zone};
 
@@ -21,6 +22,8 @@ pub struct Version {
     pub loaded: Option<SystemTime>,
     /// Why there is no newer version.
     pub error: Option<Box<LoadError>>,
+    /// Whether there are no records because the source was unavailable for too long.
+    pub is_expired: bool,
 }
 
 impl Version {
@@ -32,7 +35,8 @@ impl Version {
             Source::Cluster(cluster) => Some(Arc::clone(cluster)),
             _ => None,
         };
-        Self { data: zone.data().cloned(), cluster, records, loaded, error }
+        let is_expired = matches!(zone.entry.source, Source::Unavailable(Reason::ZoneExpired));
+        Self { data: zone.data().cloned(), cluster, records, loaded, error, is_expired }
     }
 
     /// Takes what a feed has.
@@ -44,7 +48,7 @@ impl Version {
             Update::Replace(new) => {
                 let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
                 let records = narrow(new.records);
-                *self = Self { data, cluster: None, records, loaded, error: None };
+                *self = Self { data, records, loaded, ..Self::default() };
             }
             Update::Change(changes) => {
                 let Some(data) = &self.data else { return Ok(()) };
@@ -59,11 +63,11 @@ impl Version {
             Update::Cluster(zone, services) => {
                 let (data, loaded) = (Some(Arc::clone(&zone.data)), Some(SystemTime::now()));
                 let (cluster, records) = (Some(zone), narrow(services));
-                *self = Self { data, cluster, records, loaded, error: None };
+                *self = Self { data, cluster, records, loaded, ..Self::default() };
             }
             Update::Unavailable(error) => self.error = Some(Box::new(error)),
             Update::Expired(error) => {
-                *self = Self { error: Some(Box::new(error)), ..Self::default() };
+                *self = Self { error: Some(Box::new(error)), is_expired: true, ..Self::default() };
             }
         }
         Ok(())

@@ -120,6 +120,16 @@ impl Key {
         &self.name
     }
 
+    /// Whether another key has the same name, algorithm and secret.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        const PROBE: &[u8] = b"the same secret signs the same";
+        let [own, others] = [self, other].map(|key| hmac::sign(&key.hmac, PROBE));
+        self.name == other.name
+            && self.algorithm == other.algorithm
+            && own.as_ref() == others.as_ref()
+    }
+
     /// Returns the identity of the key.
     #[must_use]
     pub fn id(&self) -> KeyId {

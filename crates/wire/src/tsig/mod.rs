@@ -5,15 +5,17 @@
 //!                   │                    └ check: what is wrong with it, if anything is
 //!                   └► rejection: the unsigned record of the reply to one that proves nothing
 //! transfer ─ StreamSigner::sign(message), each over the former one's signature
-//! client: sign_query(message) ─► MAC ─► check_reply(reply)
+//! client ─ ReplySignature::sign_query(query) ─► check(message), for each message of the reply
 //! ```
 //!
 //! Deliberately absent: HMAC-MD5 and HMAC-SHA224, which `ring` has not, GSS-TSIG, SIG(0), clocks.
 
+mod client;
 mod key;
 mod record;
 mod sign;
 
+pub use client::{ReplySignature, SignatureFault};
 pub use key::{Algorithm, Key, KeyId, KeyRing};
 pub use record::SignatureRecord;
 pub use sign::{QuerySignature, ReplyFault, SignatureCheck, StreamSigner, check_reply, sign_query};

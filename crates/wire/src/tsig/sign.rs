@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Octets of a record between the names: type, class, TTL and the length of the data.
-const RECORD_FIXED_BYTES: usize = 2 + 2 + 4 + 2;
+pub(super) const RECORD_FIXED_BYTES: usize = 2 + 2 + 4 + 2;
 
 /// What is to be said of the signature of a query, in the order in which it is found out
 /// (rfc8945#5.2).
@@ -71,7 +71,7 @@ pub struct QuerySignature {
 
 /// A message authentication code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mac {
+pub(super) struct Mac {
     octets: [u8; MAC_BYTES_MAX],
     len: u8,
 }
@@ -81,7 +81,7 @@ impl Mac {
     const NONE: Self = Self { octets: [0; MAC_BYTES_MAX], len: 0 };
 
     /// The code of these octets; none when they are more than any code has.
-    fn new(octets: &[u8]) -> Option<Self> {
+    pub(super) fn new(octets: &[u8]) -> Option<Self> {
         let mut mac = Self { len: octets.len() as u8, ..Self::NONE };
         mac.octets.get_mut(..octets.len())?.copy_from_slice(octets);
         Some(mac)
@@ -326,7 +326,7 @@ fn last_record(message: &[u8]) -> Option<usize> {
 pub(super) struct Digest {
     context: hmac::Context,
     /// The id that the message had when it was signed.
-    id: [u8; 2],
+    pub(super) id: [u8; 2],
 }
 
 impl Digest {
@@ -336,7 +336,7 @@ impl Digest {
     }
 
     /// The digest of a message with this id that follows one with a MAC.
-    fn begin_behind(key: &Key, former: &Mac, id: [u8; 2]) -> Self {
+    pub(super) fn begin_behind(key: &Key, former: &Mac, id: [u8; 2]) -> Self {
         let mut digest = Self::begin(key, id);
         digest.octets(&u16::from(former.len).to_be_bytes());
         digest.octets(former.as_octets());
@@ -344,7 +344,7 @@ impl Digest {
     }
 
     /// Adds octets.
-    fn octets(&mut self, octets: &[u8]) {
+    pub(super) fn octets(&mut self, octets: &[u8]) {
         self.context.update(octets);
     }
 
@@ -378,18 +378,18 @@ impl Digest {
 }
 
 /// The time of a signature, and how far the client's may differ.
-fn time_and_fudge(secs: u64) -> [u8; TIME_BYTES] {
+pub(super) fn time_and_fudge(secs: u64) -> [u8; TIME_BYTES] {
     (secs << 16 | u64::from(FUDGE_SECS)).to_be_bytes()
 }
 
 /// Octets of a record without other data.
-fn record_bytes(key: &Key) -> usize {
+pub(super) fn record_bytes(key: &Key) -> usize {
     let names = key.name().as_wire().len() + key.algorithm().wire_name().len();
     names + RECORD_FIXED_BYTES + FIXED_BYTES + key.algorithm().mac_bytes()
 }
 
 /// Appends the TSIG record to a message of `len` octets, and counts it; returns the length then.
-fn append(
+pub(super) fn append(
     key: &Key,
     buffer: &mut [u8],
     len: usize,

@@ -60,7 +60,7 @@ pub(super) fn data_of(source: &Source) -> Option<&Zone> {
         Source::Data(zone) => Some(zone),
         Source::Local(local) => Some(&local.zone),
         Source::Cluster(zone) => Some(&zone.data),
-        Source::Forward(_) | Source::Excepted | Source::Unavailable => None,
+        Source::Forward(_) | Source::Excepted | Source::Unavailable(_) => None,
     }
 }
 

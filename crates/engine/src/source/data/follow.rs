@@ -63,7 +63,7 @@ pub fn end_of_chain(
     let found = zones.find_answering(writer.name(hop), ask.query.qtype);
     let entry = found.map(|zone| zones.get(zone.index));
     match entry.map(|entry| (&entry.source, is_allowed(ask, entry))) {
-        Some((Source::Unavailable, true)) => (Rcode::SERVFAIL, Reason::ZoneUnavailable),
+        Some((Source::Unavailable(reason), true)) => (Rcode::SERVFAIL, *reason),
         // They would have been asked, had the zones not changed meanwhile.
         Some((Source::Forward(_), true)) | None => (Rcode::SERVFAIL, Reason::UpstreamFailed),
         Some(_) => end,

@@ -1,0 +1,156 @@
+//! Why a primary's reply is not taken.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use zonda_wire::tsig::SignatureFault;
+use zonda_wire::{Class, Name, Rcode, StreamFault, Type};
+
+/// Why a primary's reply is not taken; the version that the secondary has stays in force.
+#[derive(Debug)]
+pub enum Fault {
+    /// The primary cannot be reached, or the connection broke.
+    Io(io::Error),
+    /// The primary sent nothing that could be used for this long.
+    Silence(Duration),
+    /// The transfer was not whole after this time.
+    TooSlow(Duration),
+    /// The primary closed the connection before the reply was whole.
+    Closed,
+    /// A message cannot be read.
+    Message(StreamFault),
+    /// A message is not known to come from a holder of the key.
+    Signature(SignatureFault),
+    /// The primary answers with an error.
+    Refused(Rcode),
+    /// The primary answers with an error that is not signed, though the query was.
+    RefusedUnsigned(Rcode),
+    /// The primary is not authoritative for the zone.
+    NotAuthoritative,
+    /// The reply has no records.
+    NoRecords,
+    /// The first record is not the SOA record of the zone.
+    NoSoa,
+    /// The data of an SOA record are too short.
+    SoaData,
+    /// The SOA record at the end is not the one at the beginning.
+    SoaDiffers,
+    /// A record of another class.
+    Class(Class),
+    /// A record of a type that no zone holds.
+    NotData(Name, Type),
+    /// Changes that do not begin with the version that the secondary has, but with this serial.
+    OtherBase(u32),
+    /// Changes that end with one serial and go on with another.
+    Gap(u32, u32),
+    /// Changes that lead from one serial to another that is not greater.
+    Backwards(u32, u32),
+    /// Records follow the end of the zone.
+    Surplus,
+    /// More records than the limit.
+    TooManyRecords(u64),
+    /// More octets than the limit.
+    TooManyOctets(u64),
+    /// The server is stopping.
+    Stopped,
+}
+
+impl Fault {
+    /// Whether the zone as a whole is to be asked for when changes were asked for, of the same
+    /// primary: not where the key is wrong, or nothing can be had.
+    #[must_use]
+    pub fn allows_whole_zone(&self) -> bool {
+        !matches!(self, Self::Signature(_) | Self::Stopped)
+    }
+
+    /// Whether the primary does not know how to send changes, so that it need not be asked for
+    /// them for a while.
+    #[must_use]
+    pub fn is_lack_of_changes(&self) -> bool {
+        matches!(self, Self::Refused(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED))
+    }
+
+    /// Whether the primary did not answer at all.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Io(_) | Self::Silence(_))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Silence(time) => write!(f, "no answer within {time:?}"),
+            Self::TooSlow(time) => write!(
+                f,
+                "the transfer was not whole after {time:?}: raise `time-max` of [zone.secondary] \
+                 if the zone is large"
+            ),
+            Self::Closed => f.write_str("the connection was closed before the reply was whole"),
+            Self::Message(fault) => fault.fmt(f),
+            Self::Signature(fault) => fault.fmt(f),
+            Self::Refused(Rcode::REFUSED) => f.write_str(
+                "the primary answers REFUSED: let it transfer the zone to this server's address \
+                 and key",
+            ),
+            Self::Refused(Rcode::NOTAUTH) => f.write_str(
+                "the primary answers NOTAUTH: it does not serve the zone, or not with this key",
+            ),
+            Self::Refused(rcode) => write!(f, "the primary answers {rcode}"),
+            Self::RefusedUnsigned(rcode) => write!(
+                f,
+                "the primary answers {rcode} without a signature: let it transfer the zone to \
+                 this server's address and key"
+            ),
+            Self::NotAuthoritative => f.write_str("the primary is not authoritative for the zone"),
+            Self::NoRecords => f.write_str("the reply has no records"),
+            Self::NoSoa => f.write_str("the first record is not the SOA record of the zone"),
+            Self::SoaData => f.write_str("the data of an SOA record are too short"),
+            Self::SoaDiffers => f.write_str("the SOA records at the beginning and the end differ"),
+            Self::Class(class) => write!(f, "a record has the class {}, not IN", class.0),
+            Self::NotData(owner, rtype) => {
+                write!(f, "{owner} {rtype}: no zone holds records of this type")
+            }
+            Self::OtherBase(serial) => {
+                write!(f, "the changes begin with serial {serial}, which was not asked for")
+            }
+            Self::Gap(end, begin) => {
+                write!(f, "changes are missing between serial {end} and serial {begin}")
+            }
+            Self::Backwards(from, to) => {
+                write!(f, "the changes lead from serial {from} to {to}, which is not greater")
+            }
+            Self::Surplus => f.write_str("records follow the end of the zone"),
+            Self::TooManyRecords(limit) => write!(
+                f,
+                "the zone has more than {limit} records: raise `records-max` of [zone.secondary]"
+            ),
+            Self::TooManyOctets(limit) => write!(
+                f,
+                "the transfer has more than {limit} octets: raise `size-max` of [zone.secondary]"
+            ),
+            Self::Stopped => f.write_str("the server is stopping"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<StreamFault> for Fault {
+    fn from(fault: StreamFault) -> Self {
+        Self::Message(fault)
+    }
+}
+
+impl From<SignatureFault> for Fault {
+    fn from(fault: SignatureFault) -> Self {
+        Self::Signature(fault)
+    }
+}

@@ -1,0 +1,26 @@
+//! Zones that are transferred from primaries (rfc5936, rfc1995).
+//!
+//! ```text
+//! question ─► exchange ─► message ─► signature ─► intake ─► Transferred: whole zone, changes, none
+//!                 ▲ limits: octets, records, time             │
+//! schedule ─ serials, timers ◄────────────────────────────────┘ ─► zone_file: zone and timers
+//! ```
+//!
+//! A reply that is not perfect is a [`Fault`], which says in words what is wrong; the version that
+//! a secondary has stays in force.
+//!
+//! Deliberately absent: threads, and which zones are due when: the server has those.
+
+pub mod exchange;
+mod fault;
+pub mod intake;
+pub mod question;
+pub mod timers;
+pub mod zone_file;
+
+pub use exchange::{Limits, Primary, SoaReply};
+pub use fault::Fault;
+pub use intake::{Intake, Transferred};
+pub use question::Question;
+pub use timers::{TimerBounds, Timers};
+pub use zone_file::{StoredZone, ZoneFile};

@@ -1,0 +1,350 @@
+//! The file in which a zone is kept from one start to the next, with its timers.
+//!
+//! ```text
+//! file     "zondasec" 8 | segments
+//! segment  kind 1 | octets of the payload 4 | payload | checksum of all of these 8
+//! kinds    1 all records: apex, then the records as `Records` has them
+//!          2 a change: serial from 4 | serial to 4 | the difference as `Diff` has it
+//!          3 the timers: serial 4 | in step with a primary at 8 | expires at 8
+//! ```
+//! Numbers are big-endian, moments are seconds since 1970. A file begins with all records; changes
+//! and timers are appended. What a crash leaves half written at the end is cut off.
+//!
+//! # Invariants
+//! - A zone is replaced as a whole, by a rename, once it is on the disk.
+//! - A change is on the disk before [`ZoneFile::append`] returns; timers need not be.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use zonda_journal::checksum::Checksum;
+use zonda_wire::Name;
+use zonda_zone::{Diff, Records};
+
+/// The first octets of a file.
+const MAGIC: &[u8; 8] = b"zondasec";
+/// Octets of a segment in front of its payload.
+const HEAD_BYTES: usize = 1 + 4;
+/// Octets of a segment behind its payload.
+const SUM_BYTES: usize = 8;
+/// The kind of a segment with all records.
+const ALL: u8 = 1;
+/// The kind of a segment with a change.
+const CHANGE: u8 = 2;
+/// The kind of a segment with the timers.
+const TIMERS: u8 = 3;
+/// Octets of changes and timers from which on the file is written anew, if that is half of it.
+const APPENDED_MIN: u64 = 64 << 10;
+/// Characters of a zone's name up to which it is the name of the file.
+const NAME_CHARS_MAX: usize = 200;
+
+/// The moments that outlive a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptTimers {
+    /// The serial of the version that they are of.
+    pub serial: u32,
+    /// The last moment at which the zone was in step with a primary, seconds since 1970.
+    pub agreed_at: u64,
+    /// The moment at which the zone expires, seconds since 1970.
+    pub expires_at: u64,
+}
+
+/// What a file holds.
+pub struct StoredZone {
+    /// All records of the version that the file begins with.
+    pub records: Records,
+    /// The changes that lead to the last version.
+    pub changes: Vec<Diff>,
+    /// The timers that were written last.
+    pub timers: KeptTimers,
+}
+
+/// The file of a zone.
+#[derive(Clone, Debug)]
+pub struct ZoneFile {
+    apex: Name,
+    path: PathBuf,
+    /// Octets of the file that are whole.
+    len: u64,
+    /// Octets of the segment with all records; 0 while the file is to be written anew.
+    base_len: u64,
+}
+
+impl ZoneFile {
+    /// The file of a zone in a directory; it need not exist.
+    #[must_use]
+    pub fn new(directory: &Path, apex: &Name) -> Self {
+        let apex = apex.to_lowercase();
+        let path = directory.join(file_name(&apex));
+        Self { apex, path, len: 0, base_len: 0 }
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file; none if there is no such file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged at its beginning.
+    pub fn read(&mut self) -> io::Result<Option<StoredZone>> {
+        let mut octets = Vec::new();
+        match File::open(&self.path) {
+            Ok(mut file) => file.read_to_end(&mut octets)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let damaged = || {
+            let text = format!("{} is damaged: the zone is transferred anew", self.path.display());
+            io::Error::new(ErrorKind::InvalidData, text)
+        };
+        let (kept, base_len, len) = decode(&self.apex, &octets).ok_or_else(damaged)?;
+        (self.base_len, self.len) = (base_len as u64, len as u64);
+        Ok(Some(kept))
+    }
+
+    /// Whether so much was appended that the file is to be written anew.
+    #[must_use]
+    pub fn is_to_be_written_anew(&self) -> bool {
+        let appended = self.len.saturating_sub(self.base_len);
+        self.base_len == 0 || appended > APPENDED_MIN.max(self.base_len / 2)
+    }
+
+    /// Replaces the file by one with these records.
+    ///
+    /// # Errors
+    /// When it cannot be written; the former file is there still.
+    pub fn replace(&mut self, records: &Records, timers: KeptTimers) -> io::Result<()> {
+        let mut octets = MAGIC.to_vec();
+        let payload = records.as_octets();
+        octets.reserve(payload.len() + 512);
+        segment(&mut octets, ALL, &[self.apex.as_wire(), payload])?;
+        let base_len = octets.len() as u64;
+        segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
+        let unfinished = self.path.with_extension("new");
+        let written = write_synced(&unfinished, &octets)
+            .and_then(|()| fs::rename(&unfinished, &self.path))
+            .and_then(|()| self.path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all()));
+        if let Err(error) = written {
+            let _ = fs::remove_file(&unfinished); // it may be what fills the disk
+            return Err(error);
+        }
+        (self.base_len, self.len) = (base_len, octets.len() as u64);
+        Ok(())
+    }
+
+    /// Appends changes, which follow the version that the file holds, and timers.
+    ///
+    /// # Errors
+    /// When they cannot be written; the file holds what it did.
+    pub fn append(&mut self, changes: &[Diff], timers: KeptTimers) -> io::Result<()> {
+        let mut octets = Vec::new();
+        for change in changes {
+            let mut payload = [change.from, change.to].map(u32::to_be_bytes).concat();
+            change.write_octets(&mut payload);
+            segment(&mut octets, CHANGE, &[&payload])?;
+        }
+        segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
+        if self.len == 0 {
+            return Err(io::Error::other("the file was not read or written yet"));
+        }
+        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        file.set_len(self.len)?; // what a crash, or a full disk, has left half written
+        file.write_all(&octets)?;
+        if !changes.is_empty() {
+            file.sync_data()?;
+        }
+        self.len += octets.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes a new file, for its owner alone, and waits until it is on the disk.
+fn write_synced(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(octets)?;
+    file.sync_all()
+}
+
+/// Appends a segment.
+fn segment(octets: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let len = u32::try_from(len).map_err(|_| io::Error::other("the zone has over 4 GiB"))?;
+    let start = octets.len();
+    octets.push(kind);
+    octets.extend_from_slice(&len.to_be_bytes());
+    parts.iter().for_each(|part| octets.extend_from_slice(part));
+    let sum = checksum(&octets[start..]);
+    octets.extend_from_slice(&sum);
+    Ok(())
+}
+
+/// The checksum of a segment.
+fn checksum(octets: &[u8]) -> [u8; SUM_BYTES] {
+    let mut sum = Checksum::new(u64::from_be_bytes(*MAGIC));
+    sum.add(octets);
+    sum.finish().to_be_bytes()
+}
+
+/// The octets of timers.
+fn timers_octets(timers: KeptTimers) -> Vec<u8> {
+    let KeptTimers { serial, agreed_at, expires_at } = timers;
+    let mut octets = serial.to_be_bytes().to_vec();
+    octets.extend_from_slice(&agreed_at.to_be_bytes());
+    octets.extend_from_slice(&expires_at.to_be_bytes());
+    octets
+}
+
+/// Reads the octets of a file, and how many of them are the first segment and whole segments; none
+/// if the first segment is damaged, or of another zone.
+#[must_use]
+pub fn decode(apex: &Name, octets: &[u8]) -> Option<(StoredZone, usize, usize)> {
+    let mut rest = octets.strip_prefix(MAGIC)?;
+    let (kind, payload) = next_segment(&mut rest)?;
+    let records = payload.strip_prefix(apex.as_wire()).filter(|_| kind == ALL)?;
+    let records = Records::from_octets(records)?;
+    let mut kept = StoredZone { records, changes: Vec::new(), timers: KeptTimers::default() };
+    let base_len = octets.len() - rest.len();
+    let mut len = base_len;
+    while let Some((kind, payload)) = next_segment(&mut rest) {
+        match kind {
+            CHANGE => kept.changes.push(change_of(payload)?),
+            TIMERS => kept.timers = timers_of(payload)?,
+            _ => return None,
+        }
+        len = octets.len() - rest.len();
+    }
+    Some((kept, base_len, len))
+}
+
+/// Takes the next segment, if it is whole.
+fn next_segment<'o>(rest: &mut &'o [u8]) -> Option<(u8, &'o [u8])> {
+    let [kind, len @ ..] = *rest.first_chunk::<HEAD_BYTES>()?;
+    let end = HEAD_BYTES.checked_add(u32::from_be_bytes(len) as usize)?;
+    let (segment, behind) = rest.split_at_checked(end)?;
+    let (sum, behind) = behind.split_first_chunk::<SUM_BYTES>()?;
+    if checksum(segment) != *sum {
+        return None;
+    }
+    *rest = behind;
+    Some((kind, &segment[HEAD_BYTES..]))
+}
+
+/// Reads a change.
+fn change_of(payload: &[u8]) -> Option<Diff> {
+    let (from, payload) = payload.split_first_chunk()?;
+    let (to, payload) = payload.split_first_chunk()?;
+    Diff::from_octets(u32::from_be_bytes(*from), u32::from_be_bytes(*to), payload)
+}
+
+/// Reads timers.
+fn timers_of(payload: &[u8]) -> Option<KeptTimers> {
+    let (serial, payload) = payload.split_first_chunk()?;
+    let (agreed_at, payload) = payload.split_first_chunk()?;
+    Some(KeptTimers {
+        serial: u32::from_be_bytes(*serial),
+        agreed_at: u64::from_be_bytes(*agreed_at),
+        expires_at: u64::from_be_bytes(payload.try_into().ok()?),
+    })
+}
+
+/// The name of a zone's file. A name of unusual characters, or a long one, is written in
+/// hexadecimal or by its checksum.
+fn file_name(apex: &Name) -> String {
+    let text = apex.to_string();
+    let text = text.strip_suffix('.').unwrap_or(&text);
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
+    let name = match text {
+        "" => "%root".to_owned(),
+        text if text.bytes().all(is_plain) && text.len() <= NAME_CHARS_MAX => text.to_owned(),
+        _ if apex.as_wire().len() <= NAME_CHARS_MAX / 2 => hexadecimal(apex.as_wire()),
+        _ => hexadecimal(&checksum(apex.as_wire())),
+    };
+    format!("{name}.secondary")
+}
+
+/// Octets in hexadecimal, behind a character that no plain name has.
+fn hexadecimal(octets: &[u8]) -> String {
+    let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    format!("%{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use zonda_wire::Type;
+    use zonda_zone::Record;
+
+    fn records(octet: u8) -> Records {
+        let mut records = Records::default();
+        let owner = b"\x07example\0";
+        records.push(Record { owner, rtype: Type::A, ttl: 1, rdata: &[octet; 4] }, 0).unwrap();
+        records
+    }
+
+    fn timers(serial: u32) -> KeptTimers {
+        KeptTimers { serial, agreed_at: 1_700_000_000, expires_at: 1_700_086_400 }
+    }
+
+    /// A file in a directory of its own with a zone and two changes.
+    fn written(name: &str) -> (PathBuf, ZoneFile) {
+        let directory = std::env::temp_dir().join(format!("zonda-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let mut file = ZoneFile::new(&directory, &"Example".parse().unwrap());
+        assert!(file.is_to_be_written_anew() && file.read().unwrap().is_none());
+        assert!(file.append(&[], timers(1)).is_err());
+        file.replace(&records(1), timers(1)).unwrap();
+        for from in [1, 2] {
+            let change =
+                Diff { from, to: from + 1, removed: records(from as u8), added: records(9) };
+            file.append(&[change], timers(from + 1)).unwrap();
+        }
+        assert!(!file.is_to_be_written_anew());
+        (directory, file)
+    }
+
+    #[test]
+    fn a_zone_is_read_with_its_changes_and_timers_as_they_were_written() {
+        let (directory, file) = written("kept");
+        let mut again = ZoneFile::new(&directory, &"example".parse().unwrap());
+        let kept = again.read().unwrap().unwrap();
+        assert!(kept.records.iter().eq(records(1).iter()));
+        let serials: Vec<_> = kept.changes.iter().map(|it| (it.from, it.to)).collect();
+        assert_eq!((serials, kept.timers), (vec![(1, 2), (2, 3)], timers(3)));
+        assert_eq!((again.len, again.base_len), (file.len, file.base_len));
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn what_a_crash_has_torn_is_cut_off_and_written_over() {
+        let (directory, file) = written("torn");
+        let whole = fs::read(file.path()).unwrap();
+        for end in (file.base_len as usize..whole.len()).rev() {
+            fs::write(file.path(), &whole[..end]).unwrap();
+            let mut torn = ZoneFile::new(&directory, &"example".parse().unwrap());
+            let kept = torn.read().unwrap().unwrap();
+            assert!(kept.timers.serial < 3 && kept.changes.len() <= 2, "{end}");
+            torn.append(&[], timers(7)).unwrap();
+            let kept = torn.read().unwrap().unwrap();
+            assert_eq!(kept.timers, timers(7), "{end}");
+        }
+        fs::write(file.path(), &whole[..file.base_len as usize - 1]).unwrap();
+        assert!(file.clone().read().is_err(), "nothing is left of the zone");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn files_have_the_names_of_their_zones() {
+        let name = |text: &str| file_name(&text.parse().unwrap());
+        assert_eq!(name("example.com"), "example.com.secondary");
+        assert_eq!(name("."), "%root.secondary");
+        assert_eq!(name("a/b"), "%03612f6200.secondary");
+        let long = [["a"; 60].concat().as_str(); 4].join(".");
+        assert_eq!(name(&long).len(), "%0123456789abcdef.secondary".len());
+    }
+}

@@ -1,0 +1,235 @@
+//! Replies to questions for transfers: what is taken, and why the rest is not.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+use zonda_secondary::{Fault, Intake, Limits, Question, Transferred};
+use zonda_wire::query::flag;
+use zonda_wire::{Name, StreamMessage, StreamWriter, Type};
+
+const LIMITS: Limits = Limits {
+    octets_max: 100_000,
+    records_max: 20,
+    time_max: Duration::from_secs(10),
+    idle_max: Duration::from_secs(10),
+};
+
+/// A record in words: `owner SOA 3` or `owner A 1`.
+struct RecordText(&'static str, Type, u32);
+
+const fn soa(serial: u32) -> RecordText {
+    RecordText("example", Type::SOA, serial)
+}
+
+const fn a(owner: &'static str, octet: u32) -> RecordText {
+    RecordText(owner, Type::A, octet)
+}
+
+fn wire(name: &str) -> Vec<u8> {
+    name.parse::<Name>().unwrap().as_wire().to_vec()
+}
+
+/// The data of a record.
+fn data(given: &RecordText) -> Vec<u8> {
+    match given.1 {
+        Type::SOA => {
+            let numbers = [given.2, 3600, 600, 86_400, 300].map(u32::to_be_bytes).concat();
+            [wire("ns.example"), wire("host.example"), numbers].concat()
+        }
+        _ => given.2.to_be_bytes().to_vec(),
+    }
+}
+
+fn apex() -> Name {
+    "example".parse().unwrap()
+}
+
+/// Messages with these records, as many in each as are given.
+fn messages(of_each: &[&[RecordText]]) -> Vec<Vec<u8>> {
+    let message = |records: &&[RecordText]| {
+        let mut writer = StreamWriter::new(0);
+        writer.begin([1, 2], flag::QR | flag::AA, None);
+        for record in *records {
+            writer.record(&wire(record.0), (record.1, 60), &data(record)).unwrap();
+        }
+        writer.finish().clone()
+    };
+    of_each.iter().map(message).collect()
+}
+
+/// What becomes of a reply that ends behind these messages.
+fn outcome(base: Option<u32>, of_each: &[&[RecordText]]) -> Result<Transferred, Fault> {
+    let mut intake = Intake::new(&apex(), base, LIMITS);
+    let question = match base {
+        Some(_) => Question::Ixfr(&[]),
+        None => Question::Axfr,
+    };
+    let section = question.section(&apex());
+    for octets in messages(of_each) {
+        let message = StreamMessage::read(&octets, [1, 2], &section)?;
+        if intake.take(message, octets.len())? {
+            break;
+        }
+    }
+    intake.finish()
+}
+
+/// The records of a whole zone, without the data.
+fn zone(base: Option<u32>, of_each: &[&[RecordText]]) -> Vec<String> {
+    match outcome(base, of_each).unwrap() {
+        Transferred::Zone(records) => {
+            let name = |owner: &[u8]| Name::from_wire(owner).unwrap().to_string();
+            records.iter().map(|it| format!("{} {}", name(it.owner), it.rtype)).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The serials of changes, with how many records each removes and adds.
+fn changes(base: u32, of_each: &[&[RecordText]]) -> Vec<(u32, u32, usize, usize)> {
+    match outcome(Some(base), of_each).unwrap() {
+        Transferred::Changes(changes) => {
+            let counts =
+                changes.iter().map(|it| (it.from, it.to, it.removed.len(), it.added.len()));
+            counts.collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The words in which a reply is refused.
+fn refusal(base: Option<u32>, of_each: &[&[RecordText]]) -> String {
+    outcome(base, of_each).unwrap_err().to_string()
+}
+
+#[test]
+fn a_whole_zone_is_taken_from_one_message_and_from_several() {
+    let expected = ["example. SOA", "www.example. A"];
+    assert_eq!(zone(None, &[&[soa(1), a("www.Example", 1), soa(1)]]), expected);
+    assert_eq!(zone(None, &[&[soa(1)], &[], &[a("www.example", 1)], &[soa(1)]]), expected);
+}
+
+#[test]
+fn a_zone_of_nothing_but_its_soa_record_is_taken() {
+    assert_eq!(zone(None, &[&[soa(1), soa(1)]]), ["example. SOA"]);
+    assert_eq!(zone(Some(0), &[&[soa(1), soa(1)]]), ["example. SOA"]);
+}
+
+#[test]
+fn a_whole_zone_may_answer_a_question_for_changes() {
+    assert_eq!(zone(Some(1), &[&[soa(5), a("www.example", 1), soa(5)]]).len(), 2);
+}
+
+#[test]
+fn one_soa_record_with_a_serial_that_is_not_greater_says_that_nothing_has_changed() {
+    for serial in [5, 4] {
+        let outcome = outcome(Some(5), &[&[soa(serial)]]);
+        assert!(matches!(outcome, Ok(Transferred::UpToDate(it)) if it == serial), "{outcome:?}");
+    }
+}
+
+#[test]
+fn one_soa_record_with_a_greater_serial_waits_for_more() {
+    assert!(matches!(outcome(Some(5), &[&[soa(6)]]), Err(Fault::Closed)));
+    let rest: &[RecordText] = &[soa(5), a("old.example", 1), soa(6), soa(6)];
+    assert_eq!(changes(5, &[&[soa(6)], rest]), [(5, 6, 2, 1)]);
+}
+
+#[test]
+fn changes_of_several_versions_follow_each_other() {
+    let reply: &[RecordText] = &[
+        soa(7),
+        soa(5),
+        a("old.example", 1),
+        soa(6),
+        a("new.example", 1),
+        soa(6),
+        soa(7),
+        a("newer.example", 1),
+        a("newest.example", 1),
+        soa(7),
+    ];
+    assert_eq!(changes(5, &[reply]), [(5, 6, 2, 2), (6, 7, 1, 3)]);
+}
+
+#[test]
+fn changes_with_a_gap_backwards_or_from_another_version_are_refused() {
+    let gap = refusal(Some(5), &[&[soa(9), soa(5), soa(6), soa(7), soa(9), soa(9)]]);
+    assert_eq!(gap, "changes are missing between serial 6 and serial 7");
+    let back = refusal(Some(5), &[&[soa(9), soa(5), soa(4), soa(4), soa(9), soa(9)]]);
+    assert_eq!(back, "the changes lead from serial 5 to 4, which is not greater");
+    let same = refusal(Some(5), &[&[soa(9), soa(5), soa(5), soa(5), soa(9), soa(9)]]);
+    assert_eq!(same, "the changes lead from serial 5 to 5, which is not greater");
+    let base = refusal(Some(5), &[&[soa(9), soa(3), soa(9), soa(9)]]);
+    assert_eq!(base, "the changes begin with serial 3, which was not asked for");
+}
+
+#[test]
+fn soa_records_that_differ_at_the_ends_are_refused() {
+    let differ = "the SOA records at the beginning and the end differ";
+    assert_eq!(refusal(None, &[&[soa(1), a("www.example", 1), soa(2)]]), differ);
+    assert_eq!(refusal(None, &[&[soa(1), soa(2)]]), differ);
+}
+
+#[test]
+fn a_reply_that_ends_early_or_goes_on_too_long_is_refused() {
+    let closed = "the connection was closed before the reply was whole";
+    assert_eq!(refusal(None, &[&[soa(1), a("www.example", 1)]]), closed);
+    assert_eq!(refusal(Some(5), &[&[soa(6), soa(5), soa(6)]]), closed);
+    let surplus = refusal(None, &[&[soa(1), a("a.example", 1), soa(1), a("b.example", 1)]]);
+    assert_eq!(surplus, "records follow the end of the zone");
+}
+
+#[test]
+fn a_reply_that_does_not_begin_with_the_zones_soa_record_is_refused() {
+    assert_eq!(refusal(None, &[&[]]), "the reply has no records");
+    let no_soa = "the first record is not the SOA record of the zone";
+    assert_eq!(refusal(None, &[&[a("www.example", 1)]]), no_soa);
+    assert_eq!(refusal(None, &[&[RecordText("other", Type::SOA, 1)]]), no_soa);
+}
+
+#[test]
+fn a_record_outside_the_zone_is_left_out_and_counted() {
+    let reply: &[RecordText] = &[soa(1), a("www.other", 1), a("www.example", 1), soa(1)];
+    assert_eq!(zone(None, &[reply]).len(), 2);
+    let mut intake = Intake::new(&apex(), None, LIMITS);
+    let octets = &messages(&[reply])[0];
+    let section = Question::Axfr.section(&apex());
+    let message = StreamMessage::read(octets, [1, 2], &section).unwrap();
+    assert!(intake.take(message, octets.len()).unwrap());
+    assert_eq!(intake.counts().outside, 1);
+}
+
+#[test]
+fn a_record_of_a_type_that_no_zone_holds_is_refused() {
+    let any = refusal(None, &[&[soa(1), RecordText("www.example", Type::ANY, 1), soa(1)]]);
+    assert_eq!(any, "www.example. ANY: no zone holds records of this type");
+}
+
+#[test]
+fn more_records_or_octets_than_the_limits_are_refused() {
+    let one = || [a("www.example", 1)];
+    let records = [one(), one(), one(), one(), one(), one(), one(), one(), one(), one(), one()];
+    let mut reply: Vec<&[RecordText]> = records.iter().map(|it| &it[..]).collect();
+    let first = [soa(1)];
+    reply.insert(0, &first);
+    let twice = [reply.clone(), reply[1..].to_vec()].concat();
+    let text = refusal(None, &twice);
+    assert_eq!(text, "the zone has more than 20 records: raise `records-max` of [zone.secondary]");
+    let mut intake = Intake::new(&apex(), None, LIMITS);
+    let octets = &messages(&[&first])[0];
+    let section = Question::Axfr.section(&apex());
+    let message = StreamMessage::read(octets, [1, 2], &section).unwrap();
+    let error = intake.take(message, 100_001).unwrap_err();
+    assert!(error.to_string().contains("more than 100000 octets"), "{error}");
+}
+
+#[test]
+fn an_error_of_the_primary_is_told() {
+    let mut octets = messages(&[&[]]).remove(0);
+    octets[3] |= 5;
+    let message = StreamMessage::read(&octets, [1, 2], &Question::Axfr.section(&apex())).unwrap();
+    let error = Intake::new(&apex(), None, LIMITS).take(message, octets.len()).unwrap_err();
+    assert!(error.to_string().starts_with("the primary answers REFUSED"), "{error}");
+    assert!(error.allows_whole_zone() && error.is_lack_of_changes());
+}
