@@ -266,8 +266,9 @@ impl Contradiction {
                  `store`, `secondary` or `kubernetes`",
             ),
             Self::SourceCount(_) => f.write_str(
-                "the zone has several sources; keep one of `file`, `json`, `directory`, \
-                 `hosts`, `forward`, `store`, `secondary`, `kubernetes` (`hosts` may stand beside `forward`)",
+                "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
+                 `forward`, `store`, `secondary`, `kubernetes` (`hosts` may stand beside \
+                 `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")

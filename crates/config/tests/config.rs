@@ -161,17 +161,12 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
         // Of these sources no zone is transferred, or only that of a store.
-        let own: &[_] = &["[zone.transfer]", "[zone.history]"];
-        let transfer = if source == "file" { &[] } else { own };
-        let sources = [
-            "[zone.forward]",
-            "[zone.store]",
-            "[zone.secondary]",
-            "[zone.kubernetes]",
-            "[zone.steer]",
-        ];
-        for header in sources.iter().filter(|it| **it != source).chain(transfer) {
-            let start = text.find(*header).unwrap();
+        let own = ["transfer", "history"].map(|word| format!("[zone.{word}]"));
+        let transfer = own.into_iter().filter(|_| source != "file");
+        let sources = ["forward", "store", "secondary", "kubernetes", "steer"]
+            .map(|word| format!("[zone.{word}]"));
+        for header in sources.into_iter().filter(|it| *it != source).chain(transfer) {
+            let start = text.find(&header).unwrap();
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");
         }

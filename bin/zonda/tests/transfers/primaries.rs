@@ -355,7 +355,7 @@ mod real_peers {
         )
     }
 
-    /// Has a peer read its zone again. The signal is for it alone: `timeout`, which leads its group,
+    /// Has a peer read its zone again. The signal is for it alone: `timeout`, its group's leader,
     /// would end it five seconds later.
     fn reload(peer: &Process) {
         let id = peer.id();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Zones that primaries have said to have changed come first. Of the threads, no more than a share
-//! ask one primary at a time, so that one that does not answer delays no zone of another primary. However
+//! ask one primary at a time, so that one that does not answer delays no zone of another. However
 //! many zones are due, as after a start, there are never more questions than threads.
 
 use super::secondary_refresh::refresh;
@@ -110,7 +110,7 @@ impl SecondaryFeeds {
         }
     }
 
-    /// Follows the zones of primaries of a configuration from now on, and no other zones; `first` is
+    /// Follows the zones of primaries of a configuration from now on, and only those; `first` is
     /// dropped once their files were read.
     ///
     /// # Errors
