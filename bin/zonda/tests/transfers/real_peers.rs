@@ -1,13 +1,11 @@
 //! Knot, NSD and BIND as secondaries that are notified of a chain of versions and fetch what
-//! changed; BIND as a primary of the same versions, compared.
+//! changed.
 
 use crate::primary::{KEY, Primary, client, key_argument, records, wait_until};
 use std::fs;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 use zonda_testkit::process::{Folder, Process, required, start_on_free_port};
 
 /// The zone of all tests.
@@ -193,60 +191,6 @@ fn ixfr(address: SocketAddr, serial: u32, arguments: &[&str]) -> Vec<String> {
     let lines = text.lines().filter(is_record);
     let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     words.filter(|line| !line.is_empty()).collect()
-}
-
-/// What a reply to IXFR changes at last: records removed, and added, sorted.
-fn net(reply: &[String]) -> [Vec<String>; 2] {
-    let is_soa = |line: &str| line.split(' ').nth(3) == Some("SOA");
-    let (mut counts, mut sign) = (std::collections::BTreeMap::<&str, i32>::new(), 1);
-    for line in &reply[1..reply.len() - 1] {
-        if is_soa(line) {
-            sign = -sign;
-        }
-        *counts.entry(line).or_default() += sign;
-    }
-    [-1, 1].map(|wanted| {
-        let lines = counts.iter().filter(|(_, count)| **count == wanted);
-        lines.map(|(line, _)| (*line).to_owned()).collect()
-    })
-}
-
-#[test]
-fn a_client_gets_the_changes_that_bind_gives_as_a_primary_of_the_same_versions() {
-    let primary = primary("");
-    let (path, folder) = (required("named").unwrap(), Folder::new("named"));
-    fs::write(folder.path().join("z.db"), version(FIRST)).unwrap();
-    let start = |folder: &Folder, port| {
-        bind(&path, folder, port, "type primary; ixfr-from-differences yes; file \"z.db\";")
-    };
-    let (process, address) = start_on_free_port("named", &folder, &[&*format!("{ZONE}.")], start);
-    for serial in FIRST + 1..=FIRST + 12 {
-        publish(&primary, serial);
-        let file = fs::File::create(folder.path().join("z.db")).unwrap();
-        (&file).write_all(version(serial).as_bytes()).unwrap();
-        // BIND reads a file again whose time is behind that of the last reading.
-        let time = SystemTime::now() + Duration::from_secs(10 * u64::from(serial - FIRST));
-        file.set_modified(time).unwrap();
-        // BIND forgets a signal that comes while it reloads, and reloads again at each.
-        let hang_up = || Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
-        let mut polls = 0..;
-        wait_until("BIND has the version", || {
-            let is_due = polls.next().is_some_and(|number: u32| number.is_multiple_of(25));
-            assert!(!is_due || hang_up().unwrap().success());
-            serial_at(address) == serial
-        });
-    }
-    let key = key_argument();
-    for serial in [FIRST, FIRST + 5, FIRST + 11, FIRST + 12, FIRST + 13] {
-        let (ours, theirs) =
-            (ixfr(primary.address, serial, &["-y", &key]), ixfr(address, serial, &[]));
-        if ours.len() == 1 {
-            assert_eq!(ours, theirs, "{serial}");
-            continue;
-        }
-        assert_eq!((ours.first(), ours.last()), (theirs.first(), theirs.last()), "{serial}");
-        assert_eq!(net(&ours), net(&theirs), "{serial}");
-    }
 }
 
 #[test]
