@@ -177,11 +177,8 @@ impl Engine {
     }
 
     /// Goes on with an observer's panic, if there was one: the replies are whole.
-    #[inline]
     fn end_observers_panic(&mut self) {
-        if let Some(payload) = self.observer_panic.take() {
-            resume_unwind(payload);
-        }
+        self.observer_panic.take().map_or((), |payload| resume_unwind(payload));
     }
 
     /// Tries rules on `count` messages of a batch, which are prepared; whether any was met.
