@@ -178,7 +178,9 @@ impl Engine {
 
     /// Goes on with an observer's panic, if there was one: the replies are whole.
     fn end_observers_panic(&mut self) {
-        self.observer_panic.take().map_or((), |payload| resume_unwind(payload));
+        if let Some(payload) = self.observer_panic.take() {
+            resume_unwind(payload);
+        }
     }
 
     /// Tries rules on `count` messages of a batch, which are prepared; whether any was met.
@@ -450,9 +452,8 @@ impl Engine {
         if progress.is_counted() {
             count(&self.counters, &ask, sent, reason);
             if !self.observers.is_empty() {
-                let told =
-                    observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
-                self.observer_panic = told.err().or(self.observer_panic.take());
+                let end = observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
+                self.observer_panic = end.err().or(self.observer_panic.take());
             }
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
