@@ -1,6 +1,6 @@
 //! Access lists: which clients are answered, refused or ignored.
 
-use crate::transfer_value::TransferClient;
+use crate::transfer_value::{HistoryLimits, NotifyReceiver, TransferClient};
 use crate::value::Value;
 use std::fmt;
 use std::net::IpAddr;
@@ -23,8 +23,19 @@ pub struct Access {
     pub rules: Vec<Rule>,
     /// Action for clients that no rule matches.
     pub otherwise: Action,
-    /// The clients that may transfer the zone; of a listener's list none.
-    pub transfers: Vec<TransferClient>,
+    /// The terms of transfers of the zone; of a listener's list none.
+    pub transfers: TransferTerms,
+}
+
+/// The terms of transfers of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TransferTerms {
+    /// The clients that may transfer the zone.
+    pub to: Vec<TransferClient>,
+    /// The servers that are notified of each new version.
+    pub notify: Vec<NotifyReceiver>,
+    /// Bounds on what is kept for clients that ask for changes.
+    pub history: HistoryLimits,
 }
 
 impl Access {
@@ -43,7 +54,7 @@ impl Access {
         ];
         let networks = PRIVATE.into_iter().filter_map(Network::from_text);
         let rules = networks.map(|network| Rule { network, action: Action::Allow }).collect();
-        Self { rules, otherwise: Action::Refuse, transfers: Vec::new() }
+        Self { rules, otherwise: Action::Refuse, transfers: TransferTerms::default() }
     }
 }
 

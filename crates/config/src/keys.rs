@@ -10,7 +10,7 @@ pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
-pub use crate::transfer_keys::{TransferKeys, TransfersKeys, TsigKeys};
+pub use crate::transfer_keys::{HistoryKeys, TransferKeys, TransfersKeys, TsigKeys};
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Size, Toggle, Token, UpstreamOption, Value, Version,
@@ -28,6 +28,7 @@ pub const SECTIONS: &[&Section] = &[
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &TransferKeys::SECTION,
+    &HistoryKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
     &KubernetesKeys::SECTION,

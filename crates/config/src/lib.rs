@@ -42,7 +42,7 @@ mod transfer_value;
 mod unknown;
 mod value;
 
-pub use access::{Access, Action, Network, Rule};
+pub use access::{Access, Action, Network, Rule, TransferTerms};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
@@ -63,7 +63,7 @@ pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
-pub use transfer_value::{KeyAlgorithm, KeySecret, TransferClient};
+pub use transfer_value::{HistoryLimits, KeyAlgorithm, KeySecret, NotifyReceiver, TransferClient};
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Toggle, Token,

@@ -1,7 +1,8 @@
 //! The sections and keys of signed messages, and of transfers of zones.
 
 use crate::section::section;
-use crate::transfer_value::{KeyAlgorithm, KeySecret, TransferClient};
+use crate::transfer_value::{KeyAlgorithm, KeySecret, NotifyReceiver, TransferClient};
+use crate::value::Size;
 use std::path::PathBuf;
 use std::time::Duration;
 use zonda_wire::Name;
@@ -32,6 +33,24 @@ section! {
     /// The clients that may transfer the zone, over TCP: an address or a network, `key` and the
     /// name of a key that the query must be signed with, or both. All other clients are refused.
     to: Vec<TransferClient>, like "192.0.2.7 key transfer.example, 127.0.0.1";
+    /// The servers that are notified of each version of the zone with a greater serial, and when
+    /// the server starts (NOTIFY over UDP, rfc1996): an address, a port unless it is 53, and `key`
+    /// with the name of a key that the message is signed with. Each is sent the message again until
+    /// it acknowledges it.
+    notify: Vec<NotifyReceiver>, like "192.0.2.7, 192.0.2.8:5353 key transfer.example";
+}
+
+section! {
+    /// The history of a zone: what told its last versions apart, so that clients of `transfer` get
+    /// the changes only (IXFR, rfc1995). Follows its `[[zone]]`; it can be written as
+    /// `history = { versions = 100 }` there. Goes with `transfer`. It is kept in memory, and is
+    /// empty when the server starts, but for zones with `writable`, whose changes the journal has.
+    pub struct HistoryKeys: Nested "zone.history", Reload;
+
+    /// Most versions that are kept beside the one in force; 0 for none.
+    versions: u32 = "100", from "0" to "10000";
+    /// Most octets of memory that they take.
+    bytes: Size = "64 MiB", from "1 KiB" to "3 GiB";
 }
 
 section! {

@@ -1,8 +1,9 @@
 //! Values of keys about signed messages and transfers.
 
 use crate::access::Network;
-use crate::value::Value;
+use crate::value::{ServerAddress, Value};
 use std::fmt;
+use std::net::SocketAddr;
 use zonda_wire::Name;
 use zonda_wire::rdata::base64_word;
 use zonda_wire::tsig::Algorithm;
@@ -83,6 +84,43 @@ impl Value for TransferClient {
     }
 }
 
+/// A server that is notified of new versions of a zone (rfc1996).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NotifyReceiver {
+    /// The address that messages are sent to.
+    pub address: SocketAddr,
+    /// The key that messages are signed with, if they are.
+    pub key: Option<Name>,
+}
+
+impl Value for NotifyReceiver {
+    fn form() -> String {
+        "the address of a server, its port if it is not 53, and the key of messages to it, if they \
+         are signed, such as \"192.0.2.7\" or \"192.0.2.7:5353 key transfer.example\""
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (address, key) = match words[..] {
+            [address] => (address, None),
+            [address, "key", name] => (address, Some(Name::from_text(name)?.to_lowercase())),
+            _ => return None,
+        };
+        let ServerAddress(address) = ServerAddress::from_text(address)?;
+        Some(Self { address, key })
+    }
+}
+
+/// Bounds on what is kept of a zone for clients that ask for changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HistoryLimits {
+    /// Most versions that are kept; 0 for no history.
+    pub versions: usize,
+    /// Most octets of memory that they take.
+    pub bytes: usize,
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -102,6 +140,21 @@ mod tests {
         assert_eq!(read("2001:db8::/32 key transfer.example"), both);
         for wrong in ["", "key", "any", "192.0.2.7 transfer.example", "192.0.2.7 key", "a key b c"]
         {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_is_an_address_with_a_port_and_a_key_where_needed() {
+        let read = |text| {
+            let receiver = NotifyReceiver::from_text(text)?;
+            Some((receiver.address.to_string(), receiver.key.map(|key| key.to_string())))
+        };
+        assert_eq!(read("192.0.2.7"), Some(("192.0.2.7:53".into(), None)));
+        assert_eq!(read("[2001:db8::1]:5353"), Some(("[2001:db8::1]:5353".into(), None)));
+        let keyed = Some(("192.0.2.7:5353".into(), Some("transfer.example.".into())));
+        assert_eq!(read("192.0.2.7:5353 key Transfer.Example"), keyed);
+        for wrong in ["", "ns.example", "key k", "192.0.2.7 k", "192.0.2.0/24", "192.0.2.7:0"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

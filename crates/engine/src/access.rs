@@ -1,6 +1,7 @@
 //! Access lists: which clients are served, by their address.
 
-use std::net::IpAddr;
+use crate::transfer::HistoryLimits;
+use std::net::{IpAddr, SocketAddr};
 use zonda_wire::tsig::KeyId;
 
 /// The verdict of an access list on a client.
@@ -56,9 +57,28 @@ pub struct AccessList {
     pub rules: Vec<(Network, Access)>,
     /// The verdict on a client that no rule names.
     pub otherwise: Access,
-    /// The clients that may transfer the zone: those for which any of these rules is. Other rules
-    /// do not matter for transfers.
-    pub transfers: Vec<TransferRule>,
+    /// The terms of transfers of the zone, for which other rules do not matter.
+    pub transfers: TransferTerms,
+}
+
+/// The terms of transfers of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransferTerms {
+    /// The clients that may transfer the zone: those for which any of these rules is.
+    pub to: Vec<TransferRule>,
+    /// The servers that are notified of each new version; the answer path does not read them.
+    pub notify: Vec<NotifyReceiver>,
+    /// Bounds on what is kept for clients that ask for changes.
+    pub history: HistoryLimits,
+}
+
+/// A server that is notified of new versions of a zone (rfc1996).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotifyReceiver {
+    /// The address that messages are sent to.
+    pub address: SocketAddr,
+    /// The key that messages are signed with, if they are.
+    pub key: Option<KeyId>,
 }
 
 /// A rule for clients that may transfer a zone.
@@ -74,7 +94,7 @@ impl AccessList {
     /// A list that allows all clients what they ask, and no transfer.
     #[must_use]
     pub fn open() -> Self {
-        Self { rules: Vec::new(), otherwise: Access::Allow, transfers: Vec::new() }
+        Self { rules: Vec::new(), otherwise: Access::Allow, transfers: TransferTerms::default() }
     }
 
     /// Whether what a client may ask can depend on its address.
@@ -87,7 +107,7 @@ impl AccessList {
     /// any.
     #[must_use]
     pub fn allows_transfer(&self, client: IpAddr, key: Option<KeyId>) -> bool {
-        self.transfers.iter().any(|rule| {
+        self.transfers.to.iter().any(|rule| {
             rule.network.is_none_or(|network| network.contains(client))
                 && rule.key.is_none_or(|wanted| key == Some(wanted))
         })
@@ -119,7 +139,7 @@ mod tests {
             (network("192.0.2.0/24"), Access::Allow),
             (network("2001:db8::/32"), Access::Allow),
         ];
-        let list = AccessList { rules, otherwise: Access::Refuse, transfers: Vec::new() };
+        let list = AccessList { rules, otherwise: Access::Refuse, ..AccessList::open() };
         let check = |client: &str| list.check(client.parse().unwrap());
         assert_eq!(check("192.0.2.200"), Access::Drop);
         assert_eq!(check("192.0.2.1"), Access::Allow);

@@ -58,4 +58,5 @@ pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
 pub use reuse::{NotReused, Reuse};
 pub use snapshot::{Settings, Snapshot};
 pub use source::data::fetched_name;
+pub use transfer::{HistoryLimits, ZoneHistory};
 pub use transfer::{Transfer, TransferCounts, TransferError, TransferSettings, TransferState};

@@ -9,6 +9,7 @@
 use crate::access::{Access, AccessList};
 use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
 use crate::reason::Reason;
+use crate::transfer::ZoneHistory;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +30,8 @@ pub struct ZoneEntry {
     pub access: Option<Arc<AccessList>>,
     /// A number of its own, under which its queries are counted.
     pub number: u32,
+    /// What told the last versions of the zone apart, as far as that is kept for transfers.
+    pub history: Option<Arc<ZoneHistory>>,
     /// The version of the entry, which no other has: what was answered from it is valid no longer.
     version: u64,
 }
@@ -46,7 +49,13 @@ impl ZoneEntry {
         /// The version that was given out last.
         static LAST: AtomicU64 = AtomicU64::new(0);
         let version = LAST.fetch_add(1, Relaxed) + 1;
-        Self { apex, source, access, number, version }
+        Self { apex, source, access, number, history: None, version }
+    }
+
+    /// The same entry with what told the last versions of the zone apart.
+    #[must_use]
+    pub fn with_history(self, history: Option<Arc<ZoneHistory>>) -> Self {
+        Self { history, ..self }
     }
 
     /// The version of the entry, which no other has.

@@ -136,7 +136,7 @@ fn what_a_query_has_passed_before_makes_no_difference_to_the_octets_of_its_reply
 #[test]
 fn a_query_passes_all_gates_and_overlays_once_more_if_any_has_changed_meanwhile() {
     let refuse =
-        || AccessList { rules: Vec::new(), otherwise: Access::Refuse, transfers: Vec::new() };
+        || AccessList { rules: Vec::new(), otherwise: Access::Refuse, ..AccessList::open() };
     let lists = vec![Some(refuse())];
     let settings = Settings { listener_access: lists, ..Settings::default() };
     let overlay = Overlay { zone: own_data(&Name::root()), reason: Reason::Overridden };

@@ -749,7 +749,7 @@ fn a_resolver_that_is_not_believed_is_answered_as_if_it_told_nothing() {
     let list = AccessList {
         rules: vec![(listed, Access::Allow)],
         otherwise: Access::Refuse,
-        transfers: Vec::new(),
+        ..AccessList::open()
     };
     let settings = Settings { client_subnet: Some(list), ..Settings::default() };
     let (_, manner) = MANNERS[1];

@@ -506,7 +506,7 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
     let text = b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n";
     let (records, _) = file::read_text(text, Path::new("zone"), &apex, &file::Options::default());
     let data = Arc::new(build(&apex, &records, SEED).unwrap());
-    let own = AccessList { rules: Vec::new(), otherwise: Access::Refuse, transfers: Vec::new() };
+    let own = AccessList { rules: Vec::new(), otherwise: Access::Refuse, ..AccessList::open() };
     for (forwarded, access, expected) in [
         (Some("."), None, "aa rd ra"),
         (Some("."), Some(own), "aa rd"),

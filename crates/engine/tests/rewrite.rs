@@ -306,9 +306,9 @@ fn a_client_that_the_listener_refuses_causes_no_work_of_rules() {
     let settings = Settings {
         rewrites: Some(Arc::new(RewriteRules::new(rules).unwrap())),
         listener_access: vec![Some(AccessList {
-            transfers: Vec::new(),
             rules: vec![],
             otherwise: Access::Refuse,
+            ..AccessList::open()
         })],
         ..Settings::default()
     };

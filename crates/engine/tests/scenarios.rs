@@ -193,7 +193,7 @@ impl World {
             ("access", access) => {
                 let otherwise = if access == "drop" { Access::Drop } else { Access::Refuse };
                 settings.listener_access =
-                    vec![Some(AccessList { rules: Vec::new(), otherwise, transfers: Vec::new() })];
+                    vec![Some(AccessList { rules: Vec::new(), otherwise, ..AccessList::open() })];
             }
             ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
             ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry::new(

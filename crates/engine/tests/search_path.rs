@@ -90,7 +90,7 @@ impl World {
         let closed = Arc::new(AccessList {
             rules: Vec::new(),
             otherwise: Access::Refuse,
-            transfers: Vec::new(),
+            ..AccessList::open()
         });
         let entries = [
             (".", forward(GROUPS[0]), None),

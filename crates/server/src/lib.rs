@@ -31,6 +31,7 @@ mod local;
 mod log;
 mod log_budget;
 mod node_local;
+mod notify;
 mod numbers;
 mod overrides;
 mod program;

@@ -20,6 +20,7 @@ use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
 use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
+use crate::notify::{Notifier, NotifyCounts};
 use crate::program::Code;
 use crate::settings::{self, SettingsBuilder};
 use crate::steering::{CheckMessages, Pools};
@@ -82,6 +83,8 @@ pub struct ServerState {
     pub seed: HashSeed,
     /// The journal of writable zones.
     pub journal: JournalState,
+    /// What has become of NOTIFY messages.
+    pub notify: Arc<NotifyCounts>,
 }
 
 /// The journal of writable zones as all that read see it.
@@ -139,6 +142,8 @@ pub struct Publisher {
     rules_changed: bool,
     /// Snapshots that were replaced and that a worker may read, the oldest first.
     former: Vec<FormerSnapshot>,
+    /// Notifies servers of new versions.
+    notifier: Notifier,
     /// Takes snapshots that no worker reads, once the thread that frees them runs.
     reaper: Reaper,
     /// The panic of work of the present batch: the first one.
@@ -197,6 +202,8 @@ impl FirstLoad {
         let state = Arc::clone(&publisher.state);
         let alive = Arc::downgrade(&publisher.alive);
         publisher.reaper = reaper::start(watchdog)?;
+        publisher.notifier.allow_thread(watchdog);
+        publisher.announce();
         watchdog.spawn(THREAD, move || publisher.run(&queue))?;
         Ok((PublisherHandle { sender, state, alive }, units))
     }
@@ -254,7 +261,10 @@ impl Publisher {
         let history = History::default();
         let (of_state, own) = (Arc::clone(&config), history.clone());
         let (view, journal) = (zone_set.view(), journal_state(&zone_set));
-        let state = ServerState { zone_set: view, config: of_state, history: own, seed, journal };
+        let notifier = Notifier::default();
+        let notify = Arc::clone(notifier.counts());
+        let state =
+            ServerState { zone_set: view, config: of_state, history: own, seed, journal, notify };
         zonda_netio::memory::give_back();
         let publisher = Self {
             config,
@@ -271,6 +281,7 @@ impl Publisher {
             is_changed: false,
             rules_changed: false,
             former: Vec::new(),
+            notifier,
             reaper: Reaper::default(),
             panic: None,
             alive: Arc::default(),
@@ -444,7 +455,9 @@ impl Publisher {
         let (zone_set, config) = (self.zone_set.view(), Arc::clone(&self.config));
         let (history, seed) = (self.history.clone(), self.seed);
         let journal = journal_state(&self.zone_set);
-        self.state.store(Arc::new(ServerState { zone_set, config, history, seed, journal }));
+        let notify = Arc::clone(self.notifier.counts());
+        let state = ServerState { zone_set, config, history, seed, journal, notify };
+        self.state.store(Arc::new(state));
         let Some(next) = next else { return };
         // Not before: what a panic has kept from being published is published later.
         (self.is_changed, self.rules_changed) = (false, false);
@@ -453,6 +466,12 @@ impl Publisher {
         let retiring = self.zone_set.retiring() - known;
         let (replaced, is_told) = (Instant::now(), false);
         self.former.push(FormerSnapshot { snapshot, retiring, replaced, is_told });
+        self.announce();
+    }
+
+    /// Has servers notified of the versions that are published.
+    fn announce(&mut self) {
+        self.notifier.announce(&mut self.zone_set.announced, &self.snapshot);
     }
 
     /// Has former snapshots freed that no worker reads, so that no worker ever has to. A worker

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 use zonda_config::{
-    Access as AccessConfig, Action, Config, CookieSecret, Edns, Network as NetworkConfig,
-    TransferClient,
+    Access as AccessConfig, Action, Config, CookieSecret, Edns,
+    HistoryLimits as HistoryLimitsConfig, Network as NetworkConfig,
+    NotifyReceiver as ReceiverConfig, TransferClient, TransferTerms as TransferTermsConfig,
 };
-use zonda_engine::access::{Access, AccessList, Network, TransferRule};
+use zonda_engine::access::{
+    Access, AccessList, Network, NotifyReceiver, TransferRule, TransferTerms,
+};
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
-use zonda_engine::{Settings, TransferSettings, TransferState};
+use zonda_engine::{HistoryLimits, Settings, TransferSettings, TransferState};
+use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
 
@@ -126,7 +130,19 @@ pub fn access(configured: &AccessConfig) -> AccessList {
             .filter_map(|rule| Some((network(&rule.network)?, action(rule.action))))
             .collect(),
         otherwise: action(configured.otherwise),
-        transfers: configured.transfers.iter().filter_map(transfer).collect(),
+        transfers: transfers(&configured.transfers),
+    }
+}
+
+/// The terms of transfers, as the engine reads them.
+fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
+    let key = |name: &Option<Name>| name.as_ref().map(KeyId::of);
+    let receiver = |it: &ReceiverConfig| NotifyReceiver { address: it.address, key: key(&it.key) };
+    let HistoryLimitsConfig { versions, bytes } = configured.history;
+    TransferTerms {
+        to: configured.to.iter().filter_map(transfer).collect(),
+        notify: configured.notify.iter().map(receiver).collect(),
+        history: HistoryLimits { versions, bytes },
     }
 }
 
@@ -150,7 +166,7 @@ fn client_subnet(edns: &Edns) -> Option<AccessList> {
     let allowed = edns.client_subnet_from.iter().filter_map(network);
     let rules: Vec<_> = allowed.map(|resolvers| (resolvers, Access::Allow)).collect();
     let otherwise = if rules.is_empty() { Access::Allow } else { Access::Refuse };
-    edns.client_subnet.then_some(AccessList { rules, otherwise, transfers: Vec::new() })
+    edns.client_subnet.then_some(AccessList { rules, otherwise, ..AccessList::open() })
 }
 
 /// A network as the engine reads it; the configuration has checked its prefix.

@@ -9,6 +9,7 @@
 
 mod fed;
 pub mod fed_zone;
+mod history;
 mod outcome;
 mod version;
 
@@ -31,7 +32,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use version::{Version, narrow};
 use zonda_config::{Access, Config};
-use zonda_engine::access::AccessList;
+use zonda_engine::ZoneHistory;
+use zonda_engine::access::{AccessList, NotifyReceiver};
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
@@ -63,6 +65,8 @@ pub struct ZoneSet {
     fed: HashMap<Name, FedZone>,
     /// The journal of writable zones.
     pub journal: EditJournal,
+    /// Zones with new versions of which servers are to be notified once they are published.
+    pub announced: HashSet<Name>,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
 }
@@ -84,6 +88,7 @@ impl ZoneSet {
             failures: Arc::default(),
             fed: HashMap::new(),
             journal: EditJournal::default(),
+            announced: HashSet::new(),
             last_access: None,
         }
     }
@@ -191,7 +196,9 @@ impl ZoneSet {
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();
-        let entry = entry(&former.entry.apex, Some(Source::Data(zone)), access, former.number);
+        let history = history::of_edit(&former, &diff, history::limits(access.as_deref()));
+        let (apex, source) = (&former.entry.apex, Some(Source::Data(zone)));
+        let entry = entry(apex, source, access, former.number, history);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
@@ -216,8 +223,11 @@ impl ZoneSet {
         let access = self.access_list(unit);
         for name in zones {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
-                let source = zone.data().cloned().map(Source::Data); // no unit has a cluster
-                let entry = entry(name, source, access.clone(), zone.number);
+                let data = zone.data().cloned(); // no unit has a cluster
+                let limits = history::limits(access.as_deref());
+                let history = data.as_ref().and_then(|it| history::of_next(&zone, it, limits));
+                let source = data.map(Source::Data);
+                let entry = entry(name, source, access.clone(), zone.number, history);
                 let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
                 outcome.changed = true;
@@ -340,9 +350,17 @@ impl ZoneSet {
             .filter(|former| cluster.is_none() && former.is_same(data.as_ref(), access.as_deref()));
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
-        let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
-        let entry =
-            same.map_or_else(|| entry(name, source, access, number), |it| Arc::clone(&it.entry));
+        let entry = match same {
+            Some(same) => Arc::clone(&same.entry),
+            None => {
+                let history = match (&cluster, &data) {
+                    (None, Some(data)) => self.history(name, former, data, access.as_deref()),
+                    _ => None,
+                };
+                let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
+                entry(name, source, access, number, history)
+            }
+        };
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
         let zone = KnownZone { entry, unit, number, records, loaded, error, writable };
         match is_same {
@@ -351,14 +369,42 @@ impl ZoneSet {
         }
     }
 
+    /// The history of the next version of a zone; of the first one, what the journal has.
+    fn history(
+        &self,
+        name: &Name,
+        former: Option<&KnownZone>,
+        data: &Arc<Zone>,
+        access: Option<&AccessList>,
+    ) -> Option<Arc<ZoneHistory>> {
+        let limits = history::limits(access);
+        match former.filter(|former| former.data().is_some()) {
+            Some(former) => history::of_next(former, data, limits),
+            None => history::of_all(self.journal.changes_to(name, data), limits?),
+        }
+    }
+
     /// Puts a zone, and its entry into the table of workers.
     fn put_zone(&mut self, zone: KnownZone) {
+        if self.is_to_be_announced(&zone) {
+            self.announced.insert(zone.entry.apex.clone());
+        }
         let is_in_front = self.is_in_front(&zone);
         self.forwards_changed |= is_in_front || self.lent.contains(&zone.entry.apex);
         if !is_in_front {
             self.table.put(Arc::clone(&zone.entry));
         }
         self.zones.put(Arc::new(zone));
+    }
+
+    /// Whether servers are to be notified of a zone: its version is new, or they are.
+    fn is_to_be_announced(&self, zone: &KnownZone) -> bool {
+        let (own, serial) = (receivers(zone), zone.data().map(|data| data.serial()));
+        let former = || self.zone(&zone.entry.apex);
+        let is_known = |former: &Arc<KnownZone>| {
+            former.data().map(|data| data.serial()) == serial && receivers(former) == own
+        };
+        !own.is_empty() && serial.is_some() && !former().is_some_and(is_known)
     }
 
     /// Whether a zone has single names in front of a forwarded one, which has its name.
@@ -443,6 +489,11 @@ impl ZoneSet {
     }
 }
 
+/// The servers that are notified of new versions of a zone.
+fn receivers(zone: &KnownZone) -> &[NotifyReceiver] {
+    zone.entry.access.as_ref().map_or(&[], |access| &access.transfers.notify)
+}
+
 /// Notes which directories cannot be read.
 fn note_failures(
     units: &mut UnitStates,
@@ -465,6 +516,7 @@ fn entry(
     source: Option<Source>,
     access: Option<Arc<AccessList>>,
     number: Number,
+    history: Option<Arc<ZoneHistory>>,
 ) -> Arc<ZoneEntry> {
     // The zone's own name, of which there is one in memory.
     let apex = match &source {
@@ -472,7 +524,7 @@ fn entry(
         _ => apex,
     };
     let (apex, source) = (apex.clone(), source.unwrap_or(Source::Unavailable));
-    Arc::new(ZoneEntry::new(apex, source, access, number.place))
+    Arc::new(ZoneEntry::new(apex, source, access, number.place).with_history(history))
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

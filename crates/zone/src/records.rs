@@ -76,6 +76,12 @@ impl Records {
         Self::default().recycled(bytes)
     }
 
+    /// The octets of memory that the records take, without room for more.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+
     /// The octets of records that there is room for.
     #[must_use]
     pub fn capacity(&self) -> usize {

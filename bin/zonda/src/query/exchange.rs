@@ -4,14 +4,17 @@ use super::request::Request;
 use crate::output::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use zonda_wire::Message;
 use zonda_wire::query::flag;
+use zonda_wire::tsig::{ReplyFault, check_reply, sign_query};
 
 /// A reply and the way in which it came.
 pub struct Exchange {
     /// The reply of the server.
     pub reply: Message,
+    /// The result of verifying the reply, if the query was signed.
+    pub signature: Option<Result<(), ReplyFault>>,
     /// Number of octets of the reply.
     pub octets: usize,
     /// The server that sent the reply.
@@ -28,7 +31,7 @@ pub struct Exchange {
 /// Why there is no reply.
 pub fn ask(request: &Request) -> Result<Exchange, Failure> {
     let server = resolve(request)?;
-    let query = request.message.to_wire();
+    let query = Query::new(request);
     let words = |error: io::Error| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("{server}: no reply in time"),
         ErrorKind::InvalidData => {
@@ -47,6 +50,34 @@ pub fn ask(request: &Request) -> Result<Exchange, Failure> {
     ask_tcp(request, server, &query).map_err(failed)
 }
 
+/// The octets of a query, signed if they are to be.
+struct Query {
+    /// The octets that are sent.
+    octets: Vec<u8>,
+    /// The MAC of the signature, if there is one.
+    mac: Option<Vec<u8>>,
+}
+
+impl Query {
+    /// The query of a request, signed now.
+    fn new(request: &Request) -> Self {
+        let mut octets = request.message.to_wire();
+        let mac = request.key.as_ref().and_then(|key| sign_query(key, &mut octets, unix_secs()));
+        Self { octets, mac }
+    }
+
+    /// Verifies a reply, if the query is signed.
+    fn check(&self, request: &Request, reply: &[u8]) -> Option<Result<(), ReplyFault>> {
+        let (key, mac) = request.key.as_ref().zip(self.mac.as_ref())?;
+        Some(check_reply(key, mac, reply, unix_secs()))
+    }
+}
+
+/// The seconds since 1970.
+fn unix_secs() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
+}
+
 /// The address of the server, of the family that is asked for.
 fn resolve(request: &Request) -> Result<SocketAddr, String> {
     let Request { server, port, is_ipv4, .. } = request;
@@ -57,7 +88,7 @@ fn resolve(request: &Request) -> Result<SocketAddr, String> {
 }
 
 /// Asks over UDP, several times if need be.
-fn ask_udp(request: &Request, server: SocketAddr, query: &[u8]) -> io::Result<Exchange> {
+fn ask_udp(request: &Request, server: SocketAddr, query: &Query) -> io::Result<Exchange> {
     let any: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -67,11 +98,12 @@ fn ask_udp(request: &Request, server: SocketAddr, query: &[u8]) -> io::Result<Ex
         let socket = UdpSocket::bind(any)?; // each time from another port
         socket.connect(server)?;
         let start = Instant::now();
-        socket.send(query)?;
+        socket.send(&query.octets)?;
         match receive(request, &socket, start) {
-            Ok((reply, octets)) => {
+            Ok((reply, raw)) => {
                 let (transport, elapsed) = ("UDP", start.elapsed());
-                return Ok(Exchange { reply, octets, server, transport, elapsed });
+                let (octets, signature) = (raw.len(), query.check(request, &raw));
+                return Ok(Exchange { reply, signature, octets, server, transport, elapsed });
             }
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(error),
             Err(error) => last = error,
@@ -80,8 +112,13 @@ fn ask_udp(request: &Request, server: SocketAddr, query: &[u8]) -> io::Result<Ex
     Err(last)
 }
 
-/// Waits for the datagram that answers the question; other datagrams are discarded.
-fn receive(request: &Request, socket: &UdpSocket, start: Instant) -> io::Result<(Message, usize)> {
+/// Waits for the datagram that answers the question; other datagrams are discarded. Returns it with
+/// its octets.
+fn receive(
+    request: &Request,
+    socket: &UdpSocket,
+    start: Instant,
+) -> io::Result<(Message, Vec<u8>)> {
     let mut buffer = vec![0; usize::from(u16::MAX)];
     let mut saw_other = false;
     loop {
@@ -93,7 +130,7 @@ fn receive(request: &Request, socket: &UdpSocket, start: Instant) -> io::Result<
         socket.set_read_timeout(Some(left))?;
         match socket.recv(&mut buffer) {
             Ok(octets) => match read_reply(request, &buffer[..octets]) {
-                Some(reply) => return Ok((reply, octets)),
+                Some(reply) => return Ok((reply, buffer[..octets].to_vec())),
                 None => saw_other = true,
             },
             Err(error) if is_timeout(&error) => {} // the time that is left decides
@@ -108,19 +145,20 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Asks over TCP, once.
-fn ask_tcp(request: &Request, server: SocketAddr, query: &[u8]) -> io::Result<Exchange> {
+fn ask_tcp(request: &Request, server: SocketAddr, query: &Query) -> io::Result<Exchange> {
     let start = Instant::now();
     let mut stream = TcpStream::connect_timeout(&server, request.timeout)?;
     stream.set_write_timeout(Some(request.timeout))?;
-    let len = u16::try_from(query.len()).map_err(|_| ErrorKind::InvalidInput)?;
-    stream.write_all(&[&len.to_be_bytes()[..], query].concat())?; // rfc7766#8
+    let len = u16::try_from(query.octets.len()).map_err(|_| ErrorKind::InvalidInput)?;
+    stream.write_all(&[&len.to_be_bytes()[..], &query.octets].concat())?; // rfc7766#8
     let mut len = [0; 2];
     read_before(&mut stream, &mut len, start + request.timeout)?;
     let mut octets = vec![0; usize::from(u16::from_be_bytes(len))];
     read_before(&mut stream, &mut octets, start + request.timeout)?;
     let reply = read_reply(request, &octets).ok_or(ErrorKind::InvalidData)?;
-    let octets = octets.len();
-    Ok(Exchange { reply, octets, server, transport: "TCP", elapsed: start.elapsed() })
+    let (octets, signature) = (octets.len(), query.check(request, &octets));
+    let elapsed = start.elapsed();
+    Ok(Exchange { reply, signature, octets, server, transport: "TCP", elapsed })
 }
 
 /// Fills a buffer from a connection, however small the pieces, before a time.

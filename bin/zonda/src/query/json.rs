@@ -33,6 +33,10 @@ pub fn print(exchange: &Exchange, out: &mut impl Write) -> io::Result<()> {
     for (section, title) in SECTIONS {
         object[*title] = reply.section(*section).map(record).collect();
     }
+    if let Some(signature) = exchange.signature {
+        object["signature"] =
+            signature.map_or_else(|it| it.to_string(), |()| "verified".into()).into();
+    }
     if let Some(opt) = &reply.opt {
         object["edns"] = edns(opt);
     }

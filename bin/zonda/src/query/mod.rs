@@ -5,11 +5,13 @@
 //! | `request` | words of the command line to a question and settings |
 //! | `exchange` | sending it, waiting, asking again |
 //! | `text`, `json` | showing what came |
+//! | `key` | the key that the query is signed with |
 //! | `idn` | names with letters beyond ASCII |
 
 mod exchange;
 pub mod idn;
 mod json;
+mod key;
 mod request;
 mod text;
 
@@ -53,6 +55,10 @@ pub struct Query {
     /// Ask in this class: IN, CH (as in version.bind TXT), HS
     #[arg(short, long, value_name = "CLASS")]
     class: Option<Class>,
+    /// Sign the query with this key, and verify the reply; hmac-sha256 unless an algorithm is
+    /// given. The secret is in base 64, and other users may see it while the command runs
+    #[arg(short = 'y', long = "key", value_name = key::FORM)]
+    key: Option<String>,
 }
 
 impl Query {
@@ -68,7 +74,10 @@ impl Query {
                 Form::Short => text::print_short(&exchange, out),
                 Form::Json => json::print(&exchange, out),
             })?;
-            Ok(ExitCode::SUCCESS)
+            match exchange.signature {
+                Some(Err(fault)) => Err(Failure::Failed(format!("{}: {fault}", exchange.server))),
+                _ => Ok(ExitCode::SUCCESS),
+            }
         }))
     }
 }
@@ -84,7 +93,8 @@ fn help() -> String {
         "
 Letters beyond ASCII are asked for as registries have them: bücher.example is xn--bcher-kva.example.
 
-Exit code: 0 when a reply came, whatever it says; 1 when none came; 2 for a wrong command line, or a
+Exit code: 0 when a reply came, whatever it says; 1 when none came, or one whose signature is wrong
+or missing though the query was signed; 2 for a wrong command line, or a
 server's name without address.
 
 Examples:
@@ -93,6 +103,7 @@ Examples:
   zonda query @192.0.2.53 example.com SOA +dnssec +norec
   zonda query @192.0.2.53 -x 192.0.2.10 +short
   zonda query @192.0.2.53 version.bind TXT CH
+  zonda query @192.0.2.53 example.com SOA -y hmac-sha256:transfer.example:c2VjcmV0
   zonda query @192.0.2.53 example.com MX +json | jq '.answer[].data'",
     );
     help

@@ -1,5 +1,6 @@
 //! From the words of the command line to a message and how to send it.
 
+use super::key::key_of;
 use super::{Query, idn};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -7,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use zonda_wire::message::{Message, Opt, Question};
 use zonda_wire::query::{flag, option};
+use zonda_wire::tsig::Key;
 use zonda_wire::{Class, Name, Type};
 
 /// Where the system's name servers are listed.
@@ -16,6 +18,8 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub struct Request {
     /// The message to send.
     pub message: Message,
+    /// The key that the message is signed with, if it is.
+    pub key: Option<Key>,
     /// The address or name of the server.
     pub server: String,
     /// The port on which the server listens.
@@ -84,6 +88,8 @@ struct Settings {
     shown: DisplayOptions,
     /// The client's network, and how many of its bits are told (rfc7871).
     subnet: Option<(IpAddr, u8)>,
+    /// The key that the query is signed with, if it is.
+    key: Option<Key>,
 }
 
 impl Default for Settings {
@@ -102,6 +108,7 @@ impl Default for Settings {
             form: Form::Text,
             shown: DisplayOptions::all(true),
             subnet: None,
+            key: None,
         }
     }
 }
@@ -126,6 +133,8 @@ enum Set {
     Number(u16, u16, fn(&mut Settings, u16)),
     /// The network of a client (rfc7871).
     Network(fn(&mut Settings, Option<(IpAddr, u8)>)),
+    /// A key to sign with.
+    Key(fn(&mut Settings, Option<Key>)),
 }
 
 /// All options, in the order of the help.
@@ -177,6 +186,12 @@ pub const OPTIONS: &[QueryOption] = &[
         value: "=ADDRESS/N",
         help: "say that the client is in this network; =0 that it is not to be said",
         set: Set::Network(|settings, network| settings.subnet = network),
+    },
+    QueryOption {
+        name: "tsig",
+        value: "=KEY",
+        help: "sign the query, as -y KEY does",
+        set: Set::Key(|settings, key| settings.key = key),
     },
     QueryOption {
         name: "bufsize",
@@ -258,7 +273,8 @@ impl Request {
     /// # Errors
     /// The first word that is wrong.
     pub fn new(query: &Query) -> Result<Self, String> {
-        let mut settings = Settings::default();
+        let key = query.key.as_deref().map(key_of).transpose()?;
+        let mut settings = Settings { key, ..Settings::default() };
         let (mut server, mut port, mut named) = (None, query.port, None);
         let mut name = query.reverse.map(|address| Ok(reverse_name(address)));
         let (mut qtype, mut class) = (query.qtype, query.class);
@@ -291,6 +307,7 @@ impl Request {
         }
         Ok(Self {
             message: settings.message(question),
+            key: settings.key,
             server: server.unwrap_or_else(usual_server),
             port,
             is_ipv4: (query.only_ipv4 || query.only_ipv6).then_some(query.only_ipv4),
@@ -400,6 +417,11 @@ impl Settings {
                 set(self, Some(network.ok_or_else(wrong)?));
             }
             (None, Some(QueryOption { set: Set::Network(set), .. }), None) => set(self, None),
+            (Some(QueryOption { set: Set::Key(set), .. }), _, value) => {
+                let form = format!("+{name} needs a key, as in +{name}={}", super::key::FORM);
+                set(self, Some(key_of(value.ok_or(form)?)?));
+            }
+            (None, Some(QueryOption { set: Set::Key(set), .. }), None) => set(self, None),
             (Some(_), ..) | (_, Some(_), _) => return Err(format!("+{name} takes no value")),
             _ => return Err(format!("there is no option +{name}; --help lists them")),
         }

@@ -39,6 +39,11 @@ pub fn print(exchange: &Exchange, shown: &DisplayOptions, out: &mut impl Write) 
         if let Some(opt) = &reply.opt {
             print_opt(opt, out)?;
         }
+        match exchange.signature {
+            Some(Ok(())) => writeln!(out, ";; signature verified")?,
+            Some(Err(fault)) => writeln!(out, ";; SIGNATURE NOT VERIFIED: {fault}")?,
+            None => {}
+        }
     }
     for question in reply.questions.iter().filter(|_| shown.question) {
         let (name, class, rtype) = (&question.name, question.qclass, question.qtype);

@@ -57,6 +57,43 @@ fn dig_and_kdig_verify_replies_signed_with_each_algorithm_over_udp_and_tcp() {
     }
 }
 
+/// What `zonda query` prints and its exit code.
+fn zonda_query(primary: &Primary, arguments: &[&str]) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["query", &format!("@{}", primary.address)]).args(arguments);
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&said).into_owned(), output.status.code())
+}
+
+#[test]
+fn zonda_query_signs_verifies_the_reply_and_says_what_is_wrong_with_it() {
+    let primary = primary();
+    let ask = |options: &[&str]| zonda_query(&primary, &[&["www.open.test"], options].concat());
+    let key = key_argument();
+    for key in OTHERS.iter().copied().chain([&*key]) {
+        for option in [&["-y", key][..], &[&format!("+tsig={key}")], &["-y", key, "+tcp"]] {
+            let (said, code) = ask(option);
+            assert!(said.contains(";; signature verified") && said.contains("192.0.2.2"), "{said}");
+            assert_eq!(code, Some(0));
+        }
+    }
+    let (said, code) = ask(&["-y", &format!("{}:{}", KEY.0, KEY.1), "+json"]);
+    assert!(said.contains("\"signature\": \"verified\""), "{said}");
+    assert_eq!(code, Some(0));
+    for (key, error) in [
+        ("hmac-sha512:other:b3RoZXJvdGhlcw==", "(BADSIG)"),
+        ("hmac-sha256:unknown:b3RoZXJvdGhlcg==", "(BADKEY)"),
+    ] {
+        let (said, code) = ask(&["-y", key]);
+        assert!(said.contains("SIGNATURE NOT VERIFIED") && said.contains(error), "{said}");
+        assert_eq!(code, Some(1));
+    }
+    let (said, code) = ask(&["-y", "hmac-md5:other:c2VjcmV0"]);
+    assert!(said.contains("there is no algorithm hmac-md5") && !said.contains("c2V"), "{said}");
+    assert_eq!(code, Some(2));
+}
+
 #[test]
 fn a_signature_that_proves_nothing_is_answered_notauth_with_its_error() {
     let primary = primary();

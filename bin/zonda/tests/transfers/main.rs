@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod notify;
 mod primary;
+mod real_peers;
 mod secondaries;

@@ -25,8 +25,10 @@ pub const RECORDS: usize = 17;
 
 /// A running server with `[[key]]` and transfers.
 pub struct Primary {
-    /// Ends with the test.
-    _process: Process,
+    /// Ends with the test; none while the server is started again.
+    process: Option<Process>,
+    /// The names of the zones, with a dot behind them.
+    names: Vec<String>,
     pub address: SocketAddr,
     pub admin: SocketAddr,
     pub folder: Folder,
@@ -51,16 +53,26 @@ impl Primary {
                 text += &format!("transfer = {{ to = [{to}] }}\n");
             }
         }
-        let config = folder.write("zonda.toml", text);
+        folder.write("zonda.toml", text);
         let names: Vec<String> = zones.iter().map(|(name, ..)| format!("{name}.")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let (process, address) = start_on_free_port("zonda", &folder, &names, |_, port| {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut primary = Self { process: None, names, address, admin, folder };
+        primary.restart();
+        primary
+    }
+
+    /// Ends the server and starts it again, on another port.
+    pub fn restart(&mut self) {
+        self.process = None;
+        let config = self.folder.path().join("zonda.toml");
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let (process, address) = start_on_free_port("zonda", &self.folder, &names, |_, port| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
             command.arg("serve").arg("--config").arg(&config);
             command.args(["--listen", &format!("127.0.0.1:{port}")]);
             command
         });
-        Self { _process: process, address, admin, folder }
+        (self.process, self.address) = (Some(process), address);
     }
 
     /// What a client prints that is asked for something of this server.

@@ -17,6 +17,8 @@ pub enum TransferMistake {
     Source(&'static str),
     /// Transfers to no client.
     ToNoClient,
+    /// A history without transfers, for which alone it is kept.
+    HistoryWithoutTransfer,
 }
 
 impl fmt::Display for TransferMistake {
@@ -38,6 +40,10 @@ impl fmt::Display for TransferMistake {
                 f,
                 "a zone with `{key}` has no records of its own to transfer; remove `transfer`, or \
                  serve it from `file`, `json`, `directory`, `store` or `kubernetes`"
+            ),
+            Self::HistoryWithoutTransfer => f.write_str(
+                "the history of a zone is kept for clients that it is transferred to, of which \
+                 there are none; write `transfer`, or remove `history`",
             ),
             Self::ToNoClient => f.write_str(
                 "the zone is transferred to no client; write `to = [\"192.0.2.7\"]`, or remove \

@@ -1,13 +1,13 @@
 //! Keys of signed messages, and the clients that zones are transferred to.
 
 use crate::TsigKey;
-use crate::access::{Access, Action};
+use crate::access::{Access, Action, TransferTerms};
 use crate::error::{Contradiction, Origin, Problem, TransferMistake};
 use crate::keys::{TransferKeys, TsigKeys};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::transfer_value::{KeySecret, TransferClient};
+use crate::transfer_value::{HistoryLimits, KeySecret};
 use crate::unknown::nearest;
 use crate::value::Value;
 use std::path::{Path, PathBuf};
@@ -65,11 +65,12 @@ impl KeyList {
         self.keys.extend(secret.map(|secret| TsigKey { name, algorithm, secret }));
     }
 
-    /// Adds to the access list of a zone, if it has one, the clients that it is transferred to, as
-    /// a section says.
+    /// Adds to the access list of a zone, if it has one, the terms of its transfers, as a section
+    /// says, and what is kept for them.
     pub fn with_transfers(
         &self,
         reader: &mut Reader<'_, '_>,
+        history: HistoryLimits,
         access: Option<Arc<Access>>,
     ) -> Option<Arc<Access>> {
         let Some(keys) = TransferKeys::read(reader) else { return access };
@@ -77,22 +78,28 @@ impl KeyList {
             let mistake = Contradiction::Transfer(TransferMistake::ToNoClient);
             reader.contradict(None, mistake);
         }
-        keys.to.iter().for_each(|client| self.check(reader, client));
-        let open = || Access { rules: Vec::new(), otherwise: Action::Allow, transfers: Vec::new() };
+        keys.to.iter().for_each(|it| self.check(reader, "to", it.key.as_ref()));
+        keys.notify.iter().for_each(|it| self.check(reader, "notify", it.key.as_ref()));
+        let transfers = TransferTerms { to: keys.to, notify: keys.notify, history };
+        let open = || Access {
+            rules: Vec::new(),
+            otherwise: Action::Allow,
+            transfers: TransferTerms::default(),
+        };
         let access = access.map_or_else(open, |access| (*access).clone());
-        Some(Arc::new(Access { transfers: keys.to, ..access }))
+        Some(Arc::new(Access { transfers, ..access }))
     }
 
-    /// Reports the key of a client if there is none of its name.
-    fn check(&self, reader: &mut Reader<'_, '_>, client: &TransferClient) {
-        let Some(name) = &client.key else { return };
+    /// Reports the key of a client or receiver if there is none of its name.
+    fn check(&self, reader: &mut Reader<'_, '_>, of: &'static str, name: Option<&Name>) {
+        let Some(name) = name else { return };
         if self.names.iter().any(|(known, _)| known == name) {
             return;
         }
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.to_string()).collect();
         let near = nearest(&name.to_string(), names.iter().map(String::as_str));
         let mistake = TransferMistake::UnknownKey(name.clone(), near.map(str::to_owned));
-        reader.contradict(Some("to"), Contradiction::Transfer(mistake));
+        reader.contradict(Some(of), Contradiction::Transfer(mistake));
     }
 }
 

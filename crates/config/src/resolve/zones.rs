@@ -6,10 +6,12 @@ use super::pools::Pools;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem, SteerMistake, TransferMistake};
+use crate::keys::HistoryKeys;
 use crate::keys::{ForwardKeys, KubernetesKeys, STEER, StoreKeys, TransferKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
+use crate::transfer_value::HistoryLimits;
 use crate::{Listener, SerialRule, Source, SteerRule, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -367,9 +369,37 @@ impl Zones<'_> {
         access: Option<Arc<Access>>,
     ) -> Option<Arc<Access>> {
         let section = &TransferKeys::SECTION;
-        let Some((table, origin)) = reader.nested(section) else { return access };
+        let Some((table, origin)) = reader.nested(section) else {
+            self.refuse_history(reader);
+            return access;
+        };
+        let history = Self::history(reader);
         let nested = NestedSection { table: Some(table), origin, given: Vec::new() };
-        self.keys.with_transfers(&mut nested.reader(section, reader), access)
+        self.keys.with_transfers(&mut nested.reader(section, reader), history, access)
+    }
+
+    /// What is kept for transfers of a zone.
+    fn history(reader: &mut Reader<'_, '_>) -> HistoryLimits {
+        let section = &HistoryKeys::SECTION;
+        let (table, origin) = match reader.nested(section) {
+            Some((table, origin)) => (Some(table), origin),
+            None => (None, Origin::Default),
+        };
+        let nested = NestedSection { table, origin, given: Vec::new() };
+        let keys = HistoryKeys::read(&mut nested.reader(section, reader));
+        let limits = |keys: HistoryKeys| HistoryLimits {
+            versions: keys.versions as usize,
+            bytes: keys.bytes.0 as usize,
+        };
+        keys.map(limits).unwrap_or_default()
+    }
+
+    /// Reports a history of a zone that is transferred to no client.
+    fn refuse_history(&self, reader: &mut Reader<'_, '_>) {
+        if reader.nested(&HistoryKeys::SECTION).is_some() {
+            let mistake = Contradiction::Transfer(TransferMistake::HistoryWithoutTransfer);
+            reader.contradict(Some("history"), mistake);
+        }
     }
 
     /// Reports transfers of a zone with this key, which has no records; returns its access list.
@@ -383,6 +413,7 @@ impl Zones<'_> {
             let mistake = TransferMistake::Source(key);
             reader.contradict(Some("transfer"), Contradiction::Transfer(mistake));
         }
+        self.refuse_history(reader);
         access
     }
 

@@ -7,12 +7,16 @@
 //! ```
 //!
 //! The rights come before the number of transfers that may run at once, so that clients without
-//! rights cannot use that up. No history of zones is kept yet: a client that asks for changes
-//! gets the SOA record if it is up to date, and else the whole zone (rfc1995#4).
+//! rights cannot use that up. A client that asks for changes gets the SOA record if it is up to
+//! date, the changes if the zone's history reaches back to its version, and else the whole zone
+//! (rfc1995#4).
 
+mod content;
+mod history;
 mod state;
 mod stream;
 
+pub use history::{HistoryLimits, ZoneHistory};
 pub use state::{TransferCounts, TransferSettings, TransferState};
 pub use stream::{Transfer, TransferError};
 
@@ -61,6 +65,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         }
         Err(_) => return refusal,
     };
+    let mut since = None;
     if ask.query.qtype == Type::IXFR {
         let Some(serial) = ixfr_base(ask.query, answer.reply.buffer()) else {
             return Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE); // rfc1995#3
@@ -68,6 +73,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         if !is_greater(zone.serial(), serial) || ask.peer.transport == Transport::Udp {
             return current(ask, answer, zone);
         }
+        let history = entry.history.as_ref().map(Arc::clone);
+        since = history.map(|history| (history, serial));
     } else if ask.peer.transport == Transport::Udp {
         answer.flags |= flag::TC; // rfc5936#4.2 has no transfers over UDP
         return Verdict::Reply(Rcode::NOERROR, Reason::TransferOverUdp, REUSE);
@@ -78,15 +85,14 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     };
     let key = key.and_then(|id| settings.keys.get(id));
     let signer = key.zip(signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
-    let zone = match &entry.source {
-        Source::Cluster(names) => names.whole().map(Arc::new),
-        _ => Ok(Arc::clone(zone)),
+    let cluster = match &entry.source {
+        Source::Cluster(names) => Some(Arc::clone(names)),
+        _ => None,
     };
-    let Ok(zone) = zone else {
-        return Verdict::Reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, REUSE);
-    };
-    let zone = (entry.apex.clone(), zone);
-    worker.transfer = Some(Box::new(Transfer::new(ask, answer.reply.buffer(), zone, signer, slot)));
+    let zone = (entry.apex.clone(), Arc::clone(zone));
+    let transfer = Transfer::new(ask, answer.reply.buffer(), zone, signer, slot);
+    let transfer = transfer.with_changes(since).with_cluster(cluster);
+    worker.transfer = Some(Box::new(transfer));
     Verdict::Transfer
 }
 

@@ -27,6 +27,8 @@ impl Default for TransferSettings {
 pub struct TransferState {
     /// Transfers that run.
     running: AtomicUsize,
+    /// Transfers of what changed instead of the whole zone.
+    incremental: AtomicU64,
     /// Transfers that were whole.
     completed: AtomicU64,
     /// Transfers that ended before they were whole.
@@ -48,6 +50,8 @@ pub struct TransferState {
 pub struct TransferCounts {
     /// Transfers that run.
     pub running: u64,
+    /// Transfers of what changed instead of the whole zone.
+    pub incremental: u64,
     /// Transfers that were whole.
     pub completed: u64,
     /// Transfers that ended before they were whole.
@@ -70,6 +74,7 @@ impl TransferState {
     pub fn counts(&self) -> TransferCounts {
         TransferCounts {
             running: self.running.load(Relaxed) as u64,
+            incremental: self.incremental.load(Relaxed),
             completed: self.completed.load(Relaxed),
             failed: self.failed.load(Relaxed),
             refused: self.refused.load(Relaxed),
@@ -109,6 +114,11 @@ impl Slot {
         self.state.messages.fetch_add(1, Relaxed);
         self.state.octets.fetch_add(octets as u64, Relaxed);
         self.state.records.fetch_add(records, Relaxed);
+    }
+
+    /// Counts a transfer of what changed.
+    pub(super) fn note_changes(&self) {
+        self.state.incremental.fetch_add(1, Relaxed);
     }
 
     /// Says that the client has all messages.

@@ -1,8 +1,11 @@
 //! A transfer under way: its messages, made one at a time.
 
+use super::content::Content;
+use super::history::ZoneHistory;
 use super::state::Slot;
 use crate::ask::Ask;
 use crate::message::Now;
+use crate::zones::ClusterZone;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,8 +18,11 @@ use zonda_zone::{RecordCursor, Zone};
 pub struct Transfer {
     /// The name of the zone.
     apex: Name,
-    /// The version of the zone that is sent.
+    /// The version of the zone that is sent; until the first message, of a cluster's zone only its
+    /// own data.
     zone: Arc<Zone>,
+    /// The names of the cluster that the zone is made of, until the first message is made.
+    cluster: Option<Arc<ClusterZone>>,
     /// The client, which asks over TCP.
     peer: SocketAddr,
     /// The type that the client asked for, AXFR or IXFR.
@@ -33,8 +39,10 @@ pub struct Transfer {
     writer: StreamWriter,
     /// Signs the messages, if the query was signed.
     signer: Option<StreamSigner>,
-    /// The records that were sent.
-    cursor: RecordCursor,
+    /// The history of the zone, and the serial of the client, until the first message is made.
+    since: Option<(Arc<ZoneHistory>, u32)>,
+    /// The records between the first and the last SOA record.
+    content: Content,
     /// What the next message begins with.
     phase: Phase,
     /// When the transfer began, nanoseconds of the monotonic clock.
@@ -71,6 +79,8 @@ pub enum TransferError {
     TooLarge(Type),
     /// The transfer has taken longer than it may.
     TimeOut,
+    /// A cluster has more records than a zone can have.
+    TooMany,
 }
 
 impl fmt::Display for TransferError {
@@ -78,6 +88,7 @@ impl fmt::Display for TransferError {
         match self {
             Self::TooLarge(rtype) => write!(f, "a record {rtype} does not fit into any message"),
             Self::TimeOut => f.write_str("it has taken longer than `time-max` of [transfers]"),
+            Self::TooMany => f.write_str("the cluster has more records than a zone can have"),
         }
     }
 }
@@ -103,6 +114,7 @@ impl Transfer {
         Self {
             apex,
             zone,
+            cluster: None,
             peer: ask.peer.address,
             qtype: ask.query.qtype,
             id: query.first_chunk().copied().unwrap_or_default(),
@@ -111,7 +123,8 @@ impl Transfer {
             edns: ask.query.edns.map(|edns| (settings.udp_bytes_max, edns.dnssec_ok)),
             writer: StreamWriter::new(reserved),
             signer,
-            cursor: RecordCursor::default(),
+            since: None,
+            content: Content::Zone(RecordCursor::default()),
             phase: Phase::First,
             began_nanos,
             ends_nanos: began_nanos.saturating_add(time_max),
@@ -119,6 +132,38 @@ impl Transfer {
             octets: 0,
             records: 0,
             slot,
+        }
+    }
+
+    /// The same transfer of what changed since the version with a serial, if the history reaches
+    /// back to it and the whole zone is not shorter.
+    pub(super) fn with_changes(mut self, since: Option<(Arc<ZoneHistory>, u32)>) -> Self {
+        self.since = since;
+        self
+    }
+
+    /// The same transfer of a zone that has the names of a cluster, if it has any.
+    pub(super) fn with_cluster(mut self, cluster: Option<Arc<ClusterZone>>) -> Self {
+        self.cluster = cluster;
+        self
+    }
+
+    /// Makes the records of the names of a cluster, which takes as long as to load a zone. Not in
+    /// [`new`](Self::new), where an engine waits.
+    fn make_records(&mut self) -> Result<(), TransferError> {
+        if let Some(cluster) = self.cluster.take() {
+            self.zone = Arc::new(cluster.whole().map_err(|_| TransferError::TooMany)?);
+        }
+        Ok(())
+    }
+
+    /// Decides whether changes are sent. Not in [`new`](Self::new), where an engine waits.
+    fn choose_content(&mut self) {
+        let Some((history, serial)) = self.since.take() else { return };
+        let Some(diffs) = history.since(serial, self.zone.serial()) else { return };
+        self.content = Content::of(diffs, &self.zone);
+        if self.content.is_changes() {
+            self.slot.note_changes();
         }
     }
 
@@ -136,6 +181,10 @@ impl Transfer {
             return Err(TransferError::TimeOut);
         }
         let is_first = self.phase == Phase::First;
+        if is_first {
+            self.make_records()?;
+            self.choose_content();
+        }
         self.writer.begin(self.id, self.flags, is_first.then_some(&*self.question));
         let before = self.records;
         self.fill()?;
@@ -162,17 +211,10 @@ impl Transfer {
             self.write_soa()?;
             self.phase = Phase::Records;
         }
-        let (writer, records) = (&mut self.writer, &mut self.records);
         if self.phase == Phase::Records {
-            let mut refused = Type::SOA;
-            let is_whole = self.zone.take_records(&mut self.cursor, |owner, fixed, rdata| {
-                refused = fixed.0;
-                let fits = writer.record(owner, fixed, rdata).is_ok();
-                *records += u64::from(fits);
-                fits
-            });
-            if !is_whole {
-                let has_any = !writer.is_empty();
+            let written = self.content.write(&self.zone, &mut self.writer, &mut self.records);
+            if let Err(refused) = written {
+                let has_any = !self.writer.is_empty();
                 return if has_any { Ok(()) } else { Err(TransferError::TooLarge(refused)) };
             }
             self.phase = Phase::Last;
@@ -222,6 +264,12 @@ impl Transfer {
     #[must_use]
     pub fn qtype(&self) -> Type {
         self.qtype
+    }
+
+    /// Whether changes are sent instead of the whole zone.
+    #[must_use]
+    pub fn is_changes(&self) -> bool {
+        self.content.is_changes()
     }
 
     /// Returns the name of the key that the messages are signed with.

@@ -289,6 +289,20 @@ impl EditJournal {
         }
     }
 
+    /// The changes that have led to a version of a zone, as far as the journal has them, oldest
+    /// first; none if it has other changes, or cannot be read.
+    pub fn changes_to(&self, name: &Name, data: &Arc<Zone>) -> Vec<Diff> {
+        let State::Open(journal) = &self.state else { return Vec::new() };
+        let serials = journal.serials(name).filter(|serials| serials.last == data.serial());
+        let history = serials.and_then(|serials| journal.history(name, serials.first));
+        let edits = history.and_then(|history| read(history).ok()).unwrap_or_default();
+        let held = edits_held(&edits, self.digests.of(name, data));
+        match held == Some(edits.len()) {
+            true => edits.into_iter().map(|edit| edit.diff).collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// The zones whose files lack changes.
     pub fn unflushed_zones(&self) -> Vec<Name> {
         let State::Open(journal) = &self.state else { return Vec::new() };

@@ -31,6 +31,7 @@ pub(super) fn log_success(transfer: &Transfer, now: Now) {
         key = facts.key,
         transport = "tcp",
         asked = %transfer.qtype(),
+        sent = facts.sent,
         serial = transfer.serial(),
         messages,
         records,
@@ -49,6 +50,7 @@ pub(super) fn log_failure(transfer: &Transfer, now: Now, end: &End) {
         key = facts.key,
         transport = "tcp",
         asked = %transfer.qtype(),
+        sent = facts.sent,
         serial = transfer.serial(),
         messages,
         records,
@@ -63,6 +65,8 @@ pub(super) fn log_failure(transfer: &Transfer, now: Now, end: &End) {
 struct Facts {
     /// The name of the key, or `none`.
     key: String,
+    /// What is sent: the zone, or what changed.
+    sent: &'static str,
     /// How long the transfer has taken.
     seconds: f64,
 }
@@ -71,7 +75,8 @@ impl Facts {
     /// The facts about a transfer at a time.
     fn of(transfer: &Transfer, now: Now) -> Self {
         let key = transfer.key().map_or_else(|| "none".to_owned(), ToString::to_string);
-        Self { key, seconds: (transfer.nanos_at(now) / 1_000_000) as f64 / 1000.0 }
+        let sent = if transfer.is_changes() { "changes" } else { "zone" };
+        Self { key, sent, seconds: (transfer.nanos_at(now) / 1_000_000) as f64 / 1000.0 }
     }
 }
 

@@ -5,9 +5,10 @@
 //!                   │                    └ check: what is wrong with it, if anything is
 //!                   └► rejection: the unsigned record of the reply to one that proves nothing
 //! transfer ─ StreamSigner::sign(message), each over the former one's signature
+//! client: sign_query(message) ─► MAC ─► check_reply(reply)
 //! ```
 //!
-//! Deliberately absent: HMAC-MD5 and HMAC-SHA224, GSS-TSIG, SIG(0), and clocks.
+//! Deliberately absent: HMAC-MD5 and HMAC-SHA224, which `ring` has not, GSS-TSIG, SIG(0), clocks.
 
 mod key;
 mod record;
@@ -15,7 +16,7 @@ mod sign;
 
 pub use key::{Algorithm, Key, KeyId, KeyRing};
 pub use record::SignatureRecord;
-pub use sign::{QuerySignature, SignatureCheck, StreamSigner, verify_reply};
+pub use sign::{QuerySignature, ReplyFault, SignatureCheck, StreamSigner, check_reply, sign_query};
 
 use crate::code::{Class, Rcode};
 use crate::name;

@@ -1,7 +1,9 @@
 //! What must hold of any octets read as a signed query; shared with the fuzz target.
 
 use zonda_wire::stream::ixfr_base;
-use zonda_wire::tsig::{Algorithm, Key, KeyRing, SignatureCheck, SignatureRecord};
+use zonda_wire::tsig::{
+    Algorithm, Key, KeyRing, SignatureCheck, SignatureRecord, check_reply, sign_query,
+};
 use zonda_wire::{Fault, Query};
 
 /// The time of the server, which the corpus was signed at.
@@ -13,6 +15,7 @@ const NOW: u64 = 1_700_000_000;
 /// # Panics
 /// When something does not hold.
 pub fn check(octets: &[u8]) -> Option<SignatureCheck> {
+    check_as_reply(octets);
     let (query, fault) = match Query::parse(octets) {
         Ok(query) => {
             let _ = ixfr_base(&query, octets);
@@ -43,4 +46,16 @@ pub fn check(octets: &[u8]) -> Option<SignatureCheck> {
         }
     }
     found
+}
+
+/// Reads the octets as the reply to a query with another signature, which they cannot be, and signs
+/// them as a query.
+fn check_as_reply(octets: &[u8]) {
+    let Ok(name) = "key.example".parse() else { return };
+    let key = Key::new(&name, Algorithm::HmacSha256, b"0123456789abcdef");
+    assert!(check_reply(&key, &[7; 32], octets, NOW).is_err());
+    let mut query = octets.to_vec();
+    if sign_query(&key, &mut query, NOW).is_some() {
+        assert!(query.len() > octets.len());
+    }
 }

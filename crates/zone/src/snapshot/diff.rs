@@ -35,6 +35,12 @@ impl Diff {
         self.removed.is_empty() && self.added.is_empty()
     }
 
+    /// The octets of memory that the records take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.removed.bytes() + self.added.bytes()
+    }
+
     /// The difference in the other direction.
     #[must_use]
     pub fn reversed(self) -> Self {
@@ -119,6 +125,11 @@ impl DiffWriter {
         Ok(())
     }
 
+    /// The octets of memory that the difference takes so far.
+    fn bytes(&self) -> usize {
+        self.diff.bytes()
+    }
+
     /// The difference.
     pub(super) fn finish(self) -> Diff {
         self.diff
@@ -164,6 +175,18 @@ impl Zone {
     /// # Errors
     /// When either has records of more than 4 GiB that the other has not.
     pub fn diff(&self, other: &Self) -> Result<Diff, TooLarge> {
+        self.diff_within(other, usize::MAX)
+    }
+
+    /// What tells another version of the zone from this one, if it takes at most so many octets of
+    /// memory. Shards that both share are not read.
+    ///
+    /// # Errors
+    /// When the difference is larger.
+    pub fn diff_within(&self, other: &Self, bytes_max: usize) -> Result<Diff, TooLarge> {
+        /// Octets of the smallest record in a difference: its header, the root, and its place.
+        const RECORD_BYTES_MIN: usize = 9 + 1 + 8;
+        let names_max = bytes_max / RECORD_BYTES_MIN;
         let mut changed: Vec<(Option<Node<'_>>, Option<Node<'_>>)> = Vec::new();
         let (old, new) = (self.apex_node(), other.apex_node());
         if !old.has_records_of(new) {
@@ -175,10 +198,16 @@ impl Zone {
             if !found.is_some_and(|found| found.has_records_of(node)) {
                 changed.push((Some(node), found));
             }
+            if changed.len() > names_max {
+                return Err(TooLarge);
+            }
         }
         for node in other.nodes_not_shared_with(self) {
             if self.node_named(&mut name, node)?.is_none() {
                 changed.push((None, Some(node)));
+            }
+            if changed.len() > names_max {
+                return Err(TooLarge);
             }
         }
         let relative = |(old, new): &(Option<Node<'_>>, Option<Node<'_>>)| {
@@ -189,6 +218,9 @@ impl Zone {
         for pair @ (old, new) in &changed {
             let owner = OwnerName::from_form(relative(pair).as_octets(), self.apex());
             writer.owner(owner.as_wire(), &sets_of(*old), &sets_of(*new))?;
+            if writer.bytes() > bytes_max {
+                return Err(TooLarge);
+            }
         }
         Ok(writer.finish())
     }

@@ -1,0 +1,157 @@
+//! NOTIFY messages as a scripted server receives them, and history across a restart.
+
+use crate::primary::{KEY, PLAIN, Primary, client, wait_until};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+use zonda_wire::query::flag;
+use zonda_wire::tsig::{Algorithm, Key, KeyRing, QuerySignature, SignatureCheck, SignatureRecord};
+use zonda_wire::{Fault, Message, Opcode, Query, Rcode, Type};
+
+/// The socket of a server that is notified.
+fn receiver() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket
+}
+
+/// A server with a zone, which notifies a receiver of it with what follows the address.
+fn primary(receiver: &UdpSocket, behind: &str) -> Primary {
+    let address = receiver.local_addr().unwrap();
+    let to = format!("\"127.0.0.1\"], notify = [\"{address}{behind}\"");
+    Primary::start(&[("open.test", PLAIN, &to)], "")
+}
+
+/// Has a server load the zone with another serial.
+fn publish(primary: &Primary, serial: u32) {
+    let text = PLAIN.replacen("host 7 ", &format!("host {serial} "), 1);
+    fs::write(primary.folder.path().join("0.zone"), text).unwrap();
+    primary.reload();
+}
+
+/// The next message: its octets, the serial that it tells, and the address to reply to.
+fn next(receiver: &UdpSocket) -> (Vec<u8>, u32, SocketAddr) {
+    let mut octets = vec![0; 4096];
+    let (len, from) = receiver.recv_from(&mut octets).unwrap();
+    octets.truncate(len);
+    let message = Message::parse(&octets).unwrap();
+    assert_eq!((message.opcode(), message.has(flag::AA)), (Opcode::NOTIFY, true));
+    let question = &message.questions[0];
+    assert_eq!((question.name.to_string(), question.qtype), ("open.test.".into(), Type::SOA));
+    let soa = message.records.iter().find(|record| record.rtype == Type::SOA).unwrap();
+    let serial = soa.rdata[soa.rdata.len() - 20..][..4].try_into().unwrap();
+    (octets, u32::from_be_bytes(serial), from)
+}
+
+/// The reply to a message that is not signed.
+fn reply(octets: &[u8], rcode: Rcode) -> Vec<u8> {
+    let mut reply = Message::parse(octets).unwrap();
+    reply.flags |= flag::QR | rcode.0;
+    reply.records.clear();
+    reply.to_wire()
+}
+
+/// The value of a metric about messages.
+fn count(primary: &Primary, result: &str) -> f64 {
+    primary.metric(&format!("zonda_notifies_total{{result=\"{result}\"}}"))
+}
+
+#[test]
+fn a_receiver_is_told_again_until_it_acknowledges_the_version_and_then_of_the_next_one() {
+    let receiver = receiver();
+    let primary = primary(&receiver, "");
+    assert_eq!(next(&receiver).1, 7);
+    let (second, serial, from) = next(&receiver);
+    assert_eq!(serial, 7);
+    // Replies with the id of another message, or an error, acknowledge nothing.
+    let mut other = reply(&second, Rcode::NOERROR);
+    other[0] ^= 0x55;
+    receiver.send_to(&other, from).unwrap();
+    receiver.send_to(&reply(&second, Rcode::NOTAUTH), from).unwrap();
+    wait_until("the error is counted", || count(&primary, "refused") == 1.0);
+    assert_eq!(count(&primary, "acknowledged"), 0.0);
+    assert_eq!(primary.metric("zonda_notifies_pending"), 1.0);
+    let (third, _, from) = next(&receiver);
+    receiver.send_to(&reply(&third, Rcode::NOERROR), from).unwrap();
+    wait_until("it is acknowledged", || count(&primary, "acknowledged") == 1.0);
+    assert_eq!(primary.metric("zonda_notifies_pending"), 0.0);
+    publish(&primary, 8);
+    assert_eq!(next(&receiver).1, 8);
+    publish(&primary, 9);
+    assert_eq!(next(&receiver).1, 9);
+    assert_eq!(count(&primary, "superseded"), 1.0);
+}
+
+#[test]
+fn a_message_is_signed_with_the_key_and_only_a_signed_reply_acknowledges_it() {
+    let receiver = receiver();
+    let primary = primary(&receiver, &format!(" key {}", KEY.0));
+    let (octets, _, from) = next(&receiver);
+    let key = Key::new(
+        &KEY.0.parse().unwrap(),
+        Algorithm::HmacSha256,
+        b"0123456789abcdef0123456789abcdef",
+    );
+    let (at, signature) = verify(&octets, &key);
+    assert_eq!(signature.check, SignatureCheck::Sound);
+    receiver.send_to(&reply(&octets, Rcode::NOERROR), from).unwrap();
+    wait_until("the reply without a signature is refused", || count(&primary, "refused") == 1.0);
+    let mut signed = octets[..at].to_vec();
+    signed[2] |= 0x80;
+    signed[11] -= 1;
+    let len = signed.len();
+    signed.resize(len + 512, 0);
+    let end = signature.sign(&key, &mut signed, len, unix_secs()).unwrap();
+    receiver.send_to(&signed[..end], from).unwrap();
+    wait_until("it is acknowledged", || count(&primary, "acknowledged") == 1.0);
+}
+
+/// The seconds since 1970.
+fn unix_secs() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
+
+/// Where the signature of a message begins, and the signature.
+fn verify(octets: &[u8], key: &Key) -> (usize, QuerySignature) {
+    let at = match Query::parse(octets) {
+        Err((_, Fault::Signed(at))) => usize::from(at),
+        other => panic!("not signed: {other:?}"),
+    };
+    let keys = KeyRing::new([key.clone()]);
+    (at, SignatureRecord::default().verify(octets, at, &keys, unix_secs()).unwrap())
+}
+
+#[test]
+fn a_writable_zone_has_its_history_after_a_restart_and_a_file_begins_anew() {
+    let zones = [("open.test", PLAIN, "\"127.0.0.1\"")];
+    let mut primary = Primary::start(&zones, "state = \"state\"");
+    let folder = primary.folder.path().to_owned();
+    let names = (0..300).map(|number| format!("h{number} A 10.0.0.1\n")).collect::<String>();
+    fs::write(folder.join("write.zone"), PLAIN.to_owned() + &names).unwrap();
+    let config = fs::read_to_string(folder.join("zonda.toml")).unwrap();
+    let zone = "[[zone]]\nname = \"write.test\"\nfile = \"write.zone\"\nwritable = true\n\
+        transfer = { to = [\"127.0.0.1\"] }\n";
+    fs::write(folder.join("zonda.toml"), config + zone).unwrap();
+    primary.reload();
+    for number in 0..5 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+        let (name, data) = ("new.write.test", format!("192.0.2.{number}"));
+        command.args(["zone", "set", name, "60", "A", &data, "--socket"]);
+        assert!(command.arg(folder.join("admin.sock")).status().unwrap().success());
+    }
+    publish(&primary, 8);
+    let records = |primary: &Primary, zone: &str, serial: u32| {
+        let said = client("dig", primary.address, &[zone, &format!("IXFR={serial}")]);
+        let size = said.split("XFR size: ").nth(1).and_then(|it| it.split(' ').next());
+        size.and_then(|size| size.parse().ok()).unwrap_or(0_usize)
+    };
+    // Two changes of one record each, with the SOA records in front, and around all.
+    let changes = |primary: &Primary| [8, 11].map(|serial| records(primary, "write.test", serial));
+    let before = changes(&primary);
+    assert_eq!(before[1], 6, "one removed, one added");
+    assert_eq!(records(&primary, "open.test", 7), 4, "another serial alone");
+    primary.restart();
+    assert_eq!(changes(&primary), before);
+    assert!(records(&primary, "open.test", 7) > 4, "the whole zone");
+}

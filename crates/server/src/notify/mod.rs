@@ -1,0 +1,106 @@
+//! Telling secondaries of new versions of zones (NOTIFY, rfc1996).
+//!
+//! ```text
+//! publisher ─ names of zones ─► thread ─ schedule: what to send to which server, and when ─► UDP
+//!                                 ▲ replies acknowledge                │
+//!                                 └────────────────────────────────────┘
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `schedule` | what waits to be sent or acknowledged, without sockets and clocks |
+//! | `message` | messages and replies in wire form |
+//! | `shared` | what the publisher and the thread share |
+//! | `thread` | the sockets, and the thread that has them |
+//!
+//! What is sent is read from the snapshot in force at that moment, so that several changes of a
+//! zone become one message. The thread starts with the first zone that has receivers.
+//!
+//! Deliberately absent: NOTIFY over TCP, a choice of the source address, and state that outlives
+//! the process: at its start every zone with receivers is announced.
+
+mod message;
+mod schedule;
+mod shared;
+mod thread;
+
+pub use shared::NotifyCounts;
+
+use crate::watchdog::Watchdog;
+use arc_swap::ArcSwap;
+use shared::Shared;
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use zonda_engine::Snapshot;
+use zonda_netio::Wake;
+use zonda_wire::Name;
+
+/// The name of the thread.
+const THREAD: &str = "notify";
+
+/// Announces new versions of zones; the publisher has it.
+#[derive(Default)]
+pub struct Notifier {
+    /// What watches the thread, once threads may run.
+    watchdog: Option<Arc<Watchdog>>,
+    /// The queue to the thread, once it runs.
+    shared: Option<Arc<Shared>>,
+    /// What has become of messages.
+    counts: Arc<NotifyCounts>,
+}
+
+impl Notifier {
+    /// Allows a thread from now on.
+    pub fn allow_thread(&mut self, watchdog: &Arc<Watchdog>) {
+        self.watchdog = Some(Arc::clone(watchdog));
+    }
+
+    /// What has become of messages.
+    pub fn counts(&self) -> &Arc<NotifyCounts> {
+        &self.counts
+    }
+
+    /// Has the receivers of zones told that they have new versions, which are published; leaves
+    /// them in `zones` until threads may run.
+    pub fn announce(&mut self, zones: &mut HashSet<Name>, snapshot: &Arc<ArcSwap<Snapshot>>) {
+        let Some(watchdog) = self.watchdog.as_ref().filter(|_| !zones.is_empty()) else { return };
+        if self.shared.is_none() {
+            match start(watchdog, snapshot, &self.counts) {
+                Ok(shared) => self.shared = Some(shared),
+                Err(error) => {
+                    tracing::error!(%error, "no server can be notified of new versions of zones");
+                }
+            }
+        }
+        let zones = std::mem::take(zones);
+        if let Some(shared) = &self.shared {
+            shared.zones.lock().unwrap_or_else(PoisonError::into_inner).extend(zones);
+            shared.wake.wake();
+        }
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.is_closed.store(true, Relaxed);
+            shared.wake.wake();
+        }
+    }
+}
+
+/// Starts the thread.
+fn start(
+    watchdog: &Arc<Watchdog>,
+    snapshot: &Arc<ArcSwap<Snapshot>>,
+    counts: &Arc<NotifyCounts>,
+) -> io::Result<Arc<Shared>> {
+    let (zones, is_closed) = (Mutex::default(), AtomicBool::new(false));
+    let counts = Arc::clone(counts);
+    let shared = Arc::new(Shared { zones, wake: Wake::new()?, is_closed, counts });
+    let mut sender = thread::Sender::new(Arc::clone(&shared), Arc::clone(snapshot))?;
+    watchdog.spawn(THREAD, move || sender.run())?;
+    Ok(shared)
+}

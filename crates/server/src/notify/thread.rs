@@ -1,0 +1,256 @@
+//! The thread that sends NOTIFY messages and takes their replies.
+
+use super::message::{announcement, reply};
+use super::schedule::{Schedule, Target};
+use super::shared::Shared;
+use arc_swap::ArcSwap;
+use std::collections::HashSet;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use zonda_engine::Snapshot;
+use zonda_engine::access::NotifyReceiver;
+use zonda_engine::zones::{Source, ZoneEntry};
+use zonda_netio::Poller;
+use zonda_wire::Rcode;
+use zonda_wire::tsig::{Key, check_reply, sign_query};
+use zonda_zone::{Zone, random_octets};
+
+/// The time between two messages: 200 a second, as each makes its receiver ask in turn. It also
+/// bounds how fast all zones are announced at the start.
+const GAP_MILLIS: u64 = 5;
+/// Messages without an acknowledgement, after some half a minute, of which the log tells.
+const ATTEMPTS_TOLD: u32 = 5;
+/// Octets of the longest reply that is read.
+const REPLY_BYTES_MAX: usize = 4096;
+/// Replies that are read before messages are sent again.
+const REPLIES_MAX: usize = 256;
+
+/// Sends messages, and takes their replies.
+pub struct Sender {
+    shared: Arc<Shared>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    schedule: Schedule,
+    /// The sockets for IPv4 and IPv6, where the system has them.
+    sockets: [Option<UdpSocket>; 2],
+    poller: Poller,
+    /// Receivers of which the log says that they do not acknowledge.
+    silent: HashSet<SocketAddr>,
+    /// When the next message may be sent.
+    free_millis: u64,
+    /// When the thread was made.
+    began: Instant,
+}
+
+impl Sender {
+    /// A sender of messages about the zones of snapshots.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn new(shared: Arc<Shared>, snapshot: Arc<ArcSwap<Snapshot>>) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(&shared.wake, 0)?;
+        let v4 = socket((Ipv4Addr::UNSPECIFIED, 0).into())?;
+        poller.add(&v4, 1)?;
+        let v6 = socket((Ipv6Addr::UNSPECIFIED, 0).into()).ok(); // the system may have none
+        v6.iter().try_for_each(|socket| poller.add(socket, 2))?;
+        Ok(Self {
+            shared,
+            snapshot,
+            schedule: Schedule::default(),
+            sockets: [Some(v4), v6],
+            poller,
+            silent: HashSet::new(),
+            free_millis: 0,
+            began: Instant::now(),
+        })
+    }
+
+    /// Works until the publisher ends, which is due.
+    pub fn run(&mut self) -> bool {
+        while !self.shared.is_closed.load(Relaxed) {
+            self.announce();
+            self.receive();
+            self.send();
+            let due = self.schedule.next_millis().map(|due| due.max(self.free_millis));
+            let limit = due.map(|due| Duration::from_millis(due.saturating_sub(self.millis())));
+            if self.poller.wait(limit).is_err() {
+                return false; // the watchdog says so
+            }
+            self.shared.wake.rest();
+        }
+        true
+    }
+
+    /// The milliseconds since the thread was made.
+    fn millis(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes over which zones have new versions.
+    fn announce(&mut self) {
+        let mut zones = self.shared.zones.lock().unwrap_or_else(PoisonError::into_inner);
+        let zones = std::mem::take(&mut *zones);
+        if zones.is_empty() {
+            return;
+        }
+        let (snapshot, now) = (self.snapshot.load_full(), self.millis());
+        for zone in zones {
+            let Some((entry, data)) = find(&snapshot, &zone) else { continue };
+            for receiver in receivers(entry) {
+                let target = Target { zone: zone.clone(), receiver: receiver.address };
+                if self.schedule.add(target, data.serial(), now) {
+                    self.shared.counts.superseded.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        self.note_pending();
+    }
+
+    /// Sends what is due, as far as the rate allows it.
+    fn send(&mut self) {
+        let now = self.millis();
+        while now >= self.free_millis
+            && let Some(target) = self.schedule.due(now).cloned()
+        {
+            let snapshot = self.snapshot.load_full();
+            if !self.send_to(&target, &snapshot, now) {
+                self.schedule.remove(&target); // the zone or the receiver is gone
+                self.note_pending();
+            }
+        }
+    }
+
+    /// Sends a message; false if there is no such zone or receiver any more.
+    fn send_to(&mut self, target: &Target, snapshot: &Snapshot, now: u64) -> bool {
+        let Some((entry, zone)) = find(snapshot, &target.zone) else { return false };
+        let Some(receiver) = receivers(entry).iter().find(|it| it.address == target.receiver)
+        else {
+            return false;
+        };
+        let key = key(receiver, snapshot);
+        if receiver.key.is_some() && key.is_none() {
+            return false; // the configuration names no key that there is not
+        }
+        let id = u16::from_be_bytes(random_octets());
+        let (soa, _) = zone.soa();
+        let mut octets = announcement(id, &entry.apex, (soa.ttl, soa.first()));
+        let mac = key.and_then(|key| sign_query(key, &mut octets, unix_secs()));
+        let socket = &self.sockets[usize::from(target.receiver.is_ipv6())];
+        let sent = socket.as_ref().map(|socket| socket.send_to(&octets, target.receiver));
+        let counts = &self.shared.counts;
+        counts.sent.fetch_add(1, Relaxed);
+        self.free_millis = now + GAP_MILLIS;
+        let Some(pending) = self.schedule.note_sent(target, (id, mac), now) else { return false };
+        if pending.attempts == ATTEMPTS_TOLD && self.silent.insert(target.receiver) {
+            let error = match sent {
+                Some(Ok(_)) => "no reply that acknowledges".to_owned(),
+                Some(Err(error)) => error.to_string(),
+                None => "the system has no IPv6".to_owned(),
+            };
+            counts.silent.store(self.silent.len() as u64, Relaxed);
+            tracing::warn!(
+                zone = %target.zone,
+                receiver = %target.receiver,
+                serial = pending.serial,
+                attempts = pending.attempts,
+                error,
+                "a server does not acknowledge that a zone has a new version; it is told again"
+            );
+        }
+        true
+    }
+
+    /// Reads the replies that have come.
+    fn receive(&mut self) {
+        let mut octets = [0; REPLY_BYTES_MAX];
+        for family in 0..self.sockets.len() {
+            for _ in 0..REPLIES_MAX {
+                let Some(socket) = &self.sockets[family] else { break };
+                match socket.recv_from(&mut octets) {
+                    Ok((len, from)) => self.take(&octets[..len], from),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => {} // of a message that was sent, which is sent again
+                }
+            }
+        }
+    }
+
+    /// Takes a reply.
+    fn take(&mut self, octets: &[u8], from: SocketAddr) {
+        let Some(reply) = reply(octets) else { return };
+        let from = SocketAddr::new(from.ip(), from.port()); // without the scope
+        let target = Target { zone: reply.zone, receiver: from };
+        let Some(pending) = self.schedule.awaiting(&target, reply.id) else { return };
+        let serial = pending.serial;
+        let snapshot = self.snapshot.load_full();
+        let receiver = find(&snapshot, &target.zone)
+            .and_then(|(entry, _)| receivers(entry).iter().find(|it| it.address == from));
+        let key = receiver.and_then(|receiver| key(receiver, &snapshot));
+        let mac = pending.sent.as_ref().and_then(|(_, mac)| mac.as_ref());
+        let fault = key.zip(mac).and_then(|(key, mac)| {
+            check_reply(key, mac, octets, unix_secs()).err().map(|fault| fault.to_string())
+        });
+        let error = fault.or_else(|| {
+            (reply.rcode != Rcode::NOERROR).then(|| format!("the reply is {}", reply.rcode))
+        });
+        let (zone, receiver) = (&target.zone, &target.receiver);
+        if let Some(error) = error {
+            self.shared.counts.refused.fetch_add(1, Relaxed);
+            if pending.attempts == 1 {
+                tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
+            }
+            return;
+        }
+        tracing::debug!(%zone, %receiver, serial, "a server knows of the new version of a zone");
+        if self.silent.remove(receiver) {
+            self.shared.counts.silent.store(self.silent.len() as u64, Relaxed);
+            tracing::info!(%zone, %receiver, serial, "a server acknowledges new versions again");
+        }
+        self.shared.counts.acknowledged.fetch_add(1, Relaxed);
+        self.schedule.remove(&target);
+        self.note_pending();
+    }
+
+    /// Has metrics show how much waits.
+    fn note_pending(&self) {
+        self.shared.counts.pending.store(self.schedule.len() as u64, Relaxed);
+    }
+}
+
+/// A socket that is never waited for.
+fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// A zone with data of its own, and the data.
+fn find<'s>(
+    snapshot: &'s Snapshot,
+    zone: &zonda_wire::Name,
+) -> Option<(&'s ZoneEntry, &'s Arc<Zone>)> {
+    let entry = snapshot.zones.get(snapshot.zones.index_of(zone)?);
+    match &entry.source {
+        Source::Data(zone) => Some((entry, zone)),
+        Source::Local(local) => Some((entry, &local.zone)),
+        _ => None,
+    }
+}
+
+/// The servers that are told of new versions of a zone.
+fn receivers(entry: &ZoneEntry) -> &[NotifyReceiver] {
+    entry.access.as_ref().map_or(&[], |access| &access.transfers.notify)
+}
+
+/// The key of messages to a receiver.
+fn key<'s>(receiver: &NotifyReceiver, snapshot: &'s Snapshot) -> Option<&'s Arc<Key>> {
+    snapshot.settings.keys.get(receiver.key?)
+}
+
+/// The seconds since 1970.
+fn unix_secs() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
+}
