@@ -177,7 +177,6 @@ impl Engine {
     }
 
     /// Goes on with an observer's panic, if there was one: the replies are whole.
-    #[inline]
     fn end_observers_panic(&mut self) {
         if let Some(payload) = self.observer_panic.take() {
             resume_unwind(payload);
@@ -453,9 +452,8 @@ impl Engine {
         if progress.is_counted() {
             count(&self.counters, &ask, sent, reason);
             if !self.observers.is_empty() {
-                let told =
-                    observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
-                self.observer_panic = told.err().or(self.observer_panic.take());
+                let end = observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
+                self.observer_panic = end.err().or(self.observer_panic.take());
             }
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
