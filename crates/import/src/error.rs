@@ -66,6 +66,8 @@ pub enum Problem {
     NotText,
     /// There is no access list of this name.
     UnknownList(String),
+    /// A key of this name is not defined.
+    UnknownKey(String),
     /// There is no `tls` statement of this name.
     UnknownTls(String),
     /// A second statement where only one may stand.
@@ -94,6 +96,7 @@ impl fmt::Display for Problem {
             Self::Unreadable(path, error) => write!(f, "{}: {error}", in_one_line(path)),
             Self::NotText => f.write_str("this is not text in UTF-8"),
             Self::UnknownList(name) => write!(f, "there is no acl \"{}\"", name.escape_debug()),
+            Self::UnknownKey(name) => write!(f, "there is no key \"{}\"", name.escape_debug()),
             Self::UnknownTls(name) => {
                 write!(f, "there is no tls \"{}\"", name.escape_debug())
             }

@@ -6,16 +6,17 @@ use Effect::{Differs, Lost, Needless};
 
 /// Statements whose value asks for what Zonda does anyway.
 const ALWAYS_SO: &[(&str, &str)] = &[
-    ("allow-transfer", "none"),
     ("allow-update", "none"),
     ("auth-nxdomain", "no"),
     ("check-names", "ignore"),
     ("dnssec-validation", "no"),
     ("fetches-per-server", "0"),
-    ("notify", "no"),
     ("stale-refresh-time", "0"),
     ("zone-statistics", "no"),
 ];
+
+/// Why an address that messages are sent from is left out.
+pub const SOURCE: &str = "messages leave from the address that the system chooses";
 
 /// Effect, reason, and the statements that it is for.
 type Group = (Effect, &'static str, &'static [&'static str]);
@@ -28,7 +29,7 @@ const GROUPS: &[Group] = &[
         "new-zones-directory", "pid-file", "recursing-file", "secroots-file", "session-keyalg",
         "session-keyfile", "session-keyname", "statistics-file",
     ]),
-    (Needless, "commands reach the server on the Unix socket admin.socket", &["controls", "key"]),
+    (Needless, "commands reach the server on the Unix socket admin.socket", &["controls"]),
     (Needless, "a matter of resolving, which Zonda does not do", &[
         "auth-nxdomain", "fetch-quota-params", "fetches-per-zone",
         "lame-ttl", "max-query-count", "max-query-restarts", "max-recursion-depth",
@@ -50,20 +51,30 @@ const GROUPS: &[Group] = &[
         "check-dup-records", "check-integrity", "check-mx", "check-mx-cname", "check-names",
         "check-sibling", "check-spf", "check-srv-cname", "check-svcb", "check-wildcard",
     ]),
-    (Needless, "there are no transfers that it could be for", &[
-        "allow-notify", "also-notify", "ixfr-from-differences", "journal", "masters",
-        "max-ixfr-ratio", "max-journal-size", "max-refresh-time", "max-retry-time",
-        "max-transfer-idle-in", "max-transfer-idle-out", "max-transfer-time-in",
-        "max-transfer-time-out", "min-refresh-time", "min-retry-time", "multi-master", "notify",
-        "notify-delay", "notify-rate", "notify-source", "notify-source-v6", "notify-to-soa",
-        "parental-agents", "parental-source", "parental-source-v6", "primaries", "provide-ixfr",
-        "remote-servers", "request-expire", "request-ixfr", "serial-query-rate",
-        "startup-notify-rate", "transfer-format", "transfer-message-size", "transfer-source",
-        "transfer-source-v6", "transfers-in", "transfers-out", "transfers-per-ns",
+    (Needless, "a zone of this type is not transferred", &[
+        "allow-notify", "allow-transfer", "also-notify", "masters", "max-refresh-time",
+        "max-retry-time", "min-refresh-time", "min-retry-time", "notify", "primaries",
+        "remote-servers",
+    ]),
+    (Needless, "Zonda finds its own measure for transfers", &[
+        "ixfr-from-differences", "multi-master", "notify-delay", "notify-rate", "provide-ixfr",
+        "request-expire", "request-ixfr", "serial-query-rate", "startup-notify-rate",
+        "transfer-format", "transfer-message-size", "transfers-in", "transfers-per-ns",
         "try-tcp-refresh",
     ]),
+    (Differs, "`history` in [[zone]] bounds what is kept for IXFR", &[
+        "journal", "max-ixfr-ratio", "max-journal-size",
+    ]),
+    (Differs, "[transfers], and [zone.secondary], have such limits", &[
+        "max-transfer-idle-in", "max-transfer-idle-out", "max-transfer-time-in",
+        "max-transfer-time-out", "transfers-out",
+    ]),
+    (Differs, SOURCE, &[
+        "notify-source", "notify-source-v6", "transfer-source", "transfer-source-v6",
+    ]),
+    (Differs, "servers are notified that `also-notify` lists", &["notify-to-soa"]),
     (Needless, "there is no signing that it could be for", &[
-        "checkds", "dnskey-sig-validity", "dnssec-dnskey-kskonly", "dnssec-loadkeys-interval",
+        "checkds", "parental-agents", "parental-source", "parental-source-v6", "dnskey-sig-validity", "dnssec-dnskey-kskonly", "dnssec-loadkeys-interval",
         "dnssec-secure-to-insecure", "dnssec-update-mode", "serial-update-method",
         "sig-signing-nodes", "sig-signing-signatures", "sig-signing-type",
         "sig-validity-interval", "update-check-ksk", "update-quota",
@@ -91,7 +102,6 @@ const GROUPS: &[Group] = &[
     (Differs, "[tcp] has other limits of time", &[
         "tcp-advertised-timeout", "tcp-initial-timeout", "tcp-keepalive-timeout",
     ]),
-    (Lost, "there are no transfers: copy files", &["allow-transfer"]),
     (Lost, "there are no dynamic updates", &[
         "allow-new-zones", "allow-update", "allow-update-forwarding", "tkey-domain",
         "tkey-gssapi-credential", "tkey-gssapi-keytab", "update-policy",

@@ -1,8 +1,8 @@
 //! BIND's named.conf.
 //!
-//! What is read: `options`, `acl`, zones with their sources, forwarders and access, listeners, the
-//! cache's limits, rate limiting, the query log and the statistics channel; a single `view` counts
-//! as none. Everything else is listed ([`left`] says why).
+//! What is read: `options`, `acl`, `key`, zones with their sources, primaries, forwarders, access and
+//! transfers, listeners, the cache's limits, rate limiting, the query log and the statistics channel;
+//! a single `view` counts as none. Everything else is listed ([`left`] says why).
 //!
 //! Deliberately absent: several views, of which no counterpart exists, and a look at the files that
 //! the configuration names.
@@ -17,6 +17,7 @@ mod servers;
 mod sockets;
 mod special;
 mod statement;
+mod transfers;
 mod value;
 mod write;
 mod zones;
@@ -28,9 +29,10 @@ use acl::Acls;
 use clauses::Clauses;
 use servers::Certificates;
 use statement::{Cursor, Statement};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use transfers::{Key, RemoteServers};
 use zonda_wire::Name;
 use zones::Zone;
 
@@ -53,6 +55,8 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
         view_clients: None,
         excepted: Vec::new(),
         certificates: HashMap::new(),
+        keys: BTreeMap::new(),
+        remote_servers: HashMap::new(),
     };
     importer.configuration(top)?;
     Ok(importer.finish(path))
@@ -75,6 +79,10 @@ struct Importer<'s> {
     excepted: Vec<Name>,
     /// Requirements on certificates, by the name of their `tls` statement.
     certificates: HashMap<&'s str, Certificates<'s>>,
+    /// Keys that messages are signed with, by name.
+    keys: BTreeMap<String, Key<'s>>,
+    /// Named lists of servers.
+    remote_servers: RemoteServers<'s>,
 }
 
 /// A key of a section that exists once.
@@ -117,6 +125,7 @@ impl<'s> Importer<'s> {
         self.statistics_channels(&mut top)?;
         self.name_of_view(&views);
         self.tls(&mut top)?;
+        self.keys_and_remote_servers(&mut top)?;
         let defaults = self.zone_defaults(&mut options)?;
         for zone in zones {
             self.zone(zone, &defaults)?;
@@ -125,6 +134,7 @@ impl<'s> Importer<'s> {
         self.special_names(&mut options)?;
         self.options(&mut options)?;
         self.query_log(&mut options, &mut top)?;
+        self.leave_other_keys();
         self.left.extend(options.rest().chain(top.rest()).map(left::explain));
         Ok(())
     }

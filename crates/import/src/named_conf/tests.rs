@@ -339,8 +339,8 @@ fn names_that_are_not_to_be_forwarded_are_excepted_from_all_zones_around_them() 
 #[test]
 fn names_of_zones_that_are_lost_are_not_forwarded() {
     for zone in [
-        "type secondary; primaries { 192.0.2.9; }; file \"s\";",
-        "type slave; masters { 192.0.2.9; };",
+        "type secondary; file \"s\";",
+        "type secondary; primaries { 192.0.2.9 tls ephemeral; };",
         "type mirror;",
         "type stub; primaries { 192.0.2.9; };",
         "type static-stub; server-names { ns.example; };",
@@ -636,7 +636,7 @@ response-policy { };
             (2, Effect::Lost, "frobnicate yes"),
             (3, Effect::Needless, "controls"),
             (4, Effect::Differs, "zone ."),
-            (5, Effect::Lost, "zone s"),
+            (5, Effect::Needless, "file s"),
             (6, Effect::Lost, "dnssec-policy default"),
             (6, Effect::Lost, "allow-update"),
             (7, Effect::Lost, "zone f"),
@@ -800,4 +800,114 @@ fn deep_blocks_are_refused_and_not_followed() {
     let text = "a ".to_owned() + &"{".repeat(100_000);
     let error = imported(&[("/etc/bind/named.conf", &text)]).unwrap_err();
     assert!(error.to_string().contains("blocks and files within each other"), "{error}");
+}
+
+#[test]
+fn keys_transfers_and_primaries_are_carried_over() {
+    let text = "
+key Transfer.Example { algorithm HMAC-SHA256; secret \"c2VjcmV0\"; };
+key rndc-key { algorithm hmac-sha256; secret \"eHh4\"; };
+acl office { 192.0.2.0/24; 10.0.0.1; };
+remote-servers hidden port 5353 { 198.51.100.1 key transfer.example; 2001:db8::1 port 53; };
+options { allow-transfer { office; }; notify explicit; };
+zone a.example {
+    type primary; file \"a\";
+    allow-transfer { key transfer.example; 192.0.2.7; };
+    also-notify port 54 { 192.0.2.7 key transfer.example; 192.0.2.8 port 53; };
+};
+zone b.example { type primary; file \"b\"; };
+zone c.example {
+    type secondary; file \"c\"; allow-transfer { any; };
+    primaries { hidden; 203.0.113.1; };
+    allow-notify { 203.0.113.9; }; max-refresh-time 1d;
+};
+";
+    let expected = r#"version = 1
+root = "/etc/bind"
+[[key]]
+name = "transfer.example"
+algorithm = "hmac-sha256"
+secret = "c2VjcmV0"
+[[zone]]
+name = "a.example"
+file = "/etc/bind/a"
+transfer = { to = ["key transfer.example", "192.0.2.7"], notify = ["192.0.2.7:54 key transfer.example", "192.0.2.8"] }
+[[zone]]
+name = "b.example"
+file = "/etc/bind/b"
+transfer = { to = ["192.0.2.0/24", "10.0.0.1"] }
+[[zone]]
+name = "c.example"
+transfer = { to = ["0.0.0.0/0", "::/0"] }
+[zone.secondary]
+from = ["198.51.100.1:5353 key transfer.example", "2001:db8::1", "203.0.113.1"]
+notify-from = ["203.0.113.9"]
+refresh-max = "86400s"
+"#;
+    let zones = toml(text);
+    assert_eq!(
+        &zones[zones.find("[[key]]").unwrap()..],
+        &expected[expected.find("[[key]]").unwrap()..]
+    );
+    let left = left(text);
+    let told = ":3: needless: key rndc-key: no transfer is signed with it";
+    assert!(left.iter().any(|line| line.contains(told)), "{left:?}");
+}
+
+#[test]
+fn what_transfers_cannot_say_is_listed() {
+    let zone = |clauses: &str| format!("zone z {{ type primary; file \"z\"; {clauses} }};");
+    for (clauses, written, told) in [
+        ("allow-transfer { none; };", None, "needless: allow-transfer: it is always so"),
+        (
+            "allow-transfer { 192.0.2.1; !192.0.2.2; any; };",
+            Some("transfer = { to = [\"192.0.2.1\"] }"),
+            "differs: allow-transfer: clients that are excluded",
+        ),
+        (
+            "also-notify { 192.0.2.1; };",
+            Some("transfer = { notify = [\"192.0.2.1\"] }"),
+            "differs: also-notify: no client may transfer the zone",
+        ),
+        (
+            "also-notify { 192.0.2.1; };",
+            Some("transfer = { notify = [\"192.0.2.1\"] }"),
+            "differs: also-notify: the servers of the zone's NS records are not notified",
+        ),
+        ("notify yes;", None, "differs: notify yes: only the servers that"),
+        (
+            "allow-transfer { any; }; also-notify { 192.0.2.1; }; notify no;",
+            Some("transfer = { to = [\"0.0.0.0/0\", \"::/0\"] }"),
+            "",
+        ),
+        (
+            "also-notify { 192.0.2.1 tls ephemeral; };",
+            None,
+            "lost: 192.0.2.1 tls ephemeral: zones are transferred over TCP",
+        ),
+    ] {
+        let text = zone(clauses);
+        let found = toml(&text);
+        let found = found.lines().find(|line| line.starts_with("transfer"));
+        assert_eq!(found, written, "{clauses}");
+        let left = left(&text);
+        let is_told = left.iter().any(|line| line.contains(told)) || told.is_empty();
+        assert!(is_told, "{clauses}\n{left:?}");
+    }
+    let md5 = "key old { algorithm hmac-md5; secret \"eHh4\"; };";
+    let text = format!("{md5} {}", zone("allow-transfer { key old; };"));
+    assert!(!toml(&text).contains("transfer"), "{}", toml(&text));
+    let left = left(&text);
+    assert!(left.iter().any(|it| it.contains("lost: key old: keys are for HMAC")), "{left:?}");
+}
+
+#[test]
+fn a_transfer_by_an_unknown_key_is_an_error() {
+    let text = "zone z { type primary; file \"z\"; allow-transfer { key none.example; }; };";
+    let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err().to_string();
+    assert!(error.ends_with(":1:57: there is no key \"none.example\""), "{error}");
+    let text = "primaries a { b; }; primaries b { a; };
+        zone z { type secondary; primaries { a; }; };";
+    let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err().to_string();
+    assert!(error.contains("lists of servers within each other"), "{error}");
 }

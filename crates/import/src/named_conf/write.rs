@@ -1,8 +1,9 @@
 //! The `zonda.toml` of what was read.
 
 use super::Importer;
+use super::transfers::Transfers;
 use super::zones::{Source, common_directory};
-use crate::document::{Document, key};
+use crate::document::{Document, Value, key};
 use crate::error::Place;
 use std::path::Path;
 
@@ -34,12 +35,13 @@ impl Importer<'_> {
         let mut document = Document::new(&comment);
         let files = self.zones.iter().filter_map(|zone| match &zone.source {
             Source::File(path, _) => Some(path.as_path()),
-            Source::Servers(..) => None,
+            Source::Servers(..) | Source::Primaries(..) => None,
         });
         if let Some(root) = common_directory(files) {
             document.key("root", &*root.to_string_lossy(), None);
         }
         self.write_listeners(&mut document);
+        self.write_keys(&mut document);
         self.write_zones(&mut document);
         let lists = self.acls.named();
         if !lists.is_empty() {
@@ -69,6 +71,16 @@ impl Importer<'_> {
         }
     }
 
+    /// Writes the keys that transfers need.
+    fn write_keys(&self, document: &mut Document) {
+        for key in self.keys.values().filter(|key| key.is_needed) {
+            document.section("[[key]]", None);
+            document.key("name", &*key.name, Some(key.statement.place()));
+            document.key("algorithm", &*key.algorithm, None);
+            document.key("secret", key.secret, None);
+        }
+    }
+
     /// Writes all zones.
     fn write_zones(&self, document: &mut Document) {
         for zone in &self.zones {
@@ -78,6 +90,16 @@ impl Importer<'_> {
                 Source::File(path, origin) => {
                     document.key("file", &*path.to_string_lossy(), Some(origin));
                     write_access(document, zone.access.as_ref());
+                    write_transfers(document, zone.transfers.as_ref());
+                }
+                Source::Primaries(primaries, origin) => {
+                    write_access(document, zone.access.as_ref());
+                    write_transfers(document, zone.transfers.as_ref());
+                    document.section("[zone.secondary]", None);
+                    document.key("from", &primaries.from[..], Some(origin));
+                    for (key, value, origin) in &primaries.keys {
+                        document.key(key, value.clone(), Some(origin));
+                    }
                 }
                 Source::Servers(servers, origin) => {
                     write_access(document, zone.access.as_ref());
@@ -98,6 +120,17 @@ impl Importer<'_> {
             }
         }
     }
+}
+
+/// Writes the terms of transfers.
+fn write_transfers(document: &mut Document, transfers: Option<&Transfers>) {
+    let Some(Transfers { to, notify, origin }) = transfers else { return };
+    let pairs = [("to", to), ("notify", notify)].into_iter().filter(|(_, all)| !all.is_empty());
+    let table = Value::table(pairs.map(|(key, all)| {
+        let all: Vec<Value> = all.iter().map(|it| Value::from(&**it)).collect();
+        (key, Value::from(all))
+    }));
+    document.key("transfer", table, Some(origin));
 }
 
 /// Writes which clients are answered.

@@ -4,6 +4,7 @@ use super::clauses::Clauses;
 use super::left;
 use super::servers::Servers;
 use super::statement::{Cursor, Element, Statement};
+use super::transfers::{Primaries, TransferClauses, Transfers};
 use super::{Importer, value};
 use crate::document::Effect;
 use crate::error::{ImportError, Place, Problem};
@@ -21,6 +22,8 @@ pub struct Zone {
     pub source: Source,
     /// Rules of the clients that are answered, and where they are written.
     pub access: Option<(Vec<String>, Place)>,
+    /// Terms of its transfers, if there are any.
+    pub transfers: Option<Transfers>,
 }
 
 /// Where answers come from, and where that is said.
@@ -29,6 +32,8 @@ pub enum Source {
     File(PathBuf, Place),
     /// Servers to forward to.
     Servers(Servers, Place),
+    /// Servers that the zone is transferred from.
+    Primaries(Primaries, Place),
 }
 
 /// The options that hold for all zones.
@@ -47,6 +52,15 @@ pub struct Defaults<'s> {
     only: Option<bool>,
     /// The format of zone files.
     format: Option<&'s str>,
+    /// The statements about transfers.
+    pub transfers: TransferClauses<'s>,
+}
+
+impl Defaults<'_> {
+    /// The clients that may query the server's zones, as far as that is said.
+    pub fn query(&self) -> Option<Access> {
+        self.query.clone()
+    }
 }
 
 /// Access rules, and the place of their statement.
@@ -82,6 +96,7 @@ impl<'s> Importer<'s> {
             forwarders: options.take("forwarders")?,
             only: self.forward_only(options.take("forward")?)?,
             format: format(options)?,
+            transfers: TransferClauses::take(options)?,
         })
     }
 
@@ -158,6 +173,7 @@ impl<'s> Importer<'s> {
         let before = kind;
         match kind.word("the type of a zone")?.to_ascii_lowercase().as_str() {
             "primary" | "master" => self.primary(statement, &name, &mut clauses, defaults)?,
+            "secondary" | "slave" => self.secondary(statement, &name, &mut clauses, defaults)?,
             "forward" => self.forwarded(statement, &name, &mut clauses, defaults)?,
             "static-stub" => self.static_stub(statement, &name, &mut clauses, defaults)?,
             kind => return self.other_zone(zone, &name, kind, before),
@@ -181,8 +197,8 @@ impl<'s> Importer<'s> {
                 let why = "Zonda does not resolve: names that no zone holds are refused";
                 self.leave(zone, Effect::Differs, why);
             }
-            "secondary" | "slave" | "mirror" => {
-                let why = "there are no transfers: copy its file, and serve that";
+            "mirror" => {
+                let why = "what is transferred is not validated: copy its file, and serve that";
                 self.lose_zone(zone, name, why);
             }
             "stub" => self.lose_zone(zone, name, RESOLVING),
@@ -194,7 +210,7 @@ impl<'s> Importer<'s> {
 
     /// Notes that a zone is lost. Its names may be private, so they are not forwarded to the
     /// servers of zones around it.
-    fn lose_zone(&mut self, zone: Cursor<'s>, name: &Name, why: &str) {
+    pub(super) fn lose_zone(&mut self, zone: Cursor<'s>, name: &Name, why: &str) {
         if *name == Name::root() {
             return self.leave(zone, Effect::Lost, why); // the options give the servers for all
         }
@@ -261,10 +277,11 @@ impl<'s> Importer<'s> {
         }
         let path = clean(&self.base.join(file.word("the path of a file")?));
         file.end()?;
-        let access = self.access(clauses.take("allow-query")?)?.or_else(|| defaults.query.clone());
+        let access = self.access(clauses.take("allow-query")?)?.or_else(|| defaults.query());
         let access = access.filter(|(rules, _)| rules != &["allow any"]);
+        let transfers = self.transfers(TransferClauses::take(clauses)?, defaults)?;
         let source = Source::File(path, file.statement().place().clone());
-        self.add_zone(statement, name, source, access)
+        self.add_zone(statement, name, source, access, transfers)
     }
 
     /// Imports a zone that is forwarded.
@@ -361,20 +378,21 @@ impl<'s> Importer<'s> {
             self.left.push(left::because(statement, Effect::Needless, why));
             return Ok(());
         }
-        self.add_zone(statement, name, source, defaults.forwarded.clone())
+        self.add_zone(statement, name, source, defaults.forwarded.clone(), None)
     }
 
     /// Adds a zone.
-    fn add_zone(
+    pub(super) fn add_zone(
         &mut self,
         statement: &'s Statement,
         name: &Name,
         source: Source,
         access: Option<Access>,
+        transfers: Option<Transfers>,
     ) -> Result<(), ImportError> {
         let place = statement.place();
         let name = self.take_name(name, place)?;
-        self.zones.push(Zone { name, origin: place.clone(), source, access });
+        self.zones.push(Zone { name, origin: place.clone(), source, access, transfers });
         Ok(())
     }
 
@@ -416,7 +434,7 @@ fn format<'s>(clauses: &mut Clauses<'s>) -> Result<Option<&'s str>, ImportError>
 }
 
 /// Returns a name as the configuration has it.
-fn written(name: &Name) -> String {
+pub(super) fn written(name: &Name) -> String {
     let text = name.to_lowercase().to_string();
     if text == "." { text } else { text.trim_end_matches('.').to_owned() }
 }
