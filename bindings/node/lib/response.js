@@ -17,6 +17,8 @@ const TTL = 300;
 const TTL_MAX = 0x7fffffff;
 /** What a kept answer depends on, by the core's numbers. */
 const VARY = { client: 1, subnet: 2 };
+/** The longest name as text, with the dot at its end (rfc1035#2.3.4). */
+const NAME_LENGTH_MAX = 254;
 /** The number of the type that the core itself adds to replies. */
 const OPT = 41;
 /** The extended error that has no number of its own. */
@@ -117,7 +119,8 @@ class Reply {
     if (soa !== undefined) return this.authority({ type: 'SOA', ...soa });
     if (ttl === undefined) return this;
     const name = this.#request.zone;
-    const mailbox = `hostmaster.${name === '.' ? '' : name}`;
+    const below = `hostmaster.${name === '.' ? '' : name}`;
+    const mailbox = below.length <= NAME_LENGTH_MAX ? below : name;
     const times = { serial: 1, refresh: 7200, retry: 900, expire: 1_209_600, minimum: ttl };
     return this.authority({ type: 'SOA', name, ttl, data: { mname: name, rname: mailbox, ...times } });
   }

@@ -8,6 +8,7 @@ use crate::owned::OwnedQuery;
 use crate::running::Running;
 use crate::store::Store;
 use std::collections::HashSet;
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -51,6 +52,17 @@ pub struct App {
 // program catches panics. Each method adds a finished value as its last step.
 impl UnwindSafe for App {}
 impl RefUnwindSafe for App {}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let routes: Vec<&str> = self.routes.iter().map(|route| route.pattern.as_str()).collect();
+        f.debug_struct("App")
+            .field("config", &self.config)
+            .field("listen", &self.flags.listen)
+            .field("routes", &routes)
+            .finish_non_exhaustive()
+    }
+}
 
 impl App {
     /// Makes an app that answers nothing yet.

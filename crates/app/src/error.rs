@@ -1,14 +1,16 @@
 //! Why an app cannot run.
 
-use crate::serve_error::ServeError;
+use crate::serve_error::{ListenError, ServeError};
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use zonda_engine::code::PatternError;
-use zonda_server::{FailedZone, ServeError as ServerError, failed_text};
+use zonda_server::{FailedZone, ProgramError, ServeError as ServerError, failed_text};
 use zonda_wire::NameError;
 
 /// Why an app cannot start, or had to stop.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// The pattern of a route is not valid.
     Pattern(String, PatternError),
@@ -20,7 +22,7 @@ pub enum Error {
     /// `example.org. (of the program):3:5: error: …`.
     ZoneText(String),
     /// The file of a zone cannot be read.
-    ZoneFile(PathBuf, std::io::Error),
+    ZoneFile(PathBuf, io::Error),
     /// No reply to a query was sent.
     Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
@@ -32,7 +34,7 @@ pub enum Error {
     /// The server could not start, or had to stop.
     Serve(ServeError),
     /// A thread could not be started.
-    Thread(std::io::Error),
+    Thread(io::Error),
 }
 
 impl fmt::Display for Error {
@@ -58,15 +60,53 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Pattern(_, error) => Some(error),
+            Self::Name(_, error) | Self::QueryName(_, error) => Some(error),
+            Self::ZoneFile(_, error) | Self::Thread(error) => Some(error),
+            Self::Serve(error) => error.source(), // its text is this one's
+            Self::ZoneText(_)
+            | Self::Silence
+            | Self::Config(_)
+            | Self::Zones(_)
+            | Self::Mistakes(_) => None,
+        }
+    }
+}
 
 impl Error {
+    /// Returns the code of the error, a word of those in Node.js: `ZONDA_CONFIG`, `ZONDA_NO_REPLY`,
+    /// `ZONDA_PATTERN`, `ZONDA_QUERY`, `ZONDA_SERVER` or `ZONDA_ZONE`, or `EADDRINUSE`,
+    /// `EADDRNOTAVAIL` or `EACCES` for an address that cannot be listened on. Several mistakes have
+    /// the code of the first.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Pattern(..) => "ZONDA_PATTERN",
+            Self::Name(..) | Self::ZoneText(_) | Self::ZoneFile(..) | Self::Zones(_) => {
+                "ZONDA_ZONE"
+            }
+            Self::QueryName(..) => "ZONDA_QUERY",
+            Self::Silence => "ZONDA_NO_REPLY",
+            Self::Config(_) => "ZONDA_CONFIG",
+            Self::Mistakes(mistakes) => mistakes.first().map_or("ZONDA_CONFIG", Self::code),
+            Self::Serve(error) => error.code(),
+            Self::Thread(_) => "ZONDA_SERVER",
+        }
+    }
+
     /// Makes the error of the server's.
     pub(crate) fn of_server(error: ServerError) -> Self {
-        let text = error.to_string();
+        let ProgramError { text, listen, .. } = (&error).into();
+        let system =
+            listen.map(|(address, number)| (address, io::Error::from_raw_os_error(number)));
         Self::Serve(match error {
             ServerError::Zones(failed) => return Self::Zones(failed),
-            ServerError::Listen(_) | ServerError::NodeLocal(_) => ServeError::Listen(text),
+            ServerError::Listen(_) | ServerError::NodeLocal(_) => {
+                ServeError::Listen(ListenError { text, system })
+            }
             ServerError::HandOver(_) => ServeError::HandOver(text),
             ServerError::Descriptors(_) => ServeError::Descriptors(text),
             ServerError::Privileges(_) => ServeError::Privileges(text),

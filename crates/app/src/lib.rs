@@ -79,7 +79,7 @@ pub use record::{
     Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
 };
 pub use running::Running;
-pub use serve_error::ServeError;
+pub use serve_error::{ListenError, ServeError};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
 #[cfg(feature = "redb")]

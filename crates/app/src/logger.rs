@@ -1,5 +1,6 @@
 //! Loggers: the user's code that gets every query with its outcome.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_engine::code::Tags;
@@ -57,6 +58,18 @@ pub struct Event<'e> {
     #[doc(hidden)]
     #[deprecated(note = "it is called `tags()`")]
     pub tags: &'e Tags,
+}
+
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("name", &self.name.escape_ascii().to_string())
+            .field("qtype", &self.qtype())
+            .field("rcode", &self.rcode)
+            .field("reply_bytes", &self.reply_bytes)
+            .field("waited", &self.waited)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'e> Event<'e> {

@@ -5,6 +5,7 @@ use crate::asynchronous::{AsyncCode, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
+use std::fmt;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -26,6 +27,12 @@ pub struct Running {
 // program catches panics. Methods change whole values, and take over locks that a panic has left.
 impl UnwindSafe for Running {}
 impl RefUnwindSafe for Running {}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("addresses", &self.addresses()).finish_non_exhaustive()
+    }
+}
 
 impl Running {
     /// Returns the addresses that the app listens on, in the order in which they were given.

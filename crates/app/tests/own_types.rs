@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::error::Error as _;
 use std::net::TcpListener;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -169,8 +170,74 @@ fn an_address_that_is_taken_is_an_error_that_names_it() {
     let address = taken.local_addr().unwrap();
     let mut app = App::new();
     app.listen(address);
-    let Err(Error::Serve(ServeError::Listen(text))) = app.start() else {
+    let Err(Error::Serve(ServeError::Listen(error))) = app.start() else {
         panic!("the app starts, or the error is another")
     };
+    let text = error.to_string();
     assert!(text.starts_with(&format!("cannot listen on {address} (TCP): ")), "{text}");
+}
+
+/// Returns the error of an app that listens nowhere, unless it is told to, and cannot start.
+fn start_error(define: impl FnOnce(&mut App)) -> Error {
+    let mut app = App::new();
+    app.listen_nowhere();
+    define(&mut app);
+    app.start().unwrap_err()
+}
+
+#[test]
+fn each_kind_of_error_has_its_code() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let answer = |_: &Query, reply: &mut Reply| reply.nxdomain();
+    let two = start_error(|app| {
+        app.handle("a..b", answer).zone_text("b..c", "");
+    });
+    for (error, code) in [
+        (start_error(|app| _ = app.handle("a..b", answer)), "ZONDA_PATTERN"),
+        (start_error(|app| _ = app.zone_text("a..b", "")), "ZONDA_ZONE"),
+        (start_error(|app| _ = app.zone_text("a.example", "@ A 1")), "ZONDA_ZONE"),
+        (start_error(|app| _ = app.forward("no address")), "ZONDA_CONFIG"),
+        (start_error(|app| _ = app.listen(address)), "EADDRINUSE"),
+        (start_error(|app| _ = app.listen("192.0.2.1:0")), "EADDRNOTAVAIL"),
+        (two, "ZONDA_PATTERN"),
+        (Error::Silence, "ZONDA_NO_REPLY"),
+    ] {
+        assert_eq!(error.code(), code, "{error:?}");
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_the_source_and_names_the_address() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let error = start_error(|app| _ = app.listen(address));
+    let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::AddrInUse));
+    let Error::Serve(ServeError::Listen(error)) = error else { panic!("{error:?}") };
+    assert_eq!(error.address(), Some(address));
+}
+
+#[test]
+fn the_wrong_pattern_is_the_source_of_an_error_and_several_mistakes_have_none() {
+    let answer = |_: &Query, reply: &mut Reply| reply.nxdomain();
+    let one = start_error(|app| _ = app.handle("a..b", answer));
+    assert!(one.source().unwrap().is::<zonda::PatternError>(), "{one:?}");
+    let two = start_error(|app| _ = app.handle("a..b", answer).handle("b..c", answer));
+    assert!(two.source().is_none(), "{two:?}");
+}
+
+#[test]
+fn an_app_and_a_running_one_print_patterns_and_addresses_for_debugging() {
+    let mut app = App::new();
+    app.listen("127.0.0.1:0");
+    app.handle("*.example/A", |_: &Query, reply: &mut Reply| reply.nxdomain());
+    assert_eq!(
+        format!("{app:?}"),
+        r#"App { config: None, listen: ["127.0.0.1:0"], routes: ["*.example/A"], .. }"#
+    );
+    let running = app.start().unwrap();
+    let address = running.addresses()[0];
+    assert_eq!(format!("{running:?}"), format!("Running {{ addresses: [{address}], .. }}"));
+    running.stop().unwrap();
 }

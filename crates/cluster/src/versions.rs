@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Groups of services, a power of two: as many as a worker has hot entries, so that a change costs
 /// about one hot entry of another service.
 const GROUPS: usize = PAGES * PAGE_GROUPS;
-/// Pages that the versions of the groups lie in: each published version of a cluster counts a further
-/// reference to each page, and copies those in which something has changed.
+/// Pages that the versions of the groups lie in: each published version of a cluster counts a
+/// further reference to each page, and copies those in which something has changed.
 const PAGES: usize = 64;
 /// Groups of a page, whose versions are copied together.
 const PAGE_GROUPS: usize = 64;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use zonda_engine::Reason;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTableOwner};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;

@@ -94,6 +94,11 @@ impl Engine {
         self.observers.push(observer);
     }
 
+    /// Refuses transfers from now on: there is no connection that takes their messages.
+    pub fn refuse_transfers(&mut self) {
+        self.worker.refuses_transfers = true;
+    }
+
     /// Draws from now on as any other engine with equal dice does: what the engine chooses can then
     /// be told step by step.
     pub fn set_dice(&mut self, dice: Dice) {

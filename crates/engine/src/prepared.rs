@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::tsig::QuerySignature;
-use zonda_wire::{Class, Fault, Opcode, Query};
+use zonda_wire::{Class, Fault, Opcode, Query, Type};
 use zonda_zone::{LookupName, Start};
 
 /// A message between being read and being answered.
@@ -79,7 +79,9 @@ impl PreparedQuery {
     ) -> Option<RewrittenQuery> {
         let question_end = self.query.question_end();
         let is_question = self.query.opcode() == Opcode::QUERY && question_end > HEADER_BYTES;
-        if self.fault.is_some() || !is_question {
+        // What a transfer says is no matter of rules.
+        let is_transfer = matches!(self.query.qtype, Type::AXFR | Type::IXFR);
+        if self.fault.is_some() || !is_question || is_transfer {
             return None;
         }
         let asked = &buffer[HEADER_BYTES..question_end];
@@ -90,7 +92,11 @@ impl PreparedQuery {
             match replace_question(buffer, len, question_end, &question) {
                 Some(new_len) => {
                     len = new_len;
+                    let signature = self.signature.take();
                     self.read(buffer, len, snapshot, hot);
+                    // The client is to get a signed reply to what it has signed.
+                    self.signature = signature;
+                    self.signed_at = if self.signed_at > 0 { len } else { 0 };
                 }
                 None => is_invalid = true,
             }

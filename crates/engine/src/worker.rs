@@ -61,6 +61,8 @@ pub struct Worker {
     pub signature_record: SignatureRecord,
     /// The transfer that a query has begun.
     pub transfer: Option<Box<Transfer>>,
+    /// Whether no connection takes the messages of transfers, so that none begins.
+    pub refuses_transfers: bool,
     /// The nodes whose proofs the reply has, so that none is written twice.
     pub proven: ProvenNodes,
     /// The body of a cached answer, before it is known to be whole and fresh: a reply must not be
@@ -93,6 +95,7 @@ impl Default for Worker {
             opt: [0; OPT_BYTES_MAX],
             signature_record: SignatureRecord::default(),
             transfer: None,
+            refuses_transfers: false,
             proven: ProvenNodes::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),

@@ -27,9 +27,9 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
     }
 }
 
-/// Octets from which an allocation gets pages of its own. The buffer of a TLS connection, which grows
-/// to 18 KiB and shrinks again with the records that come, shall have none: each time the kernel would
-/// move pages.
+/// Octets from which an allocation gets pages of its own. The buffer of a TLS connection, which
+/// grows to 18 KiB and shrinks again with the records that come, shall have none: each time the
+/// kernel would move pages.
 const OWN_PAGES_MIN: libc::c_int = 20 << 10;
 /// Allocations that may have pages of their own at a time. The kernel allows a process 65,530
 /// mappings, and threads need some.

@@ -107,7 +107,10 @@ impl CodeUpdates {
     /// Puts a change into force. Returns whether that is done; else `report` is called when it is.
     pub fn change(&mut self, change: CodeChange, report: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.shared.lock();
+        // A change that waits comes first.
+        let is_first = state.waiting.is_none();
         if let Some(table) = state.table.as_mut()
+            && is_first
             && table.patterns.len() + change.added.len() <= INLINE_ROUTES_MAX
         {
             table.apply(change);

@@ -284,6 +284,7 @@ impl OwnQueries {
         let (engine, buffer) = &mut *guard;
         buffer.resize(MESSAGE_MAX, 0);
         buffer[..query.len()].copy_from_slice(query);
+        engine.get().refuse_transfers();
         match call(engine.get(), self.clock.now(), &peer, buffer, query.len()) {
             Outcome::Reply(len) => OwnReply::Now(Some(reply(&buffer[..len], engine.get()))),
             Outcome::Silence => OwnReply::Now(None),

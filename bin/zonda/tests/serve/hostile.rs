@@ -607,7 +607,7 @@ fn a_host_that_vanishes_while_connections_to_it_are_open_is_soon_passed_over() {
     let threads = seen_as("up");
     vanishing.now_does([]); // its connections stay open
     let not_up = || seen_as("suspect") + seen_as("down");
-    // Each thread learns it from three questions of its own; the kernel chooses whose a question is.
+    // Each thread learns it from three questions of its own; the kernel chooses the thread.
     let mut numbers = 20..;
     while not_up() < threads {
         let number = numbers.next().unwrap();

@@ -150,7 +150,7 @@ class Pump:
         _enter_task(loop, follower.task)
         try:
             for number, query, reply in queries:
-                answer = answers.get(number)
+                answer = answers.get(number) or answers.get(None)
                 if answer is None:  # it was removed meanwhile: the zones answer
                     done.append(reply)
                     continue

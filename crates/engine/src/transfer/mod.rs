@@ -44,7 +44,7 @@ const REUSE: Reuse = Reuse::No(NotReused::Gate);
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
     let refusal = Verdict::Reply(Rcode::REFUSED, Reason::TransferRefused, REUSE);
     let is_clients = matches!(ask.progress.resumption, Resumption::New);
-    if !is_clients || ask.progress.change().is_some() {
+    if !is_clients || worker.refuses_transfers || ask.progress.change().is_some() {
         return refusal; // code that looks below itself, or a rule, would see no zone
     }
     let Some(entry) = ask.zone.filter(|zone| zone.apex.as_wire() == ask.name.as_wire()) else {

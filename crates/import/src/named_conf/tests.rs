@@ -905,7 +905,7 @@ fn what_transfers_cannot_say_is_listed() {
 fn a_transfer_by_an_unknown_key_is_an_error() {
     let text = "zone z { type primary; file \"z\"; allow-transfer { key none.example; }; };";
     let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err().to_string();
-    assert!(error.ends_with(":1:57: there is no key \"none.example\""), "{error}");
+    assert!(error.ends_with(":1:55: there is no key \"none.example\""), "{error}");
     let text = "primaries a { b; }; primaries b { a; };
         zone z { type secondary; primaries { a; }; };";
     let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err().to_string();

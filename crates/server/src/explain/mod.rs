@@ -101,6 +101,7 @@ fn answer(
     let of_explanation = Arc::new(arc_swap::ArcSwap::new(Arc::clone(snapshot)));
     let mut engine = Engine::new(of_explanation, Arc::new(Counters::idle()));
     engine.set_dice(Dice::new(SEED));
+    engine.refuse_transfers();
     let told = Arc::<Mutex<EngineReport>>::default();
     let observed = Arc::clone(&told);
     engine.add_observer(Box::new(move |event: &Event<'_>| {

@@ -25,8 +25,8 @@ use zonda_kubernetes::{Event, Subject, follow};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
-/// How long changes are gathered after a version was published: a client that asks for what it has just
-/// changed waits for it. The first change after a pause is published at once.
+/// How long changes are gathered after a version was published: a client that asks for what it has
+/// just changed waits for it. The first change after a pause is published at once.
 const GATHERING: Duration = Duration::from_millis(20);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);

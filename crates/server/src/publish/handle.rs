@@ -135,9 +135,9 @@ impl PublisherHandle {
         })
     }
 
-    /// Puts into force what the feed of a number has for several zones, whose names are in lower case,
-    /// with one snapshot: clients see all of it or nothing. An update without a change that can be
-    /// refused; zones that follow another feed or none by now stay as they are.
+    /// Puts into force what the feed of a number has for several zones, whose names are in lower
+    /// case, with one snapshot: clients see all of it or nothing. For updates without a change that
+    /// can be refused; zones that follow another feed or none by now stay as they are.
     ///
     /// # Errors
     /// When the publisher fails.

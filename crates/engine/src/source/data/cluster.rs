@@ -206,7 +206,10 @@ impl<'s> Walk<'_, 's, '_> {
         let (mut answer, name) = ClusterAnswer::new(&mut self.writer, hop, zone);
         let found = found.unwrap_or_else(|| zone.cluster.find(name));
         let is_versioned = match found {
-            ClusterMatch::Missing => zone.cluster.is_denied_by_service(name),
+            // A denial behind which other zones were asked depends on theirs, too.
+            ClusterMatch::Missing => {
+                !zone.falls_through && zone.cluster.is_denied_by_service(name)
+            }
             ClusterMatch::Service(_) => true,
             ClusterMatch::InData | ClusterMatch::Empty | ClusterMatch::Address(_) => false,
         };
