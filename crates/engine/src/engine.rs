@@ -1,6 +1,5 @@
 //! The engine: messages in, replies out.
 
-use crate::access::Access;
 use crate::answer::Answer;
 use crate::answer_facts::AnswerFacts;
 use crate::ask::Ask;
@@ -485,7 +484,7 @@ fn send(
     let room = limit.saturating_sub(body_end);
     let counts = answer.reply.counts();
     epilogue::write(ask, answer, worker, (rcode, reason), room);
-    let flags = answer.flags | recursion_available(ask, answer.flags);
+    let flags = answer.flags | epilogue::recursion_available(ask, answer.flags);
     let is_forwarded_nodata = is_forwarded_nodata(answer, rcode, reason);
     let bytes = answer.reply.finish(ask.query, flags, rcode);
     SentReply { bytes, body_end, counts, rcode, flags, is_forwarded_nodata, reuse }
@@ -561,18 +560,6 @@ fn is_forwarded_nodata(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> boo
         && rcode == Rcode::NOERROR
         && matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
         && answer.flags & flag::TC == 0 // or there is too much
-}
-
-/// RA, if this client may have any name looked up, whichever source has answered for the one of
-/// this query (rfc1035#4.1.1).
-#[inline(always)] // on the path of every query
-fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
-    let Some(zone) = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0) else {
-        return 0;
-    };
-    let list = zone.access.as_ref();
-    let is_for = list.is_none_or(|list| list.check(ask.peer.address.ip()) == Access::Allow);
-    if is_for { flag::RA } else { 0 }
 }
 
 /// Inserts a reply into the hot table.

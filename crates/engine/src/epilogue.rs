@@ -2,6 +2,7 @@
 //!
 //! Written once, after the last source, for every reply alike.
 
+use crate::access::Access;
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::message::Transport;
@@ -11,6 +12,18 @@ use crate::snapshot::Settings;
 use crate::worker::Worker;
 use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
 use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section, SubnetOption};
+
+/// RA, if this client may have any name looked up, whichever source has answered for the one of
+/// this query (rfc1035#4.1.1).
+#[inline(always)] // on the path of every query
+pub fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
+    let Some(zone) = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0) else {
+        return 0;
+    };
+    let list = zone.access.as_ref();
+    let is_for = list.is_none_or(|list| list.check(ask.peer.address.ip()) == Access::Allow);
+    if is_for { flag::RA } else { 0 }
+}
 
 /// Octets to leave free for the OPT record, the extended error not counted: that is written if
 /// there is room left.

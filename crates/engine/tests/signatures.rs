@@ -7,6 +7,7 @@ use std::sync::Arc;
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::zones::ZoneTable;
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
+use zonda_rewrite::{MatchKind, NameMatch, RewriteRule, RewriteRules};
 use zonda_wire::tsig::{Algorithm, Key, KeyRing};
 use zonda_wire::{Message, Type};
 use zonda_zone::HashSeed;
@@ -17,12 +18,13 @@ const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1_700_000_000 };
 
 /// The response code of the reply to a query that is signed with a key of the server, and whether
 /// the reply is signed.
-fn ask_signed(otherwise: Access) -> (String, bool) {
+fn ask_signed(otherwise: Access, rewrites: Option<Arc<RewriteRules>>) -> (String, bool) {
     let key = Key::new(&"key.example".parse().unwrap(), Algorithm::HmacSha256, b"0123456789abcdef");
     let list = AccessList { otherwise, ..AccessList::open() };
     let settings = Settings {
         keys: Arc::new(KeyRing::new([key])),
         listener_access: vec![Some(list)],
+        rewrites,
         ..Settings::default()
     };
     let snapshot = Snapshot {
@@ -47,6 +49,17 @@ fn ask_signed(otherwise: Access) -> (String, bool) {
 
 #[test]
 fn the_signature_of_a_client_that_the_listener_refuses_is_not_computed() {
-    assert_eq!(ask_signed(Access::Allow), ("REFUSED".to_owned(), true), "there are no zones");
-    assert_eq!(ask_signed(Access::Refuse), ("REFUSED".to_owned(), false));
+    let signed = ask_signed(Access::Allow, None);
+    assert_eq!(signed, ("REFUSED".to_owned(), true), "there are no zones");
+    assert_eq!(ask_signed(Access::Refuse, None), ("REFUSED".to_owned(), false));
+}
+
+#[test]
+fn the_reply_to_a_signed_query_whose_question_a_rule_rewrites_is_signed() {
+    let name = NameMatch { kind: MatchKind::Regex, text: "(.*)".to_owned() };
+    let to = Some("rewritten.example".to_owned());
+    let rule = RewriteRule { name: Some(name), to, maps_back: true, ..RewriteRule::new() };
+    let rules = RewriteRules::new(vec![rule]).unwrap();
+    let reply = ask_signed(Access::Allow, Some(Arc::new(rules)));
+    assert_eq!(reply, ("REFUSED".to_owned(), true));
 }

@@ -74,10 +74,11 @@ const GROUPS: &[Group] = &[
     ]),
     (Differs, "servers are notified that `also-notify` lists", &["notify-to-soa"]),
     (Needless, "there is no signing that it could be for", &[
-        "checkds", "parental-agents", "parental-source", "parental-source-v6", "dnskey-sig-validity", "dnssec-dnskey-kskonly", "dnssec-loadkeys-interval",
+        "checkds", "dnskey-sig-validity", "dnssec-dnskey-kskonly", "dnssec-loadkeys-interval",
         "dnssec-secure-to-insecure", "dnssec-update-mode", "serial-update-method",
         "sig-signing-nodes", "sig-signing-signatures", "sig-signing-type",
-        "sig-validity-interval", "update-check-ksk", "update-quota",
+        "sig-validity-interval", "parental-agents", "parental-source", "parental-source-v6",
+        "update-check-ksk", "update-quota",
     ]),
     (Needless, "clients are answered over UDP and TCP only", &[
         "http", "http-listener-clients", "http-port", "http-streams-per-connection", "https-port",

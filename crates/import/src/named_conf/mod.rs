@@ -1,8 +1,8 @@
 //! BIND's named.conf.
 //!
-//! What is read: `options`, `acl`, `key`, zones with their sources, primaries, forwarders, access and
-//! transfers, listeners, the cache's limits, rate limiting, the query log and the statistics channel;
-//! a single `view` counts as none. Everything else is listed ([`left`] says why).
+//! What is read: `options`, `acl`, `key`, zones with their sources, primaries, forwarders, access
+//! and transfers, listeners, the cache's limits, rate limiting, the query log and the statistics
+//! channel; a single `view` counts as none. Everything else is listed ([`left`] says why).
 //!
 //! Deliberately absent: several views, of which no counterpart exists, and a look at the files that
 //! the configuration names.

@@ -70,7 +70,7 @@ pub struct Transfers {
 
 /// The primaries of a zone and how it follows them, as they are written.
 pub struct Primaries {
-    /// The primaries.
+    /// The primaries, each with its port and key.
     pub from: Vec<String>,
     /// Keys of `[zone.secondary]` beside them, and the places of their statements.
     pub keys: Vec<(&'static str, Value, Place)>,
@@ -183,22 +183,19 @@ impl<'s> Importer<'s> {
                 self.leave(cursor, Effect::Differs, why);
             }
         }
-        if allow.is_none() && !notified.is_empty() {
-            let why = "no client may transfer the zone: write `allow-transfer`; before BIND 9.20, \
-                any may";
-            also_notify.into_iter().for_each(|it| self.leave(it, Effect::Differs, why));
-        }
-        let from = allow.filter(|_| !to.is_empty()).or(also_notify);
-        let is_empty = to.is_empty() && notified.is_empty();
-        Ok(from.filter(|_| !is_empty).map(|from| Transfers {
-            to,
-            notify: notified,
-            origin: from.statement().place().clone(),
-        }))
+        let Some(allow) = allow.filter(|_| !to.is_empty()) else {
+            let why = "no client may transfer the zone, so that none is notified: write \
+                `allow-transfer`; before BIND 9.20, any may without it";
+            let others = also_notify.filter(|_| !notified.is_empty());
+            others.into_iter().for_each(|it| self.leave(it, Effect::Lost, why));
+            return Ok(None);
+        };
+        let origin = allow.statement().place().clone();
+        Ok(Some(Transfers { to, notify: notified, origin }))
     }
 
-    /// Reads `notify`: whether servers beside those of `also-notify` are notified; none if no server
-    /// is.
+    /// Reads `notify`: whether servers beside those of `also-notify` are notified; none if no
+    /// server is.
     fn notifies_others(&mut self, notify: Option<Cursor<'s>>) -> Result<Option<bool>, ImportError> {
         let Some(mut cursor) = notify else { return Ok(Some(true)) };
         let before = cursor;

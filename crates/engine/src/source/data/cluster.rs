@@ -207,9 +207,7 @@ impl<'s> Walk<'_, 's, '_> {
         let found = found.unwrap_or_else(|| zone.cluster.find(name));
         let is_versioned = match found {
             // A denial behind which other zones were asked depends on theirs, too.
-            ClusterMatch::Missing => {
-                !zone.falls_through && zone.cluster.is_denied_by_service(name)
-            }
+            ClusterMatch::Missing => !zone.falls_through && zone.cluster.is_denied_by_service(name),
             ClusterMatch::Service(_) => true,
             ClusterMatch::InData | ClusterMatch::Empty | ClusterMatch::Address(_) => false,
         };
