@@ -26,6 +26,7 @@ struct Server {
     /// The serial of the zone's own data.
     serial: u32,
     is_stale: bool,
+    falls_through: bool,
     snapshot: Arc<ArcSwap<Snapshot>>,
     engine: Engine,
     /// Whether the last reply was put into the hot table, or why not.
@@ -99,7 +100,8 @@ impl Server {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let reuse = Arc::default();
         engine.add_observer(Box::new(Noting(Arc::clone(&reuse))));
-        let mut server = Self { builder, serial: 1, is_stale: false, snapshot, engine, reuse };
+        let (serial, is_stale, falls_through) = (1, false, false);
+        let mut server = Self { builder, serial, is_stale, falls_through, snapshot, engine, reuse };
         server.change([]);
         server
     }
@@ -116,7 +118,8 @@ impl Server {
     /// Applies changes, and publishes the cluster.
     fn change(&mut self, changes: impl IntoIterator<Item = Change>) {
         changes.into_iter().for_each(|change| self.builder.apply(change));
-        let (names, falls_through, is_stale) = (ClusterNames::Services, false, self.is_stale);
+        let (names, is_stale) = (ClusterNames::Services, self.is_stale);
+        let falls_through = self.falls_through;
         let (data, cluster) = (self.data(), self.builder.snapshot());
         let zone = ClusterZone { data, cluster, names, falls_through, is_stale };
         let source = Source::Cluster(Arc::new(zone));
@@ -279,4 +282,14 @@ fn what_depends_on_more_than_a_service_is_looked_up_anew() {
         server.ask("www.example.com.shop.svc", Type::A);
         assert_eq!(*server.reuse.lock().unwrap(), Some(Reuse::No(NotReused::Cluster)));
     }
+}
+
+#[test]
+fn a_denial_behind_which_zones_around_were_asked_is_made_anew() {
+    let mut server = Server::new(Options::default());
+    server.falls_through = true;
+    server.change([service("web", 1)]);
+    let denial = "NXDOMAIN SOA ns.cluster.local. h.cluster.local. 1 2 3 4 5";
+    assert!(!server.becomes_hot(("no.shop.svc", Type::A), denial));
+    assert!(server.becomes_hot(WEB, WEB_1), "of what is there");
 }

@@ -272,6 +272,19 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_few_routes_comes_behind_one_of_many_that_waits() {
+        let (mut updates, put, _) = updates(200);
+        updates.has_thread = true; // there is none: what waits goes on waiting
+        let names: Vec<_> = (200..300).map(|number| (number, format!("n{number}.test"))).collect();
+        let names: Vec<_> = names.iter().map(|(number, name)| (*number, &**name)).collect();
+        assert!(!updates.change(change(&names, &[]), || {}));
+        assert!(!updates.change(change(&[], &[250]), || {}), "it would remove nothing");
+        updates.shared.work(updates.shared.lock(), &*updates.put);
+        let routes = put.try_recv().unwrap();
+        assert!(routes.len() == 299 && !routes.iter().any(|(_, number)| *number == 250));
+    }
+
+    #[test]
     fn changes_of_a_route_that_waits_take_the_place_of_it() {
         let mut first = change(&[(1, "a.test")], &[]);
         first.merge(change(&[(2, "a.test")], &[1]));

@@ -307,3 +307,12 @@ fn zones_of_json_of_a_directory_and_those_that_can_be_changed_are_transferred() 
     let after = records(primary.address, "write.test", &[]);
     assert!(after.iter().any(|record| record.starts_with("new.write.test. 60 IN A")), "{after:?}");
 }
+
+#[test]
+fn rules_for_other_questions_are_not_tried_on_transfers() {
+    let rule = "[[rewrite]]\nsuffix = \"test\"\nto = \"elsewhere\"\nttl = \"30-300\"\n";
+    let primary = Primary::start(&[("open.test", PLAIN, "\"127.0.0.1\"")], rule);
+    assert_eq!(records(primary.address, "open.test", &[]).len(), RECORDS);
+    let said = primary.ask("dig", &["www.open.test", "A"]);
+    assert!(said.contains("REFUSED"), "the rule is in force\n{said}");
+}
