@@ -36,6 +36,8 @@ class Reply {
   #flags = FLAGS.aa;
   #error = null;
   #kept = null;
+  /** Whether the core is not to send it again by itself. */
+  #isNeverKept = false;
   #scope = null;
   #sections = [null, null, null];
   /** What the core would answer, if it was asked. */
@@ -177,6 +179,12 @@ class Reply {
     const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
     return this;
+  }
+
+  /** Has the core not send the reply again by itself, as middleware for a pattern would not be called
+   * then. */
+  keepNothing() {
+    this.#isNeverKept = true;
   }
 
   /** Says that the reply depends on the first bits of the client's network alone: the scope with
@@ -359,7 +367,8 @@ class Reply {
       batch.end();
       return;
     }
-    const kept = this.#kept?.vary === 0 && (sawClient || sawBelow) ? null : this.#kept;
+    const isOfClient = this.#kept?.vary === 0 && (sawClient || sawBelow);
+    const kept = this.#isNeverKept || isOfClient ? null : this.#kept;
     const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
     batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags, error, kept, looks);
     for (let section = 0; section < 3; section++) {

@@ -362,6 +362,7 @@ class App extends EventEmitter {
       if (handlers.length === 1) return this.#call(handlers[0], request, response);
       return handlers.length === 0 ? undefined : this.#pass(handlers, request, response);
     }
+    response.keepNothing();
     return this.#pass(middleware, request, response, async () => {
       if (handlers.length > 0) await this.#pass(handlers, request, response);
       if (!response.answered) await this.#below(request, response);

@@ -36,6 +36,32 @@ test('a router has the names below a suffix', async (t) => {
   assert.throws(() => app.route('a..b'), { code: 'ZONDA_PATTERN' });
 });
 
+test('a reply that a handler has the core keep passes middleware for a pattern each time', async (t) => {
+  const passed = [];
+  const app = await started(t, {}, (app) => {
+    app.handle('*.example', (req, res) => res.cache({ ttl: 60 }).answer(a('192.0.2.1')));
+    app.use('*.corp.example', (req, res, next) => {
+      passed.push(req.name);
+      return next();
+    });
+    app.handle('db.corp.example', (req, res) => res.cache({ ttl: 60 }).answer(a('192.0.2.2')));
+  });
+  for (let time = 1; time <= 3; time++) {
+    assert.match(await told(app, 'db.corp.example'), /192\.0\.2\.2/);
+    assert.equal(passed.length, time);
+  }
+});
+
+test('a name as long as names may be gets a negative answer that is cached', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('*', (req, res) => res.nxdomain({ ttl: 60 }));
+  });
+  const name = ['x', 'a'.repeat(63), 'b'.repeat(63), 'c'.repeat(63), 'd'.repeat(58)].join('.');
+  const reply = await app.query(name);
+  assert.equal(reply.rcode, 'NXDOMAIN');
+  assert.equal(reply.authorities[0].type, 'SOA');
+});
+
 test('middleware for a pattern is passed by the names of that alone', async (t) => {
   const file = zoneFile(t);
   const passed = [];

@@ -30,6 +30,9 @@ pub struct Reply {
     is_touched: bool,
     /// Whether the code failed.
     has_failed: bool,
+    /// Whether the core is not to send it again by itself, as middleware for a pattern would not
+    /// be called then.
+    is_never_kept: bool,
     /// Whether the reply can no longer be changed.
     is_sent: bool,
 }
@@ -43,8 +46,9 @@ impl Reply {
 
     /// One of a draft, to no query.
     fn with_draft(draft: HandlerReply) -> Self {
-        let (below, is_touched, has_failed, is_sent) = (None, false, false, false);
-        Self { query: None, draft, below, is_touched, has_failed, is_sent }
+        let (query, below, is_touched, has_failed) = (None, None, false, false);
+        let (is_never_kept, is_sent) = (false, false);
+        Self { query, draft, below, is_touched, has_failed, is_never_kept, is_sent }
     }
 
     /// One that was received.
@@ -69,6 +73,7 @@ impl Reply {
             self.draft.clear();
         }
         let mut draft = std::mem::take(&mut self.draft);
+        draft.keep = draft.keep.filter(|_| !self.is_never_kept);
         // A reply made with knowledge of the client is not for every client.
         (draft.scope, draft.saw_client) = (scope, query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))
@@ -396,6 +401,11 @@ impl Reply {
     /// Answers SERVFAIL, as code that raised an exception does.
     fn _fail(&mut self) {
         self.has_failed = true;
+    }
+
+    /// Has the core not send the reply again by itself.
+    fn _keep_nothing(&mut self) {
+        self.is_never_kept = true;
     }
 
     /// Takes over what the core answers.

@@ -52,6 +52,41 @@ def test_a_router_has_the_names_below_a_suffix(app, serve):
         app.route("a..b")
 
 
+def test_a_reply_that_a_handler_has_the_core_keep_passes_middleware_each_time(app, serve):
+    passed = []
+
+    @app.handle("db.corp.example")
+    def db(query, reply):
+        reply.cache(60)
+        return zonda.A("192.0.2.2")
+
+    @app.route("corp.example").middleware
+    async def note(query, reply, call_next):
+        passed.append(query.name)
+        await call_next()
+
+    async def scenario(client):
+        for time in range(1, 4):
+            assert (await client.told("db.corp.example")).endswith("192.0.2.2")
+            assert len(passed) == time
+
+    serve(app, scenario)
+
+
+def test_a_name_as_long_as_names_may_be_gets_a_negative_answer_that_is_cached(app, serve):
+    @app.handle("*")
+    def none(query, reply):
+        reply.nxdomain(ttl=60)
+
+    async def scenario(client):
+        labels = ["x", "a" * 63, "b" * 63, "c" * 63, "d" * 58]
+        reply = await app.query(".".join(labels))
+        assert reply.rcode == "NXDOMAIN"
+        assert [record.type for record in reply.authorities] == ["SOA"]
+
+    serve(app, scenario)
+
+
 def test_middleware_for_a_pattern_is_passed_by_the_names_of_that_alone(app, serve, zone_file):
     app.zone("example.org", zone_file)
     passed = []

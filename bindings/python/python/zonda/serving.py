@@ -339,7 +339,10 @@ def only_for(matcher: Matcher, layer: Middleware) -> Middleware:
     def answer(
         query: Query, reply: Reply, call_next: CallNext
     ) -> Union[Answer, Awaitable[Answer]]:
-        return layer(query, reply, call_next) if matcher.takes(query) else call_next()
+        if not matcher.takes(query):
+            return call_next()
+        reply._keep_nothing()  # a reply that the core sends again passes no middleware
+        return layer(query, reply, call_next)
 
     return answer
 

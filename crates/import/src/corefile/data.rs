@@ -1,13 +1,15 @@
-//! `file FILE [ZONES…] { … }` and `auto [ZONES…] { … }`.
+//! `file FILE [ZONES…] { … }`, `auto [ZONES…] { … }` and `secondary [ZONES…] { … }`.
 
 use super::hosts::fall_through;
 use super::key;
 use super::lexer::Token;
 use super::parser::Line;
 use super::setting::Scalar;
-use super::source::{FallThrough, Kind, Source};
+use super::source::{FallThrough, Kind, Source, ZoneKey};
+use super::transfer::{PORT, server};
 use super::{Directory, Importer};
 use crate::document::Effect::{Differs, Lost, Needless};
+use crate::document::Value;
 use crate::error::{ImportError, Place};
 use crate::value::read_duration;
 use std::path::{Path, PathBuf};
@@ -52,8 +54,50 @@ impl Importer<'_> {
         Ok(())
     }
 
+    /// Reads `secondary`.
+    pub(super) fn secondary(&mut self, line: &Line) -> Result<(), ImportError> {
+        let zones = match line.arguments() {
+            [] => self.current().zones(),
+            zones => key::all_zones(zones)?,
+        };
+        let mut from: Vec<String> = Vec::new();
+        for option in &line.block {
+            match (option.name(), option.arguments()) {
+                ("transfer", [word, servers @ ..]) if word.is("from") => {
+                    for server in servers {
+                        let server = primary(server)?;
+                        if !from.contains(&server) {
+                            from.push(server);
+                        }
+                    }
+                }
+                ("upstream", _) => {
+                    self.leave(option, Needless, "it has had no effect for long");
+                }
+                ("fallthrough", _) => {
+                    fall_through(option)?;
+                    self.leave(option, Lost, "names that the zone lacks do not exist");
+                }
+                _ => self.lose_option(option),
+            }
+        }
+        if from.is_empty() {
+            return Err(line.expected("`transfer from` with an address in the block"));
+        }
+        for zone in zones {
+            let keys = vec![("from", Value::from(&from[..]), line.place().clone())];
+            self.add_data(line, zone, PathBuf::new(), keys);
+        }
+        Ok(())
+    }
+
     /// Adds a zone of a file.
     fn add_file(&mut self, line: &Line, zone: Name, file: PathBuf) {
+        self.add_data(line, zone, file, Vec::new());
+    }
+
+    /// Adds a zone of a file, or of primaries by the keys of `[zone.secondary]`.
+    fn add_data(&mut self, line: &Line, zone: Name, file: PathBuf, keys: Vec<ZoneKey>) {
         let (place, what) = (line.place().clone(), line.summary());
         self.current().sources.push(Source {
             kind: Kind::File,
@@ -63,7 +107,7 @@ impl Importer<'_> {
             place,
             what,
             file,
-            keys: Vec::new(),
+            keys,
             next: None,
         });
     }
@@ -170,6 +214,12 @@ impl Importer<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the address of a primary, with its port if that is not 53.
+fn primary(word: &Token) -> Result<String, ImportError> {
+    let server = server(word).ok_or_else(|| word.expected("the address of a primary"))?;
+    Ok(if server.port() == PORT { server.ip().to_string() } else { server.to_string() })
 }
 
 /// Returns what stands before and behind the name of the zone in a pattern such as `db\.(.*)`.

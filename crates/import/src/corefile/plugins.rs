@@ -20,7 +20,6 @@ const GROUPS: &[Group] = &[
     (Needless, "a loop of forwarded queries is always found, at run time too", &["loop"]),
     (Needless, "there is no plugin that uses them", &["metadata"]),
     (Differs, "`timeout` in [zone.forward] ends a query that takes too long", &["cancel"]),
-    (Lost, "zones are not fetched from other servers", &["secondary"]),
     (Lost, "sign elsewhere, and serve the signed file", &["dnssec", "sign"]),
     (
         Lost,
@@ -72,6 +71,7 @@ impl Importer<'_> {
             "ready" => self.ready(line),
             "reload" => self.reload(line),
             "rewrite" => self.rewrite(line),
+            "secondary" => self.secondary(line),
             "root" => self.root(line),
             "template" => self.template(line),
             "timeouts" => self.timeouts(line),

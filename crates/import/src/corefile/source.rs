@@ -13,7 +13,7 @@ pub enum Kind {
     Hosts,
     /// Names of a Kubernetes cluster.
     Kubernetes,
-    /// Records of a zone file.
+    /// Records of a zone file, or of a primary.
     File,
     /// Answers of other servers.
     Forward,
@@ -73,7 +73,7 @@ pub struct Source {
     pub place: Place,
     /// Words of the line, for messages.
     pub what: String,
-    /// File of the records; empty for the kinds that have none.
+    /// File of the records; empty for the kinds that have none, and for zones of primaries.
     pub file: PathBuf,
     /// Keys of the section that the plugin becomes.
     pub keys: Vec<ZoneKey>,
@@ -86,6 +86,11 @@ impl Source {
     pub fn zone_of(&self, name: &Name) -> Option<&Name> {
         let holds = |zone: &&Name| key::is_in(name, zone);
         self.zones.iter().filter(holds).max_by_key(|zone| zone.label_count())
+    }
+
+    /// Whether it has the records of primaries.
+    pub fn is_secondary(&self) -> bool {
+        self.kind == Kind::File && self.file.as_os_str().is_empty()
     }
 
     /// Whether it has external names of a cluster.

@@ -1,5 +1,6 @@
 //! `transfer [ZONES…] { to ADDRESS… }`: the clients that zones are transferred to.
 
+use super::lexer::Token;
 use super::parser::Line;
 use super::source::Kind;
 use super::table::ZoneEntry;
@@ -9,20 +10,63 @@ use crate::error::{ImportError, Place};
 use std::net::{IpAddr, SocketAddr};
 use zonda_wire::Name;
 
-/// What is said of clients that CoreDNS sends a message when a zone changes.
-const NO_NOTIFY: &str =
-    "the clients are not notified of changes: they ask when the refresh time of the zone is over";
-
 /// The clients that some zones are transferred to.
 pub struct TransferRule {
     /// Zones of the rule: it is for those in them.
     pub zones: Vec<Name>,
     /// Clients, as `transfer` of a zone has them.
     pub to: Vec<String>,
+    /// Servers that are notified of changes.
+    pub notify: Vec<String>,
     /// Line of the rule.
     pub place: Place,
     /// Words of the line, for messages.
     pub what: String,
+}
+
+/// The clients of a rule.
+#[derive(Default)]
+struct Clients {
+    /// Clients, as `transfer` of a zone has them.
+    to: Vec<String>,
+    /// Servers among them, which CoreDNS notifies of changes, with their ports.
+    notify: Vec<String>,
+}
+
+impl Clients {
+    /// Adds those of a line behind some words.
+    fn add(&mut self, line: &Line, behind: usize) -> Result<(), ImportError> {
+        let add = |all: &mut Vec<String>, client: String| {
+            if !all.contains(&client) {
+                all.push(client);
+            }
+        };
+        for word in line.arguments().iter().skip(behind) {
+            if word.is("*") {
+                ["0.0.0.0/0", "::/0"].iter().for_each(|it| add(&mut self.to, (*it).to_owned()));
+                continue;
+            }
+            let server = server(word).ok_or_else(|| word.expected("an address or `*`"))?;
+            add(&mut self.to, server.ip().to_string());
+            let is_usual = server.port() == PORT;
+            let written = if is_usual { server.ip().to_string() } else { server.to_string() };
+            add(&mut self.notify, written);
+        }
+        Ok(())
+    }
+}
+
+/// The port of a server that is given without one.
+pub const PORT: u16 = 53;
+
+/// Reads the address of a server, perhaps with a port.
+pub fn server(word: &Token) -> Option<SocketAddr> {
+    let text = word.text.as_str();
+    let host = text.trim_start_matches('[').trim_end_matches(']');
+    match host.parse::<IpAddr>() {
+        Ok(address) => Some(SocketAddr::new(address, PORT)),
+        Err(_) => text.parse::<SocketAddr>().ok().filter(|it| it.port() > 0),
+    }
 }
 
 impl Importer<'_> {
@@ -32,18 +76,24 @@ impl Importer<'_> {
             [] => self.current().zones(),
             zones => key::all_zones(zones)?,
         };
-        let mut to = Vec::new();
+        let mut clients = Clients::default();
         for option in &line.block {
             match option.name() {
-                "to" => self.transfer_clients(option, &mut to)?,
-                "source" => self.leave(option, Needless, "no messages are sent to secondaries"),
+                "to" if option.arguments().is_empty() => {
+                    return Err(option.expected("an address or `*`"));
+                }
+                "to" => clients.add(option, 0)?,
+                "source" => {
+                    let why = "messages leave from the address that the system chooses";
+                    self.leave(option, Differs, why);
+                }
                 _ => self.lose_option(option),
             }
         }
-        if to.is_empty() {
+        if clients.to.is_empty() {
             return Err(line.expected("`to` with an address in the block"));
         }
-        self.add_transfer(line, zones, to);
+        self.add_transfer(line, zones, clients);
         Ok(())
     }
 
@@ -55,60 +105,22 @@ impl Importer<'_> {
     ) -> Result<(), ImportError> {
         match option.arguments() {
             [to, ..] if to.is("to") => {
-                let mut clients = Vec::new();
+                let mut clients = Clients::default();
                 let why = "it is taken as the plugin `transfer`, which CoreDNS now demands";
                 self.leave(option, Differs, why);
-                self.transfer_words(option, 1, &mut clients)?;
+                clients.add(option, 1)?;
                 self.add_transfer(option, zones, clients);
             }
-            _ => self.leave(option, Lost, "zones are not fetched from other servers"),
-        }
-        Ok(())
-    }
-
-    /// Reads the clients of a line.
-    fn transfer_clients(&mut self, line: &Line, to: &mut Vec<String>) -> Result<(), ImportError> {
-        if line.arguments().is_empty() {
-            return Err(line.expected("an address or `*`"));
-        }
-        self.transfer_words(line, 0, to)
-    }
-
-    /// Reads the clients of a line behind some words.
-    fn transfer_words(
-        &mut self,
-        line: &Line,
-        behind: usize,
-        to: &mut Vec<String>,
-    ) -> Result<(), ImportError> {
-        let mut is_notified = false;
-        for word in line.arguments().iter().skip(behind) {
-            let mut add = |client: String| {
-                if !to.contains(&client) {
-                    to.push(client);
-                }
-            };
-            if word.is("*") {
-                ["0.0.0.0/0", "::/0"].map(str::to_owned).into_iter().for_each(add);
-                continue;
-            }
-            let text = word.text.as_str();
-            let host = text.trim_start_matches('[').trim_end_matches(']');
-            let address = host.parse::<IpAddr>().ok();
-            let address = address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));
-            add(address.ok_or_else(|| word.expected("an address or `*`"))?.to_string());
-            is_notified = true;
-        }
-        if is_notified {
-            self.leave(line, Differs, NO_NOTIFY);
+            _ => self.leave(option, Lost, "write `secondary` for the zones of other servers"),
         }
         Ok(())
     }
 
     /// Adds a rule to the block that is being read.
-    fn add_transfer(&mut self, line: &Line, zones: Vec<Name>, to: Vec<String>) {
+    fn add_transfer(&mut self, line: &Line, zones: Vec<Name>, clients: Clients) {
+        let Clients { to, notify } = clients;
         let (place, what) = (line.place().clone(), line.summary());
-        self.current().transfers.push(TransferRule { zones, to, place, what });
+        self.current().transfers.push(TransferRule { zones, to, notify, place, what });
     }
 
     /// Reports rules that are for no zone which can be transferred.

@@ -104,6 +104,7 @@ impl Importer<'_> {
         let mut forward = None;
         for source in sources {
             match source.kind {
+                Kind::File if source.is_secondary() => forward = Some(source),
                 Kind::File => {
                     document.key("file", &*source.file.to_string_lossy(), Some(&source.place));
                 }
@@ -119,7 +120,8 @@ impl Importer<'_> {
             write_transfer(document, rule);
         }
         let Some(source) = forward else { return };
-        document.section(&format!("[zone.{}]", source.kind.plugin()), None);
+        let section = if source.is_secondary() { "secondary" } else { source.kind.plugin() };
+        document.section(&format!("[zone.{section}]"), None);
         write_keys(document, source);
         if !entry.reverse.is_empty() {
             let names: Vec<String> = entry.reverse.iter().filter_map(key::network).collect();
@@ -188,6 +190,9 @@ impl Importer<'_> {
 /// Writes the clients that a zone is transferred to.
 fn write_transfer(document: &mut Document, rule: &TransferRule) {
     document.key("transfer.to", &rule.to[..], Some(&rule.place));
+    if !rule.notify.is_empty() {
+        document.key("transfer.notify", &rule.notify[..], Some(&rule.place));
+    }
 }
 
 /// Writes the keys of a section.
