@@ -33,7 +33,7 @@ section! {
     /// The clients that may transfer the zone, over TCP: an address or a network, `key` and the
     /// name of a key that the query must be signed with, or both. All other clients are refused.
     to: Vec<TransferClient>, like "192.0.2.7 key transfer.example, 127.0.0.1";
-    /// The servers that are notified of each version of the zone with a greater serial, and when
+    /// The servers that are notified of each version of the zone with another serial, and when
     /// the server starts (NOTIFY over UDP, rfc1996): an address, a port unless it is 53, and `key`
     /// with the name of a key that the message is signed with. Each is sent the message again until
     /// it acknowledges it.
