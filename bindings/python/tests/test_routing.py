@@ -82,7 +82,8 @@ def test_a_name_as_long_as_names_may_be_gets_a_negative_answer_that_is_cached(ap
         labels = ["x", "a" * 63, "b" * 63, "c" * 63, "d" * 58]
         reply = await app.query(".".join(labels))
         assert reply.rcode == "NXDOMAIN"
-        assert [record.type for record in reply.authorities] == ["SOA"]
+        assert all(isinstance(record, zonda.SOA) for record in reply.authorities)
+        assert len(reply.authorities) == 1
 
     serve(app, scenario)
 
