@@ -3,10 +3,12 @@
 use crate::real_cluster::{await_answers, populate};
 use crate::server::{Server, wait_until};
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use zonda_testkit::cluster::{ApiServer, CoreDns, Port, cluster_service};
+use zonda_wire::{Message, Opcode};
 
 /// Zonda with a zone of a cluster that it transfers.
 fn zonda_of(api: &ApiServer) -> Server {
@@ -18,6 +20,34 @@ fn zonda_of(api: &ApiServer) -> Server {
              [zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\nreverse = [\"10.0.0.0/8\"]\n"
         ),
     )
+}
+
+#[test]
+fn a_server_is_notified_when_the_serial_of_a_clusters_zone_rises() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (address, kubeconfig) = (receiver.local_addr().unwrap(), api.kubeconfig_file().display());
+    let keys = format!(
+        "[[zone]]\nname = \"cluster.local\"\n\
+         transfer = {{ to = [\"127.0.0.1\"], notify = [\"{address}\"] }}\n\
+         [zone.kubernetes]\nkubeconfig = \"{kubeconfig}\"\n"
+    );
+    let server = Server::start(&[], &keys);
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let next_serial = || {
+        let mut octets = [0; 512];
+        let (len, _) = receiver.recv_from(&mut octets).expect("a NOTIFY message");
+        let message = Message::parse(&octets[..len]).unwrap();
+        assert_eq!(message.opcode(), Opcode::NOTIFY);
+        let soa = &message.records[0].rdata;
+        u32::from_be_bytes(soa[soa.len() - 20..][..4].try_into().unwrap())
+    };
+    let first = next_serial();
+    api.client().create(&cluster_service("shop", "one", &["IPv4"], &[Port::tcp("http", 80)]));
+    // Messages about former serials may come again, as none is acknowledged.
+    wait_until("a greater serial is announced", || next_serial() > first);
 }
 
 /// CoreDNS with the same zone.

@@ -236,6 +236,7 @@ fn find<'s>(
     match &entry.source {
         Source::Data(zone) => Some((entry, zone)),
         Source::Local(local) => Some((entry, &local.zone)),
+        Source::Cluster(names) => Some((entry, &names.data)),
         _ => None,
     }
 }
