@@ -16,7 +16,7 @@ section! {
     /// The clients that have the right: an address or a network, `key` and the name of a key that
     /// the message must be signed with, or both. The address of a message over UDP that is not
     /// signed may be forged.
-    from: Vec<TransferClient>, like "key acme.example, 127.0.0.1";
+    from: Vec<TransferClient>, like "key transfer.example, 127.0.0.1";
     /// The names whose records may be changed: `zone`, all of them; `self`, the name of the key;
     /// `subdomain`, that and all below it; `wildcard`, all below it; or those of another name, as
     /// in `name www.example.com`, `subdomain dyn.example.com` and `wildcard dyn.example.com`.

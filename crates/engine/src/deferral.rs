@@ -59,9 +59,9 @@ pub enum To {
 }
 
 impl To {
-    /// The queue of the queries that it answers: the first one is that of all forwarder threads, the
-    /// second one that of updates; those of the runtimes of the user's code follow in the order of
-    /// their numbers.
+    /// The queue of the queries that it answers: the first one is that of all forwarder threads,
+    /// the second one that of updates; those of the runtimes of the user's code follow in the order
+    /// of their numbers.
     #[must_use]
     pub fn queue(self) -> QueueId {
         match self {

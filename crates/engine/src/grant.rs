@@ -9,7 +9,7 @@ use zonda_wire::{Name, Type, name};
 const NEVER: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::SIG, Type::NXT];
 /// Types that say how a zone is signed: a grant has to name them.
 const NAMED_ONLY: [Type; 4] = [Type::DNSKEY, Type::CDS, Type::CDNSKEY, Type::NSEC3PARAM];
-/// The first label of the names that certificates are proven by (rfc8555#8.4).
+/// The first label of the names that certificates are proven by.
 const ACME_LABEL: &[u8] = b"_acme-challenge";
 
 /// A right to change a zone; several add up.
@@ -55,7 +55,7 @@ pub enum GrantNames {
 pub enum GrantTypes {
     /// All types but those that have to do with signing.
     Any,
-    /// These types.
+    /// The types that are listed.
     Listed(Vec<Type>),
 }
 

@@ -1,14 +1,14 @@
 //! Dynamic updates (rfc2136): which clients may change a zone, and what they are told.
 //!
 //! ```text
-//! message ─ gates ─► answer: zone, class, any right ─► deferred to To::Update ─► what changes zones
-//!                                                                                  │
-//!                    reply ◄─ answer: response code, reason, text ◄─ UpdateOutcome ┘
+//! message ─ gates ─► answer: zone, class, any right ─► To::Update ─► what changes zones
+//!                                                                        │
+//! reply ◄─ answer: response code, reason, text ◄── UpdateOutcome ◄───────┘
 //! ```
 //!
 //! A message of a client that may change nothing in the zone costs a reply and no more. What the
-//! records of all other messages ask for is judged where the zone is changed, against the version that is
-//! changed.
+//! records of all other messages ask for is judged where the zone is changed, against the version
+//! that is changed.
 //!
 //! Deliberately absent: reading the records, prerequisites, the change itself.
 

@@ -24,23 +24,23 @@ impl Update {
         Self(Message { id: 0x4711, flags, questions, records, opt: Some(opt) })
     }
 
-    /// The same with another id.
+    /// Gives the message another id.
     pub fn id(mut self, id: u16) -> Self {
         self.0.id = id;
         self
     }
 
-    /// The same with a prerequisite: class, name, TTL, type and data.
+    /// Adds a prerequisite: class, name, TTL, type and data.
     pub fn need(self, words: &str) -> Self {
         self.with(Section::Answer, words)
     }
 
-    /// The same with an update.
+    /// Adds an update in the form of a prerequisite.
     pub fn change(self, words: &str) -> Self {
         self.with(Section::Authority, words)
     }
 
-    /// The same with a record in a section.
+    /// Adds a record to a section.
     fn with(mut self, section: Section, words: &str) -> Self {
         let mut words = words.split(' ');
         let class: Class = words.next().unwrap().parse().unwrap();

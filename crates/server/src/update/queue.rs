@@ -18,7 +18,7 @@ const BATCH_OCTETS_MAX: usize = 256 << 10;
 /// The queue of messages that change zones. Workers put messages into it, and never wait.
 #[derive(Default)]
 pub struct UpdateQueue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingUpdates>,
     /// Is told when a message comes, and when the queue is closed.
     changed: Condvar,
     /// What has become of messages.
@@ -27,7 +27,7 @@ pub struct UpdateQueue {
 
 /// The messages that wait.
 #[derive(Default)]
-struct Waiting {
+struct WaitingUpdates {
     messages: VecDeque<Deferred>,
     /// Octets of these messages.
     octets: usize,
@@ -63,7 +63,7 @@ pub struct UpdateCounters {
 
 impl UpdateQueue {
     /// Locks the messages. What a panic has left behind is whole.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingUpdates> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use zonda_wire::{Name, Rcode, UpdateMessage};
 /// A message that changes a zone, and its client.
 #[derive(Clone, Debug)]
 pub struct UpdateRequest {
-    /// The client.
+    /// The client that has sent the message.
     pub sender: UpdateSender,
     /// The message, of class IN.
     pub message: UpdateMessage,
