@@ -1,6 +1,7 @@
 //! Access lists: which clients are answered, refused or ignored.
 
 use crate::transfer_value::{HistoryLimits, RemoteServer, TransferClient};
+use crate::update_value::UpdateGrant;
 use crate::value::Value;
 use std::fmt;
 use std::net::IpAddr;
@@ -25,6 +26,8 @@ pub struct Access {
     pub otherwise: Action,
     /// The terms of transfers of the zone; of a listener's list none.
     pub transfers: TransferTerms,
+    /// The rights to change the zone by messages; of a listener's list none.
+    pub updates: Vec<UpdateGrant>,
 }
 
 /// The terms of transfers of a zone.
@@ -39,6 +42,12 @@ pub struct TransferTerms {
 }
 
 impl Access {
+    /// Allows all clients what they ask, but no transfer and no update.
+    pub(crate) fn open() -> Self {
+        let (rules, updates) = (Vec::new(), Vec::new());
+        Self { rules, otherwise: Action::Allow, transfers: TransferTerms::default(), updates }
+    }
+
     /// Allows clients of this host and of private networks: loopback, private and link-local
     /// addresses (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6), and refuses all other clients.
     pub(crate) fn of_private_networks() -> Self {
@@ -54,7 +63,7 @@ impl Access {
         ];
         let networks = PRIVATE.into_iter().filter_map(Network::from_text);
         let rules = networks.map(|network| Rule { network, action: Action::Allow }).collect();
-        Self { rules, otherwise: Action::Refuse, transfers: TransferTerms::default() }
+        Self { rules, otherwise: Action::Refuse, ..Self::open() }
     }
 }
 

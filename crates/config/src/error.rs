@@ -5,6 +5,7 @@ mod local;
 mod node;
 mod pool;
 mod transfer;
+mod update;
 
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
@@ -12,6 +13,7 @@ pub use local::LocalMistake;
 pub use node::NodeMistake;
 pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
 pub use transfer::TransferMistake;
+pub use update::UpdateMistake;
 
 use crate::kube_dns::ConfigMapError;
 use crate::mistake::Mistake;
@@ -154,6 +156,8 @@ pub enum Contradiction {
     Pool(PoolMistake),
     /// A mistake in keys and transfers.
     Transfer(TransferMistake),
+    /// A mistake in rights to change zones.
+    Update(UpdateMistake),
     /// A mistake in a node's own DNS cache.
     Node(NodeMistake),
     /// A mistake in a rule that changes questions, or in a template.
@@ -340,6 +344,7 @@ impl fmt::Display for Contradiction {
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
             Self::Transfer(mistake) => mistake.fmt(f),
+            Self::Update(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
             Self::Rewrite(mistake) => mistake.fmt(f),
             Self::SnapshotTwice(name, first) => write!(

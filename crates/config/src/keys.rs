@@ -11,6 +11,7 @@ pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 pub use crate::transfer_keys::{HistoryKeys, SecondaryKeys, TransferKeys, TransfersKeys, TsigKeys};
+pub use crate::update_keys::UpdateKeys;
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Size, Toggle, Token, UpstreamOption, Value, Version,
@@ -29,6 +30,7 @@ pub const SECTIONS: &[&Section] = &[
     &ZoneKeys::SECTION,
     &TransferKeys::SECTION,
     &HistoryKeys::SECTION,
+    &UpdateKeys::SECTION,
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
     &SecondaryKeys::SECTION,

@@ -40,6 +40,8 @@ mod store;
 mod transfer_keys;
 mod transfer_value;
 mod unknown;
+mod update_keys;
+mod update_value;
 mod value;
 
 pub use access::{Access, Action, Network, Rule, TransferTerms};
@@ -47,7 +49,7 @@ pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
     Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
-    Problem, SteerMistake, Suggestion, TransferMistake, Warning,
+    Problem, SteerMistake, Suggestion, TransferMistake, UpdateMistake, Warning,
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
@@ -64,6 +66,7 @@ pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
 pub use transfer_value::{HistoryLimits, KeyAlgorithm, KeySecret, RemoteServer, TransferClient};
+pub use update_value::{DataType, UpdateGrant, UpdateNames, UpdatePreset};
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Toggle, Token,

@@ -18,6 +18,7 @@ mod rewrites;
 mod secrets;
 mod source;
 mod steer_flag;
+mod updates;
 mod zones;
 
 use crate::access::Action;

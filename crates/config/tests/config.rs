@@ -136,6 +136,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
                 "\"NAME TYPES\"",
                 "data =",
                 "pool =",
+                "preset =",
                 "address = [\"169.254",
             ];
             !needy.iter().any(|key| line.starts_with(key))
@@ -160,8 +161,8 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let uncommented = before.to_owned() + &members.replacen("name = \"lb.example.net\"\n", "", 1);
     let load_with = |source: &str| {
         let mut text = uncommented.clone();
-        // Of these sources no zone is transferred, or only that of a store.
-        let own = ["transfer", "history"].map(|word| format!("[zone.{word}]"));
+        // Of these sources no zone is changed, and none is transferred but that of a store.
+        let own = ["[zone.transfer]", "[zone.history]", "[[zone.update]]"].map(str::to_owned);
         let transfer = own.into_iter().filter(|_| source != "file");
         let sources = ["forward", "store", "secondary", "kubernetes", "steer"]
             .map(|word| format!("[zone.{word}]"));

@@ -32,12 +32,17 @@ pub struct Deferred {
 /// [`CODE_BYTES_MAX`]. A client-subnet option that is not believed is left out.
 #[must_use]
 pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
+    let octets = deferral.octets.take();
+    let message = octets.as_deref().unwrap_or(message);
     let (whole_max, others_max) = match deferral.to {
         To::Forward(_) | To::Transfer => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
+        To::Update => {
+            deferral.hides_subnet = false; // whether it is believed is asked again
+            deferral.query = Query::parse(message).unwrap_or_else(|(query, _)| query);
+            return message.to_vec(); // every record of it means something
+        }
     };
-    let octets = deferral.octets.take();
-    let message = octets.as_deref().unwrap_or(message);
     let is_whole = !std::mem::take(&mut deferral.hides_subnet);
     if is_whole && message.len() <= whole_max {
         return message.to_vec();

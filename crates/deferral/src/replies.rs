@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use zonda_engine::{
-    AnswerBelow, DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpstreamAnswer,
+    AnswerBelow, DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpdateOutcome,
+    UpstreamAnswer,
 };
 use zonda_netio::{ReplyBatch, UdpSocket};
 
@@ -52,6 +53,12 @@ impl<R: Responder> Replies<R> {
         now: Now,
     ) -> Option<Deferred> {
         self.give_or_defer(waiter, Resumption::Code(supplied), now)
+    }
+
+    /// Answers an update with what became of it.
+    pub fn answer_update(&mut self, waiter: Deferred, outcome: &UpdateOutcome, now: Now) {
+        // What has an outcome is not deferred once more.
+        let _ = self.give_or_defer(waiter, Resumption::Update(outcome), now);
     }
 
     /// Resumes a query, and gives the reply to its client; returns it if it is deferred once more.

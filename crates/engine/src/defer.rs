@@ -21,7 +21,7 @@ pub(crate) fn deferral(
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
         To::Code(elsewhere) => Some(elsewhere),
-        To::Forward(_) | To::Transfer => None,
+        To::Forward(_) | To::Transfer | To::Update => None,
     };
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);

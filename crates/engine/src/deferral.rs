@@ -54,16 +54,20 @@ pub enum To {
     ///
     /// [`Engine::take_transfer`]: crate::Engine::take_transfer
     Transfer,
+    /// What changes zones: the message is an update.
+    Update,
 }
 
 impl To {
     /// The queue of the queries that it answers: the first one is that of all forwarder threads,
-    /// those of the runtimes of the user's code follow in the order of their numbers.
+    /// the second one that of updates; those of the runtimes of the user's code follow in the order
+    /// of their numbers.
     #[must_use]
     pub fn queue(self) -> QueueId {
         match self {
             Self::Forward(_) => QueueId::FORWARDERS,
-            Self::Code(elsewhere) => QueueId(elsewhere.runtime.saturating_add(1)),
+            Self::Update => QueueId::UPDATES,
+            Self::Code(elsewhere) => QueueId(elsewhere.runtime.saturating_add(2)),
             Self::Transfer => QueueId::NONE,
         }
     }
@@ -76,6 +80,8 @@ pub struct QueueId(pub u16);
 impl QueueId {
     /// The queue of the forwarder threads.
     pub const FORWARDERS: Self = Self(0);
+    /// The queue of messages that change zones.
+    pub const UPDATES: Self = Self(1);
     /// A queue that does not exist: no query waits there.
     pub const NONE: Self = Self(u16::MAX);
 }
@@ -136,6 +142,17 @@ pub(crate) fn write_message(
     message.extend_from_slice(name);
     message.extend([qtype.0, Class::IN.0].iter().flat_map(|word| word.to_be_bytes()));
     message.extend_from_slice(body);
+}
+
+/// What became of an update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateOutcome {
+    /// The response code of the reply.
+    pub rcode: Rcode,
+    /// The reason that counters and logs give for it.
+    pub reason: Reason,
+    /// The reason in words, for the extended error; empty where there is nothing to say.
+    pub text: String,
 }
 
 /// The outcome of one message.

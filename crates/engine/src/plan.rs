@@ -9,6 +9,7 @@ use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::source::{chain, code, hot, template};
 use crate::transfer;
+use crate::update;
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
@@ -52,6 +53,8 @@ pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdi
         if let Break(verdict) = gate(ask, answer) {
             let verdict = match verdict {
                 Verdict::Transfer => transfer::answer(ask, answer, worker),
+                // Of the gates, that of operations alone defers: updates.
+                Verdict::Defer => update::answer(ask, answer, worker),
                 verdict => verdict,
             };
             // After all: it counts replies by their kind.

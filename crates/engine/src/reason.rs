@@ -107,6 +107,16 @@ reasons! {
     Notified = "notified",
     /// A client says that a zone has changed, and may not say that.
     NotifyRefused = "notify_refused",
+    /// A zone was changed by a message, or is already as the message wants it (rfc2136).
+    Updated = "updated",
+    /// A message changes a zone, and its client may not change that.
+    UpdateRefused = "update_refused",
+    /// A message changes a zone only if something holds, which does not.
+    UpdateUnmet = "update_unmet",
+    /// A message changes a zone, and that has failed.
+    UpdateFailed = "update_failed",
+    /// Too many messages that change zones wait.
+    UpdateBusy = "update_busy",
     /// A class or type that is not served to any client.
     NotServed = "not_served",
     /// An operation other than a query.
@@ -141,9 +151,10 @@ impl Reason {
             Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
-            Self::AccessRefused | Self::TransferRefused | Self::NotifyRefused => {
-                Some(Ede::PROHIBITED)
-            }
+            Self::AccessRefused
+            | Self::TransferRefused
+            | Self::NotifyRefused
+            | Self::UpdateRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
             Self::ZoneExpired => Some(Ede::INVALID_DATA),
             Self::PoolDown => Some(Ede::OTHER),
@@ -156,6 +167,9 @@ impl Reason {
             | Self::HandlerBusy
             | Self::TemplateFailed
             | Self::TransferBusy
+            | Self::UpdateUnmet
+            | Self::UpdateFailed
+            | Self::UpdateBusy
             | Self::RewriteFailed => Some(Ede::OTHER),
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::NotServed => Some(Ede::NOT_SUPPORTED),
@@ -177,6 +191,8 @@ impl Reason {
             Self::ZoneUnavailable => "the zone could not be loaded",
             Self::ZoneExpired => "the zone has expired",
             Self::NotifyRefused => "this client may not send NOTIFY for the zone",
+            Self::UpdateRefused => "this client may not change this in the zone",
+            Self::UpdateBusy => "too many updates wait: send it again",
             Self::PoolDown => "all members of the pool are down",
             Self::UpstreamBusy => "too many queries wait for an answer",
             Self::HandlerFailed => "the code that answers for this name failed",

@@ -2,7 +2,7 @@
 
 use crate::answer_facts::AnswerBelow;
 use crate::code::{Ending, HandlerReply, History, ResumePoint};
-use crate::deferral::UpstreamAnswer;
+use crate::deferral::{UpdateOutcome, UpstreamAnswer};
 use crate::message::Peer;
 use crate::prepared::RewrittenQuery;
 use crate::reason::Reason;
@@ -32,6 +32,8 @@ pub enum Resumption<'a> {
     Upstream(&'a UpstreamAnswer<'a>),
     /// The user's code has answered, or failed to.
     Code(HandlerOutcome<'a>),
+    /// The update has been carried out, or refused.
+    Update(&'a UpdateOutcome),
     /// The query has passed the code that runs elsewhere, which asks what becomes of it below.
     Below,
 }
@@ -92,7 +94,7 @@ impl<'a> Progress<'a> {
     pub fn entry(&self) -> Entry<'a> {
         match self.resumption {
             Resumption::New => Entry::Middleware(0),
-            Resumption::Upstream(_) => Entry::Zones,
+            Resumption::Upstream(_) | Resumption::Update(_) => Entry::Zones,
             Resumption::Below => Entry::Handler,
             Resumption::Code(HandlerOutcome::Reply(reply)) if reply.ending == Ending::PassOn => {
                 match self.history.map_or(ResumePoint::Handler, |history| history.then) {
@@ -123,7 +125,9 @@ impl<'a> Progress<'a> {
     pub fn upstream_answer(&self) -> Option<&'a UpstreamAnswer<'a>> {
         match self.resumption {
             Resumption::Upstream(answer) => Some(answer),
-            Resumption::New | Resumption::Code(_) | Resumption::Below => None,
+            Resumption::New | Resumption::Code(_) | Resumption::Update(_) | Resumption::Below => {
+                None
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::steering::checks::ChecksHandle;
 use crate::stop::Stop;
 use crate::texts::Texts;
 use crate::unit_states::{Scope, UnitStates};
+use crate::update::queue::UpdateQueue;
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
 use arc_swap::ArcSwap;
@@ -74,6 +75,8 @@ pub struct ControlParts {
     pub runtimes: Arc<[Arc<Runtime>]>,
     /// The queues of deferred queries.
     pub deferrals: Deferrals,
+    /// The queue of messages that change zones.
+    pub updates: Arc<UpdateQueue>,
     /// Answers queries of the process itself.
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
@@ -131,6 +134,8 @@ pub struct Control {
     pub runtimes: Arc<[Arc<Runtime>]>,
     /// The queues of deferred queries.
     pub deferrals: Deferrals,
+    /// The queue of messages that change zones.
+    pub updates: Arc<UpdateQueue>,
     /// Answers queries of the process itself.
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
@@ -196,6 +201,7 @@ impl Control {
             forwarder_queue: parts.forwarder_queue,
             runtimes: parts.runtimes,
             deferrals: parts.deferrals,
+            updates: parts.updates,
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,
             sockets: parts.sockets,

@@ -25,9 +25,9 @@ pub struct Engines {
     pub ports_max: usize,
 }
 
-/// Engines for what code has no room for, for queries of the process itself, and for what code does
-/// not answer in time.
-pub const HANDLER_ENGINES: usize = 3;
+/// Engines for what a queue has no room for, for messages that change zones, for queries of the
+/// process itself, and for what code does not answer in time.
+pub const HANDLER_ENGINES: usize = 4;
 
 impl Engines {
     /// Returns the number of all engines.

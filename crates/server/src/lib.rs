@@ -55,6 +55,7 @@ mod texts;
 mod threads;
 mod unit_states;
 mod units;
+mod update;
 mod watchdog;
 mod zone_set;
 mod zone_set_view;

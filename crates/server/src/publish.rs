@@ -27,6 +27,7 @@ use crate::settings::{self, SettingsBuilder};
 use crate::steering::{CheckMessages, Pools};
 use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
+use crate::update::request::{UpdateResult, ZoneUpdates};
 use crate::watchdog::Watchdog;
 use crate::zone_set::fed_zone::NewFedZone;
 use crate::zone_set::{Outcome, ZoneSet};
@@ -62,6 +63,9 @@ const READ_MAX: Duration = Duration::from_secs(10);
 enum Work {
     /// Changes a zone. All edits in a row are written to the disk together.
     Edit(Edit, SyncSender<EditResult>),
+    /// Carries out messages that change zones, those for a zone as one version of it. They are
+    /// written to the disk together, and with the edits beside them.
+    Update(Vec<ZoneUpdates>, SyncSender<Vec<Vec<UpdateResult>>>),
     /// Changes what the publisher owns, and returns what is to be done once that is published.
     Other(Box<dyn FnOnce(&mut Publisher) -> Report + Send>),
 }
@@ -153,10 +157,17 @@ pub struct Publisher {
     alive: Arc<()>,
 }
 
-/// Edits that are made and not on the disk yet: what came of each, the version of the zone before
-/// it if it changed anything, and the sender's end.
+/// Changes that are made and not on the disk yet.
 #[derive(Default)]
-struct PendingEdits(Vec<(EditResult, Option<Arc<KnownZone>>, SyncSender<EditResult>)>);
+struct PendingChanges(Vec<PendingChange>);
+
+/// A change that is made and not on the disk yet.
+struct PendingChange {
+    /// The versions of the zones before it that it changed, in the order of the changes.
+    formers: Vec<Arc<KnownZone>>,
+    /// Tells the sender what came of it, and why the disk did not take it if so.
+    report: Box<dyn FnOnce(Option<&str>) + Send>,
+}
 
 /// A snapshot that was replaced.
 struct FormerSnapshot {
@@ -337,21 +348,16 @@ impl Publisher {
 
     /// Does work, and returns what is to be done once that is published.
     fn work(&mut self, all: impl Iterator<Item = Work>) -> Vec<Report> {
-        let (mut reports, mut edits) = (Vec::<Report>::new(), PendingEdits::default());
+        let (mut reports, mut changes) = (Vec::<Report>::new(), PendingChanges::default());
         for work in all {
+            if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
+                self.commit(&mut changes, &mut reports);
+            }
             match work {
-                Work::Edit(edit, sender) => {
-                    if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
-                        self.commit(&mut edits, &mut reports);
-                    }
-                    // A panic comes before the journal or the zone has the edit.
-                    let made = self.guard(|publisher| publisher.zone_set.edit(&edit));
-                    let made = made.unwrap_or(Err(EditError::PublisherFailed));
-                    let former = made.as_ref().ok().and_then(|(_, former)| former.clone());
-                    edits.0.push((made.map(|(diff, _)| diff), former, sender));
-                }
+                Work::Edit(edit, sender) => changes.0.push(self.edit(&edit, sender)),
+                Work::Update(updates, sender) => changes.0.push(self.update(&updates, sender)),
                 Work::Other(work) => {
-                    self.commit(&mut edits, &mut reports);
+                    self.commit(&mut changes, &mut reports);
                     match self.guard(work) {
                         Some(report) => reports.push(report),
                         // It was dropped, which tells its sender. What it did is published.
@@ -364,30 +370,70 @@ impl Publisher {
                 }
             }
         }
-        self.commit(&mut edits, &mut reports);
+        self.commit(&mut changes, &mut reports);
         reports
     }
 
-    /// Has the disk hold the edits made so far, or takes them back.
-    fn commit(&mut self, edits: &mut PendingEdits, reports: &mut Vec<Report>) {
-        if edits.0.is_empty() {
+    /// Changes a zone.
+    fn edit(&mut self, edit: &Edit, sender: SyncSender<EditResult>) -> PendingChange {
+        // A panic comes before the journal or the zone has the edit.
+        let made = self.guard(|publisher| publisher.zone_set.edit(edit));
+        let made = made.unwrap_or(Err(EditError::PublisherFailed));
+        let former = made.as_ref().ok().and_then(|(_, former)| former.clone());
+        let report = move |failed: Option<&str>| {
+            let result = made.map(|(diff, _)| diff).and_then(|diff| match failed {
+                None => Ok(diff),
+                Some(error) => Err(EditError::Journal(error.to_owned())),
+            });
+            drop(sender.try_send(result)); // its receiver waits
+        };
+        PendingChange { formers: former.into_iter().collect(), report: Box::new(report) }
+    }
+
+    /// Carries out messages that change zones.
+    fn update(
+        &mut self,
+        updates: &[ZoneUpdates],
+        sender: SyncSender<Vec<Vec<UpdateResult>>>,
+    ) -> PendingChange {
+        let (mut results, mut formers) = (Vec::new(), Vec::new());
+        for zone in updates {
+            // A panic comes before the journal or the zone has the change.
+            let updated = self.guard(|publisher| publisher.zone_set.update(zone));
+            let (of_zone, former) = updated.unwrap_or_else(|| {
+                let failed = UpdateResult::of_error(&EditError::PublisherFailed);
+                (vec![failed; zone.requests.len()], None)
+            });
+            results.push(of_zone);
+            formers.extend(former);
+        }
+        let report = move |failed: Option<&str>| {
+            if let Some(error) = failed {
+                let failed = UpdateResult::of_error(&EditError::Journal(error.to_owned()));
+                let done = results.iter_mut().flatten().filter(|result| result.is_done());
+                done.for_each(|result| *result = failed.clone());
+            }
+            drop(sender.try_send(results)); // its receiver waits
+        };
+        PendingChange { formers, report: Box::new(report) }
+    }
+
+    /// Has the disk hold the changes made so far, or takes them back. One that changes nothing
+    /// fails as well, then: it may rest on another one.
+    fn commit(&mut self, changes: &mut PendingChanges, reports: &mut Vec<Report>) {
+        if changes.0.is_empty() {
             return;
         }
         let failed = self.zone_set.journal.commit().err();
-        let edits = std::mem::take(&mut edits.0);
+        let changes = std::mem::take(&mut changes.0);
         if failed.is_some() {
-            let formers = edits.iter().rev().filter_map(|(_, former, _)| former.as_ref());
+            let formers = changes.iter().rev().flat_map(|change| change.formers.iter().rev());
             formers.for_each(|former| self.zone_set.restore(former));
         }
-        for (mut result, former, sender) in edits {
-            self.is_changed |= former.is_some();
-            // An edit that changes nothing is refused as well: it may rest on another edit of the
-            // batch.
-            if let (Ok(_), Some(error)) = (&result, &failed) {
-                result = Err(EditError::Journal(error.clone()));
-            }
-            // Its receiver waits.
-            reports.push(Box::new(move || drop(sender.try_send(result))));
+        for PendingChange { formers, report } in changes {
+            self.is_changed |= !formers.is_empty();
+            let failed = failed.clone();
+            reports.push(Box::new(move || report(failed.as_deref())));
         }
     }
 

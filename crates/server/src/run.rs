@@ -26,6 +26,8 @@ use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
+use crate::update::queue::UpdateQueue;
+use crate::update::thread::UpdateThread;
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
 use arc_swap::ArcSwap;
@@ -41,7 +43,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{Clock, Deferrals};
+use zonda_deferral::{Clock, Deferrals, Replies};
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, QueueId, Snapshot};
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
@@ -302,7 +304,17 @@ impl Running {
         let runtimes: Arc<[_]> =
             runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect();
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let queues = threads::queues(&forwarder_queue, &runtimes);
+        let (of_updates, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
+        let updates = Arc::<UpdateQueue>::default();
+        let thread = UpdateThread {
+            queue: Arc::clone(&updates),
+            publisher: publisher.0.clone(),
+            snapshot: Arc::clone(&snapshot),
+            clock,
+            replies: Replies::new(lazily(&make_engine, of_updates)),
+        };
+        thread.start(&watchdog)?;
+        let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
         let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
@@ -326,6 +338,7 @@ impl Running {
             forwarder_queue,
             runtimes,
             deferrals: handles.deferrals,
+            updates,
             own_queries: handlers.own_queries,
             long_calls,
             sockets: sockets.1,
@@ -450,8 +463,9 @@ impl Running {
             }
         });
         if !self.control.deferrals.await_idle(|queue| queue != QueueId::FORWARDERS, deadline) {
-            tracing::error!("code did not answer all queries in time");
+            tracing::error!("code or the disk did not let all queries be answered in time");
         }
+        self.control.updates.close();
         if let Some(deadlines) = self.deadlines {
             deadlines.stop();
         }

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::{
     Access as AccessConfig, Action, Config, CookieSecret, Edns,
     HistoryLimits as HistoryLimitsConfig, Network as NetworkConfig, RemoteServer, SecondaryKeys,
-    TransferClient, TransferTerms as TransferTermsConfig, Zone as ZoneConfig,
+    TransferClient, TransferTerms as TransferTermsConfig, UpdateGrant as UpdateGrantConfig,
+    UpdateNames, Zone as ZoneConfig,
 };
 use zonda_engine::access::{
     Access, AccessList, Network, NotifyReceiver, TransferRule, TransferTerms,
 };
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
+use zonda_engine::grant::{GrantNames, GrantTypes, UpdateGrant};
 use zonda_engine::notify::{self, Notice, NotifyTable};
 use zonda_engine::{HistoryLimits, Settings, TransferSettings, TransferState};
 use zonda_wire::Name;
@@ -174,6 +176,32 @@ pub fn access(configured: &AccessConfig) -> AccessList {
             .collect(),
         otherwise: action(configured.otherwise),
         transfers: transfers(&configured.transfers),
+        updates: configured.updates.iter().map(grant).collect(),
+    }
+}
+
+/// A right to change a zone, as the engine reads it.
+fn grant(configured: &UpdateGrantConfig) -> UpdateGrant {
+    let names = |names: &UpdateNames| match names {
+        UpdateNames::Zone => GrantNames::Zone,
+        UpdateNames::Own => GrantNames::Own,
+        UpdateNames::OwnAndBelow => GrantNames::OwnAndBelow,
+        UpdateNames::BelowOwn => GrantNames::BelowOwn,
+        UpdateNames::Name(name) => GrantNames::Name(name.clone()),
+        UpdateNames::Subdomain(name) => GrantNames::Subdomain(name.clone()),
+        UpdateNames::Below(name) => GrantNames::Below(name.clone()),
+    };
+    UpdateGrant {
+        from: configured.from.iter().filter_map(transfer).collect(),
+        names: configured.names.iter().map(names).collect(),
+        is_acme: configured.is_acme,
+        types: match &configured.types[..] {
+            [] => GrantTypes::Any,
+            types => GrantTypes::Listed(types.to_vec()),
+        },
+        records_max: configured.records_max,
+        ttl_min: configured.ttl_min,
+        ttl_max: configured.ttl_max,
     }
 }
 
@@ -189,7 +217,7 @@ fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
     }
 }
 
-/// A rule for clients that may transfer a zone, as the engine reads it.
+/// A rule for clients that may transfer or change a zone, as the engine reads it.
 fn transfer(client: &TransferClient) -> Option<TransferRule> {
     let network = match &client.network {
         Some(configured) => Some(network(configured)?), // never a rule without its network

@@ -1,6 +1,7 @@
 //! The threads of the server: UDP workers, TCP, forwarders.
 
 use crate::listen::Sockets;
+use crate::update::queue::UpdateQueue;
 use crate::watchdog::Watchdog;
 use std::io;
 use std::sync::Arc;
@@ -109,9 +110,15 @@ pub fn lazily(
     LazyResponder::new(move || make_engine(&counters))
 }
 
-/// The queues of deferred queries: of the forwarder threads, then of each runtime of code.
-pub fn queues(forwarders: &Forwarders, runtimes: &[Arc<CodeRuntime>]) -> Vec<Arc<dyn Queue>> {
-    let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarders.clone())];
+/// The queues of deferred queries: of the forwarder threads, of messages that change zones, then of
+/// each runtime of code.
+pub fn queues(
+    forwarders: &Forwarders,
+    updates: &Arc<UpdateQueue>,
+    runtimes: &[Arc<CodeRuntime>],
+) -> Vec<Arc<dyn Queue>> {
+    let updates = Arc::clone(updates) as Arc<dyn Queue>;
+    let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarders.clone()), updates];
     queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
     queues
 }

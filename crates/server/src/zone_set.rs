@@ -11,6 +11,7 @@ mod fed;
 pub mod fed_zone;
 mod history;
 mod outcome;
+mod update;
 mod version;
 
 use crate::edit::journal::{EditJournal, policy};

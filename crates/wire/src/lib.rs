@@ -14,6 +14,7 @@ pub mod response;
 pub mod stream;
 pub mod stream_message;
 pub mod tsig;
+pub mod update;
 
 pub use abridge::ABRIDGED_BYTES_MAX;
 pub use client::{ClientSubnet, Cookie, SubnetOption};
@@ -25,3 +26,4 @@ pub use reply::{Full, Owner, Places, Reply, Section};
 pub use response::Response;
 pub use stream::StreamWriter;
 pub use stream_message::{StreamFault, StreamMessage, StreamRecord};
+pub use update::{UpdateMessage, UpdateReadError, UpdateRecord};

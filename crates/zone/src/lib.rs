@@ -18,6 +18,7 @@ pub mod records;
 mod release;
 pub mod rules;
 pub mod snapshot;
+pub mod update;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Errors, Place, Problem, RecordName, Severity};
 pub use json::{JsonFile, JsonZone};

@@ -11,6 +11,12 @@ pub const SINGLE_TYPES: [Type; 3] = [Type::CNAME, Type::SOA, Type::DNAME];
 /// Types that may stand beside a CNAME (rfc4034#2.5, rfc3007#4.2, rfc2535#2.3.5).
 const BESIDE_CNAME: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
 
+/// Whether records of a type may stand beside a CNAME, or are one.
+#[must_use]
+pub(crate) fn may_stand_beside_cname(rtype: Type) -> bool {
+    rtype == Type::CNAME || BESIDE_CNAME.contains(&rtype)
+}
+
 /// A name of a zone, as far as rules depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnerKind {

@@ -7,3 +7,6 @@ mod primaries;
 mod primary;
 mod real_peers;
 mod secondaries;
+mod update_clients;
+mod update_messages;
+mod updates;

@@ -53,12 +53,48 @@ impl Primary {
                 text += &format!("transfer = {{ to = [{to}] }}\n");
             }
         }
-        folder.write("zonda.toml", text);
-        let names: Vec<String> = zones.iter().map(|(name, ..)| format!("{name}.")).collect();
+        Self::with_config(folder, admin, &text, zones.iter().map(|(name, ..)| *name))
+    }
+
+    /// Starts a server with the key and zones, given as name, text and more keys of their section,
+    /// and a state directory.
+    pub fn start_with(zones: &[(&str, &str, &str)], more: &str) -> Self {
+        let (folder, admin) = (Folder::new("updated"), free_port());
+        let admin = SocketAddr::from(([127, 0, 0, 1], admin));
+        folder.write("transfer.key", format!("{}\n", KEY.1));
+        let mut text = format!(
+            "version = 1\nstate = \"state\"\n[admin]\naddress = \"{admin}\"\n\
+             socket = \"admin.sock\"\n[[key]]\nname = \"{}\"\nsecret-file = \"transfer.key\"\n\
+             {more}\n",
+            KEY.0
+        );
+        for (number, (name, zone, keys)) in zones.iter().enumerate() {
+            folder.write(&format!("{number}.zone"), zone);
+            text += &format!("[[zone]]\nname = \"{name}\"\nfile = \"{number}.zone\"\n{keys}\n");
+        }
+        Self::with_config(folder, admin, &text, zones.iter().map(|(name, ..)| *name))
+    }
+
+    /// Starts a server with a configuration in a folder that has all files, and zones of these
+    /// names.
+    fn with_config<'n>(
+        folder: Folder,
+        admin: SocketAddr,
+        config: &str,
+        zones: impl Iterator<Item = &'n str>,
+    ) -> Self {
+        folder.write("zonda.toml", config);
+        let names: Vec<String> = zones.map(|name| format!("{name}.")).collect();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut primary = Self { process: None, names, address, admin, folder };
         primary.restart();
         primary
+    }
+
+    /// Kills the server, as a crash would, and starts it again, on another port.
+    pub fn crash(&mut self) {
+        self.process.iter().for_each(|process| process.signal("KILL"));
+        self.restart();
     }
 
     /// Ends the server and starts it again, on another port.

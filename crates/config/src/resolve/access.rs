@@ -1,6 +1,6 @@
 //! Access lists: the rules of names put in their place.
 
-use crate::access::{Access, AccessRule, Action, Network, Rule, TransferTerms};
+use crate::access::{Access, AccessRule, Action, Network, Rule};
 use crate::error::Contradiction;
 use crate::keys::ACCESS;
 use crate::load::Layers;
@@ -89,9 +89,7 @@ impl Lists {
             }
         }
         match otherwise {
-            Some(otherwise) => {
-                Ok(Some(Access { rules: access, otherwise, transfers: TransferTerms::default() }))
-            }
+            Some(otherwise) => Ok(Some(Access { rules: access, otherwise, ..Access::open() })),
             None if rules.is_empty() => Ok(None),
             None => Err(Contradiction::OpenEnded),
         }

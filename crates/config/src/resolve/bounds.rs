@@ -47,6 +47,17 @@ pub(super) fn secondary(reader: &mut Reader<'_, '_>, keys: &SecondaryKeys) {
     [refresh, retry].into_iter().for_each(|pair| refuse_above(reader, pair));
 }
 
+/// Looks at the times to live that a right to change a zone allows.
+pub(super) fn update(
+    reader: &mut Reader<'_, '_>,
+    ttl_min: Option<Duration>,
+    ttl_max: Option<Duration>,
+) {
+    if let Some((least, greatest)) = ttl_min.zip(ttl_max) {
+        refuse_above(reader, [("ttl-min", least), ("ttl-max", greatest)]);
+    }
+}
+
 /// Reports a least time that is above the greatest.
 fn refuse_above(
     reader: &mut Reader<'_, '_>,

@@ -2,7 +2,7 @@
 
 use super::{bounds, is_own_listener};
 use crate::TsigKey;
-use crate::access::{Access, Action, TransferTerms};
+use crate::access::{Access, TransferTerms};
 use crate::error::{Contradiction, Origin, Problem, TransferMistake};
 use crate::keys::{SecondaryKeys, TransferKeys, TsigKeys};
 use crate::load::Layers;
@@ -83,12 +83,7 @@ impl KeyList {
         keys.to.iter().for_each(|it| self.check(reader, "to", it.key.as_ref()));
         keys.notify.iter().for_each(|it| self.check(reader, "notify", it.key.as_ref()));
         let transfers = TransferTerms { to: keys.to, notify: keys.notify, history };
-        let open = || Access {
-            rules: Vec::new(),
-            otherwise: Action::Allow,
-            transfers: TransferTerms::default(),
-        };
-        let access = access.map_or_else(open, |access| (*access).clone());
+        let access = access.map_or_else(Access::open, |access| (*access).clone());
         Some(Arc::new(Access { transfers, ..access }))
     }
 
@@ -120,7 +115,12 @@ impl KeyList {
     }
 
     /// Reports the name of a key, in the value of another key, if there is none of its name.
-    fn check(&self, reader: &mut Reader<'_, '_>, place: &'static str, name: Option<&Name>) {
+    pub(super) fn check(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        place: &'static str,
+        name: Option<&Name>,
+    ) {
         let Some(name) = name else { return };
         if self.names.iter().any(|(known, _)| known == name) {
             return;

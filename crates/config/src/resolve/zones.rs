@@ -4,6 +4,7 @@ use super::access::Lists;
 use super::keys::KeyList;
 use super::pools::Pools;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
+use super::updates;
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem, SteerMistake, TransferMistake};
 use crate::keys::{
@@ -246,12 +247,20 @@ impl Zones<'_> {
         if keys.writable && !can_be_written {
             reader.contradict(Some("writable"), Contradiction::NotWritable(source.key));
         }
-        let writable = keys.writable.then_some(keys.serial);
         let access = self.lists.resolve(reader, keys.access);
         let access = match source.key {
             "hosts" => self.refuse_transfers(reader, "hosts", access),
             _ => self.transfers(reader, access),
         };
+        let access = match can_be_written {
+            true => updates::with_updates(self.keys, reader, keys.name.as_ref(), access),
+            false => {
+                updates::refuse(reader, source.key);
+                access
+            }
+        };
+        let has_updates = access.as_ref().is_some_and(|access| !access.updates.is_empty());
+        let writable = (keys.writable || has_updates).then_some(keys.serial);
         let is_new = keys.name.as_ref().is_none_or(|name| self.take(reader, name.to_lowercase()));
         let steer = match (&keys.name, source.key) {
             (Some(name), "file" | "json") => self.pools.rules(reader, name),
@@ -284,6 +293,7 @@ impl Zones<'_> {
             None => self.lists.resolve(reader, keys.access),
         };
         let access = self.refuse_transfers(reader, "forward", access);
+        updates::refuse(reader, "forward");
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let steer = self.refuse_steering(reader, "forward");
         let mut reader = nested.reader(&ForwardKeys::SECTION, reader);
@@ -309,6 +319,7 @@ impl Zones<'_> {
         if keys.writable {
             reader.contradict(Some("writable"), Contradiction::NotWritable("store"));
         }
+        updates::refuse(reader, "store");
         let access = self.lists.resolve(reader, keys.access);
         let access = self.transfers(reader, access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
@@ -338,6 +349,7 @@ impl Zones<'_> {
         if keys.writable {
             reader.contradict(Some("writable"), Contradiction::NotWritable("secondary"));
         }
+        updates::refuse(reader, "secondary");
         let access = self.lists.resolve(reader, keys.access);
         let access = self.transfers(reader, access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
@@ -368,6 +380,7 @@ impl Zones<'_> {
         if keys.writable {
             reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
         }
+        updates::refuse(reader, "kubernetes");
         let access = self.lists.resolve(reader, keys.access);
         let access = self.transfers(reader, access);
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));

@@ -56,6 +56,9 @@ const GROUPS: &[Group] = &[
         "max-retry-time", "min-refresh-time", "min-retry-time", "notify", "primaries",
         "remote-servers",
     ]),
+    (Needless, "a zone of this type is not changed by messages", &[
+        "allow-update", "update-policy",
+    ]),
     (Needless, "Zonda finds its own measure for transfers", &[
         "ixfr-from-differences", "multi-master", "notify-delay", "notify-rate", "provide-ixfr",
         "request-expire", "request-ixfr", "serial-query-rate", "startup-notify-rate",
@@ -103,9 +106,9 @@ const GROUPS: &[Group] = &[
     (Differs, "[tcp] has other limits of time", &[
         "tcp-advertised-timeout", "tcp-initial-timeout", "tcp-keepalive-timeout",
     ]),
-    (Lost, "there are no dynamic updates", &[
-        "allow-new-zones", "allow-update", "allow-update-forwarding", "tkey-domain",
-        "tkey-gssapi-credential", "tkey-gssapi-keytab", "update-policy",
+    (Lost, "no rights to changes come from this", &[
+        "allow-new-zones", "allow-update-forwarding", "tkey-domain", "tkey-gssapi-credential",
+        "tkey-gssapi-keytab",
     ]),
     (Lost, "sign elsewhere, and serve the signed file", &[
         "auto-dnssec", "dnssec-policy", "inline-signing",

@@ -18,6 +18,7 @@ mod sockets;
 mod special;
 mod statement;
 mod transfers;
+mod updates;
 mod value;
 mod write;
 mod zones;

@@ -638,7 +638,6 @@ response-policy { };
             (4, Effect::Differs, "zone ."),
             (5, Effect::Needless, "file s"),
             (6, Effect::Lost, "dnssec-policy default"),
-            (6, Effect::Lost, "allow-update"),
             (7, Effect::Lost, "zone f"),
             (8, Effect::Lost, "response-policy"),
         ]
@@ -852,6 +851,96 @@ refresh-max = "86400s"
     let left = left(text);
     let told = ":3: needless: key rndc-key: no transfer is signed with it";
     assert!(left.iter().any(|line| line.contains(told)), "{left:?}");
+}
+
+#[test]
+fn rights_to_change_zones_are_carried_over() {
+    let keys = "key k { algorithm hmac-sha256; secret \"c2VjcmV0\"; };
+        key old { algorithm hmac-md5; secret \"eHh4\"; };";
+    let zone =
+        |clauses: &str| format!("{keys} zone z.example {{ type primary; file \"z\"; {clauses} }};");
+    let right = |from: &str, more: &str| format!("{{ from = [{from}], names = {more} }}");
+    let k = |more: &str| right("\"key k\"", more);
+    for (clauses, expected, told) in [
+        ("allow-update { none; };", vec![], "needless: allow-update: it is always so"),
+        (
+            "allow-update { key k; 192.0.2.1; };",
+            vec![right("\"key k\", \"192.0.2.1\"", "\"zone\"")],
+            "",
+        ),
+        ("allow-update { key old; };", vec![], "lost: key old"),
+        ("update-policy local;", vec![], "lost: update-policy local: named makes a key"),
+        ("update-policy { grant k zonesub ANY; };", vec![k("\"zone\"")], ""),
+        (
+            "update-policy { grant k zonesub; };",
+            vec![k("\"zone\"")],
+            "differs: grant k zonesub: no types",
+        ),
+        (
+            "update-policy { grant k subdomain dyn.Z.example. A AAAA; };",
+            vec![k("\"subdomain dyn.z.example\", types = [\"A\", \"AAAA\"]")],
+            "",
+        ),
+        (
+            "update-policy { grant k subdomain example. TXT; };",
+            vec![k("\"zone\", types = [\"TXT\"]")],
+            "",
+        ),
+        (
+            "update-policy { grant k name www.z.example A(2) TXT; };",
+            vec![
+                k("\"name www.z.example\", types = [\"A\"], records-per-type = 2"),
+                k("\"name www.z.example\", types = [\"TXT\"]"),
+            ],
+            "",
+        ),
+        (
+            "update-policy { grant k wildcard *.z.example A; };",
+            vec![k("\"wildcard *.z.example\", types = [\"A\"]")],
+            "",
+        ),
+        ("update-policy { grant k self k A; };", vec![k("\"self\", types = [\"A\"]")], ""),
+        ("update-policy { grant k selfsub k A; };", vec![k("\"subdomain\", types = [\"A\"]")], ""),
+        ("update-policy { grant k selfwild k A; };", vec![k("\"wildcard\", types = [\"A\"]")], ""),
+        (
+            "update-policy { grant * self * A; };",
+            vec![],
+            "lost: grant * self * A: a right is for keys",
+        ),
+        (
+            "update-policy { grant k tcp-self . PTR; };",
+            vec![],
+            "lost: grant k tcp-self . PTR: there are no",
+        ),
+        (
+            "update-policy { grant k name www.other A; };",
+            vec![],
+            "lost: grant k name www.other A: the name",
+        ),
+        (
+            "update-policy { grant k zonesub RRSIG; };",
+            vec![],
+            "lost: grant k zonesub RRSIG: no client",
+        ),
+        (
+            "update-policy { grant k zonesub A; deny k zonesub TXT; grant k zonesub TXT; };",
+            vec![k("\"zone\", types = [\"A\"]")],
+            "lost: deny k zonesub TXT: nothing is denied",
+        ),
+    ] {
+        let text = zone(clauses);
+        let found = toml(&text);
+        let found = found.lines().find(|line| line.starts_with("update"));
+        let expected =
+            (!expected.is_empty()).then(|| format!("update = [{}]", expected.join(", ")));
+        assert_eq!(found, expected.as_deref(), "{clauses}");
+        let left = left(&text);
+        let is_told = left.iter().any(|line| line.contains(told)) || told.is_empty();
+        assert!(is_told, "{clauses}\n{left:?}");
+    }
+    let text = "options { allow-update { 192.0.2.1; }; };
+        zone z { type primary; file \"z\"; }; zone f { type forward; forwarders { 192.0.2.2; }; };";
+    assert_eq!(toml(text).matches("update = ").count(), 1);
 }
 
 #[test]

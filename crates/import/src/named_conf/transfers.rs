@@ -136,7 +136,10 @@ impl<'s> Importer<'s> {
     }
 
     /// Finds a key that a transfer needs; none if it cannot be used, which is reported.
-    fn needed_key(&mut self, cursor: &mut Cursor<'s>) -> Result<Option<String>, ImportError> {
+    pub(super) fn needed_key(
+        &mut self,
+        cursor: &mut Cursor<'s>,
+    ) -> Result<Option<String>, ImportError> {
         let begin = *cursor;
         let name: Name = cursor.parsed("the name of a key")?;
         let name = written(&name);
@@ -155,8 +158,8 @@ impl<'s> Importer<'s> {
     /// Reports the keys that no transfer needs.
     pub(super) fn leave_other_keys(&mut self) {
         let others = self.keys.values().filter(|key| !key.is_needed);
-        let why = "no transfer is signed with it; commands reach the server on the Unix socket \
-            admin.socket";
+        let why = "no transfer is signed with it, nor any update; commands reach the server on \
+            the Unix socket admin.socket";
         let is_usable = |key: &&Key<'_>| ALGORITHMS.contains(&&*key.algorithm);
         let lines =
             others.filter(is_usable).map(|key| left::because(key.statement, Effect::Needless, why));
@@ -219,8 +222,11 @@ impl<'s> Importer<'s> {
         }
     }
 
-    /// Reads the clients that may transfer a zone.
-    fn transfer_clients(&mut self, mut cursor: Cursor<'s>) -> Result<Vec<String>, ImportError> {
+    /// Reads the clients that may transfer or change a zone.
+    pub(super) fn transfer_clients(
+        &mut self,
+        mut cursor: Cursor<'s>,
+    ) -> Result<Vec<String>, ImportError> {
         let whole = cursor;
         while !matches!(cursor.peek(), Some((Element::Block(_), _))) {
             let _ = cursor.word("`{`")?; // `port` and `transport` of BIND 9.18
@@ -245,8 +251,8 @@ impl<'s> Importer<'s> {
                     }
                     (false, Clients::Any) => is_ended = true,
                     (false, _) => {
-                        let why = "clients that are excluded cannot be said of transfers: no \
-                            address that follows may transfer the zone";
+                        let why = "clients that are excluded cannot be said here: no address \
+                            that follows has the right";
                         self.leave(whole, Effect::Differs, why);
                         is_ended = true;
                     }

@@ -2,6 +2,7 @@
 
 use super::Importer;
 use super::transfers::Transfers;
+use super::updates::{Grant, Updates};
 use super::zones::{Source, common_directory};
 use crate::document::{Document, Value, key};
 use crate::error::Place;
@@ -91,6 +92,7 @@ impl Importer<'_> {
                     document.key("file", &*path.to_string_lossy(), Some(origin));
                     write_access(document, zone.access.as_ref());
                     write_transfers(document, zone.transfers.as_ref());
+                    write_updates(document, zone.updates.as_ref());
                 }
                 Source::Primaries(primaries, origin) => {
                     write_access(document, zone.access.as_ref());
@@ -131,6 +133,13 @@ fn write_transfers(document: &mut Document, transfers: Option<&Transfers>) {
         (key, Value::from(all))
     }));
     document.key("transfer", table, Some(origin));
+}
+
+/// Writes the rights to change a zone.
+fn write_updates(document: &mut Document, updates: Option<&Updates>) {
+    let Some(Updates { grants, origin }) = updates else { return };
+    let grants: Vec<Value> = grants.iter().map(Grant::to_value).collect();
+    document.key("update", Value::from(grants), Some(origin));
 }
 
 /// Writes which clients are answered.

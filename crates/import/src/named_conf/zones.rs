@@ -5,6 +5,7 @@ use super::left;
 use super::servers::Servers;
 use super::statement::{Cursor, Element, Statement};
 use super::transfers::{Primaries, TransferClauses, Transfers};
+use super::updates::Updates;
 use super::{Importer, value};
 use crate::document::Effect;
 use crate::error::{ImportError, Place, Problem};
@@ -24,6 +25,8 @@ pub struct Zone {
     pub access: Option<(Vec<String>, Place)>,
     /// Terms of its transfers, if there are any.
     pub transfers: Option<Transfers>,
+    /// Rights to change it, if there are any.
+    pub updates: Option<Updates>,
 }
 
 /// Where answers come from, and where that is said.
@@ -54,6 +57,8 @@ pub struct Defaults<'s> {
     format: Option<&'s str>,
     /// The statements about transfers.
     pub transfers: TransferClauses<'s>,
+    /// The clients that may change zones.
+    pub allow_update: Option<Cursor<'s>>,
 }
 
 impl Defaults<'_> {
@@ -97,6 +102,7 @@ impl<'s> Importer<'s> {
             only: self.forward_only(options.take("forward")?)?,
             format: format(options)?,
             transfers: TransferClauses::take(options)?,
+            allow_update: options.take("allow-update")?,
         })
     }
 
@@ -280,8 +286,13 @@ impl<'s> Importer<'s> {
         let access = self.access(clauses.take("allow-query")?)?.or_else(|| defaults.query());
         let access = access.filter(|(rules, _)| rules != &["allow any"]);
         let transfers = self.transfers(TransferClauses::take(clauses)?, defaults)?;
+        let updates = self.updates(name, clauses, defaults)?;
         let source = Source::File(path, file.statement().place().clone());
-        self.add_zone(statement, name, source, access, transfers)
+        self.add_zone(statement, name, source, access, transfers)?;
+        if let Some(zone) = self.zones.last_mut() {
+            zone.updates = updates;
+        }
+        Ok(())
     }
 
     /// Imports a zone that is forwarded.
@@ -392,7 +403,8 @@ impl<'s> Importer<'s> {
     ) -> Result<(), ImportError> {
         let place = statement.place();
         let name = self.take_name(name, place)?;
-        self.zones.push(Zone { name, origin: place.clone(), source, access, transfers });
+        let (origin, updates) = (place.clone(), None);
+        self.zones.push(Zone { name, origin, source, access, transfers, updates });
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod page;
 mod pools;
 mod secondaries;
 mod transfers;
+mod updates;
 
 use super::sums::sum;
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
@@ -42,6 +43,7 @@ pub fn page(control: &Control) -> String {
     zones(&mut page, control);
     edits::write(&mut page, &control.state());
     transfers::write(&mut page, control);
+    updates::write(&mut page, control);
     node::write(&mut page, control);
     stores(&mut page, control);
     secondaries::write(&mut page, control);

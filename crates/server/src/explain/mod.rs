@@ -147,6 +147,7 @@ fn tell_deferral(
             steps.add("forward", text);
         }
         To::Transfer => steps.add("transfer", "the zone would be sent".to_owned()),
+        To::Update => steps.add("update", "the zone would be changed".to_owned()),
         To::Code(elsewhere) => {
             let callee = if elsewhere.handler == NO_HANDLER { "middleware" } else { "the handler" };
             steps.add("code", format!("{callee} would be called in its own runtime, and decides"));

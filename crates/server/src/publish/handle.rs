@@ -6,6 +6,7 @@ use crate::feed::Update;
 use crate::load::LoadedUnit;
 use crate::program::Code;
 use crate::unit_states::{Plan, UnitStates};
+use crate::update::request::{UpdateResult, ZoneUpdates};
 use crate::zone_set::Outcome;
 use crate::zone_set::fed_zone::NewFedZone;
 use arc_swap::ArcSwap;
@@ -207,6 +208,20 @@ impl PublisherHandle {
             self.state.load().journal.counters.note_edit(&result);
         }
         result
+    }
+
+    /// Carries out messages that change zones; returns what became of each, in their order, once
+    /// that is on the disk and published.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn carry_out(
+        &self,
+        updates: Vec<ZoneUpdates>,
+    ) -> Result<Vec<Vec<UpdateResult>>, PublisherFailed> {
+        let (sender, results) = sync_channel(1);
+        self.sender.send(Work::Update(updates, sender)).map_err(|_| PublisherFailed)?;
+        results.recv().map_err(|_| PublisherFailed)
     }
 
     /// The changes of a zone that its file lacks, oldest first.

@@ -300,7 +300,7 @@ impl<'r> Groups<'r> {
 }
 
 /// Rdata in the form in which it is compared (rfc4034#6.2); nearly always as it stands.
-pub(super) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
     let has_upper_case = || rdata.iter().any(u8::is_ascii_uppercase);
     if rdata::names(rtype, rdata).next().is_none() || !has_upper_case() {
         return rdata.into();

@@ -10,7 +10,7 @@ use zonda_wire::rdata::RdataError;
 use zonda_wire::{Name, Type};
 
 /// Longest time to live, seconds (rfc2181#8).
-pub(super) const TTL_MAX: u32 = i32::MAX as u32;
+pub(crate) const TTL_MAX: u32 = i32::MAX as u32;
 
 /// Data of the records of a set, each in wire form without compression.
 pub type Rdatas = Vec<Box<[u8]>>;
@@ -150,7 +150,7 @@ fn date(secs: u32) -> u32 {
 }
 
 /// The serial in the data of an SOA record (rfc1035#3.3.13).
-pub(super) fn serial_of(soa: &[u8]) -> u32 {
+pub(crate) fn serial_of(soa: &[u8]) -> u32 {
     let at = soa.len().saturating_sub(20);
     soa[at..].first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets))
 }

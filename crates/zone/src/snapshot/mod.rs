@@ -33,10 +33,12 @@ mod slots;
 mod sort_form;
 mod sorted;
 
+pub(crate) use build::canonical;
 pub use build::{BuildError, build};
 pub use change::{
     ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange, is_greater,
 };
+pub(crate) use change::{TTL_MAX, serial_of};
 pub use cursor::RecordCursor;
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use diff::Diff;
@@ -218,7 +220,7 @@ impl Zone {
     /// The serial of the SOA record (rfc1035#3.3.13).
     #[must_use]
     pub fn serial(&self) -> u32 {
-        change::serial_of(self.soa().0.first())
+        serial_of(self.soa().0.first())
     }
 
     /// Whether the apex has a key. In a zone without one, signatures and proofs prove nothing, and

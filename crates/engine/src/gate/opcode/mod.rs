@@ -4,13 +4,14 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::reason::Reason;
 use crate::reuse::NotReused;
-use crate::verdict::{Flow, reply};
-use std::ops::ControlFlow::Continue;
+use crate::verdict::{Flow, Verdict, reply};
+use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
 use zonda_wire::tsig::SignatureCheck;
 use zonda_wire::{Opcode, Rcode, Type};
 
-/// Answers operations other than a query: NOTIFY is taken, UPDATE gets REFUSED, any other NOTIMP.
+/// Answers operations other than a query: NOTIFY is taken, UPDATE is left to what changes zones,
+/// any other gets NOTIMP.
 #[inline]
 pub fn check(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
     if ask.query.opcode() == Opcode::QUERY {
@@ -18,7 +19,7 @@ pub fn check(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
     }
     match ask.query.opcode() {
         Opcode::NOTIFY => notified(ask, answer),
-        Opcode::UPDATE => reply(Rcode::REFUSED, Reason::NotServed, NotReused::Gate),
+        Opcode::UPDATE => Break(Verdict::Defer),
         _ => reply(Rcode::NOTIMP, Reason::NotImplemented, NotReused::Gate),
     }
 }

@@ -1,0 +1,74 @@
+//! Messages that change zones, as the publisher takes them.
+
+use crate::edit::EditError;
+use zonda_engine::grant::UpdateSender;
+use zonda_engine::{Reason, UpdateOutcome};
+use zonda_wire::{Name, Rcode, UpdateMessage};
+
+/// A message that changes a zone, and its client.
+#[derive(Clone, Debug)]
+pub struct UpdateRequest {
+    /// The client that has sent the message.
+    pub sender: UpdateSender,
+    /// The message, of class IN.
+    pub message: UpdateMessage,
+}
+
+/// The messages for one zone that are carried out together, in their order.
+#[derive(Clone, Debug)]
+pub struct ZoneUpdates {
+    /// The name of the zone in lower case.
+    pub zone: Name,
+    /// The messages, at least one.
+    pub requests: Vec<UpdateRequest>,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug)]
+pub struct UpdateResult {
+    /// The reply to the client.
+    pub outcome: UpdateOutcome,
+    /// What has changed, if anything has.
+    pub change: Option<UpdateChange>,
+}
+
+/// What a message has changed in a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpdateChange {
+    /// The serial of the zone before.
+    pub from: u32,
+    /// The serial of the zone with the change.
+    pub to: u32,
+    /// Records that were removed.
+    pub removed: usize,
+    /// Records that were added.
+    pub added: usize,
+}
+
+impl UpdateResult {
+    /// The result of a message that was carried out.
+    pub fn done(change: Option<UpdateChange>) -> Self {
+        let (rcode, reason, text) = (Rcode::NOERROR, Reason::Updated, String::new());
+        Self { outcome: UpdateOutcome { rcode, reason, text }, change }
+    }
+
+    /// The result of a message that was not carried out.
+    pub fn refused(rcode: Rcode, reason: Reason, text: String) -> Self {
+        Self { outcome: UpdateOutcome { rcode, reason, text }, change: None }
+    }
+
+    /// The result of a message for a zone that cannot be changed now.
+    pub fn of_error(error: &EditError) -> Self {
+        let (rcode, reason) = match error {
+            EditError::NoSuchZone(_) => (Rcode::NOTAUTH, Reason::NoZone),
+            EditError::NotWritable(_) => (Rcode::REFUSED, Reason::UpdateRefused),
+            _ => (Rcode::SERVFAIL, Reason::UpdateFailed),
+        };
+        Self::refused(rcode, reason, error.to_string())
+    }
+
+    /// Whether the client is told that the zone is as it wants it.
+    pub fn is_done(&self) -> bool {
+        self.outcome.rcode == Rcode::NOERROR
+    }
+}
