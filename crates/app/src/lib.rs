@@ -58,19 +58,25 @@
 mod app;
 mod asynchronous;
 mod error;
-mod handler;
+mod from_query;
+pub mod handler;
+mod into_reply;
 mod logger;
 pub mod message;
 mod owned;
 pub mod record;
+mod routes;
 mod running;
 mod serve_error;
+mod start;
 pub mod store;
 mod zone_file;
 
 pub use app::App;
 pub use error::Error;
-pub use handler::{AsyncAnswer, HandlerResult};
+pub use from_query::{Captures, Context, Definition, FromQuery, State};
+pub use handler::{AsyncHandler, Handler};
+pub use into_reply::{Failure, IntoReply};
 pub use logger::{Event, Logger};
 pub use owned::OwnedQuery;
 pub use record::DataError as TextError;
