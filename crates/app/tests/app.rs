@@ -26,8 +26,7 @@ fn question(name: &str, qtype: Type) -> Vec<u8> {
 
 /// Returns an app that listens on a free port.
 fn app() -> App {
-    let app = App::new().listen("127.0.0.1:0").workers(1);
-    app
+    App::new().listen("127.0.0.1:0").workers(1)
 }
 
 /// Returns the reply to a question over UDP.
