@@ -61,8 +61,7 @@ impl RefUnwindSafe for App {}
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pattern = |of: &'_ AppRoute| of.route.pattern.as_str().to_owned();
-        let routes: Vec<String> = self.routes.iter().map(pattern).collect();
+        let routes: Vec<&str> = self.routes.iter().map(|it| it.route.pattern.as_str()).collect();
         f.debug_struct("App")
             .field("config", &self.config)
             .field("listen", &self.flags.listen)

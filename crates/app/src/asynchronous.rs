@@ -226,7 +226,7 @@ impl Tasks {
     }
 
     /// Returns what forgets code of a number when it is called.
-    pub(crate) fn remover(&self) -> impl Fn(u32) + Clone + Send + 'static {
+    pub(crate) fn remover(&self) -> impl Fn(u32) + Clone + Send + use<> {
         let (table, deadline) = (Arc::clone(&self.table), self.deadline);
         move |number| lock(&table).remove(number, deadline)
     }
@@ -235,7 +235,7 @@ impl Tasks {
     ///
     /// # Errors
     /// When the system refuses to deliver one.
-    pub(crate) fn signalled(&self) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    pub(crate) fn signalled(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let _entered = self.runtime.as_ref().map(tokio::runtime::Runtime::enter);
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

@@ -162,6 +162,6 @@ impl OwnedQuery {
     /// Returns the labels that the route's pattern captured, the first one first, in lower case.
     pub(crate) fn captures(&self) -> impl Iterator<Item = Vec<u8>> {
         let words = self.pattern.iter().flat_map(|pattern| pattern.words());
-        words.filter_map(|word| self.capture(word))
+        words.filter_map(move |word| self.capture(word))
     }
 }
