@@ -49,6 +49,8 @@ pub struct App {
     pub(crate) states: States,
     /// Where handlers find these values, once the app starts.
     pub(crate) shared_states: SharedStates,
+    /// Whether other processes answer on the same addresses.
+    pub(crate) shares_addresses: bool,
     /// Whether the app starts without zones that cannot be loaded.
     pub(crate) allows_failed_zones: bool,
     pub(crate) mistakes: Vec<Error>,
@@ -101,6 +103,14 @@ impl App {
     /// Sets the number of threads that answer UDP; 0, the default, is one for each CPU.
     pub fn workers(mut self, count: u16) -> Self {
         self.flags.workers = Some(count.to_string());
+        self
+    }
+
+    /// Lets other processes of the program answer on the same addresses, which the system then
+    /// spreads clients over; each process says so. Connections that wait in the queue of one when
+    /// it ends are lost.
+    pub fn shares_addresses(mut self) -> Self {
+        self.shares_addresses = true;
         self
     }
 

@@ -110,7 +110,7 @@ impl<'q> Context<'q> {
                 let captures = query.pattern.map(|pattern| pattern.captures(query.name));
                 captures.into_iter().flatten().map(|(_, label)| label_text(label)).collect()
             }
-            ContextQuery::Owned(query) => query.captures().map(|it| label_text(&it)).collect(),
+            ContextQuery::Owned(query) => query.captures().map(label_text).collect(),
         }
     }
 

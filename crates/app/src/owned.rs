@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_deferral::Deferred;
 use zonda_engine::Transport;
 use zonda_engine::code::Pattern;
+use zonda_wire::name::labels;
 use zonda_wire::query::flag;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 
@@ -155,12 +156,13 @@ impl OwnedQuery {
 
     /// Returns the label that the route's pattern captured under a name, in lower case.
     #[must_use]
-    pub fn capture(&self, word: &str) -> Option<Vec<u8>> {
-        self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)
+    pub fn capture(&self, word: &str) -> Option<&[u8]> {
+        let captured = self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)?;
+        labels(self.name.as_wire()).find(|label| **label == *captured) // or one that is equal
     }
 
     /// Returns the labels that the route's pattern captured, the first one first, in lower case.
-    pub(crate) fn captures(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub(crate) fn captures(&self) -> impl Iterator<Item = &[u8]> {
         let words = self.pattern.iter().flat_map(|pattern| pattern.words());
         words.filter_map(move |word| self.capture(word))
     }

@@ -65,6 +65,7 @@ impl App {
             code: code.clone(),
             runtimes: vec![runtime],
             start: Some(start),
+            shares_addresses: app.shares_addresses,
             texts: app.texts,
             stores: app.stores,
             required_zones,

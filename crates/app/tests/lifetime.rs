@@ -143,6 +143,30 @@ async fn an_app_that_an_administrator_stops_tells_that_it_is_closed() {
     running.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn two_apps_that_share_an_address_answer_on_it() {
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let app = |text: &'static str| {
+        let app = App::new().listen(address).workers(1).shares_addresses();
+        app.handle("a.example", move || Txt::new(text)).start()
+    };
+    let (one, two) = (app("one").await.unwrap(), app("two").await.unwrap());
+    let mut texts = std::collections::BTreeSet::new();
+    wait_until("each of them answers some clients", || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(CHANGE_MAX)).unwrap();
+        socket
+            .send_to(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x10\0\x01", address)
+            .unwrap();
+        let mut buffer = [0; 512];
+        let len = socket.recv(&mut buffer).unwrap();
+        texts.insert(buffer[len - 3..len].to_vec());
+        texts.len() == 2
+    });
+    one.stop().await.unwrap();
+    two.stop().await.unwrap();
+}
+
 #[test]
 fn a_program_without_a_runtime_runs_until_a_mistake_is_told() {
     let error = App::new().listen("nowhere").run().unwrap_err();
