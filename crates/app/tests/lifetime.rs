@@ -139,8 +139,8 @@ async fn an_app_that_an_administrator_stops_tells_that_it_is_closed() {
     for _ in 0..2 {
         tokio::time::timeout(CHANGE_MAX, running.closed()).await.unwrap().unwrap();
     }
-    assert!(is_free(address));
     running.stop().await.unwrap();
+    assert!(is_free(address));
 }
 
 #[tokio::test]

@@ -131,7 +131,7 @@ fn a_reply_is_cached_for_all_clients_unless_it_depends_on_rd_or_the_udp_size() {
         })
         .handle_async(":what.async.example", |query: OwnedQuery| async move {
             let mut reply = Reply::default();
-            reply.answer(Txt::new(match query.capture("what").unwrap().as_slice() {
+            reply.answer(Txt::new(match query.capture("what").unwrap() {
                 b"cd" => query.checking_disabled().to_string(),
                 b"rd" => query.recursion_desired().to_string(),
                 _ => format!("{:?}", query.udp_size()),
