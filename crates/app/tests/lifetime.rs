@@ -140,7 +140,7 @@ async fn an_app_that_an_administrator_stops_tells_that_it_is_closed() {
         tokio::time::timeout(CHANGE_MAX, running.closed()).await.unwrap().unwrap();
     }
     running.stop().await.unwrap();
-    assert!(is_free(address));
+    wait_until("its address is free", || is_free(address));
 }
 
 #[tokio::test]
