@@ -295,8 +295,7 @@ impl Running {
     }
 
     /// Waits until the server has stopped: because a failure made it stop, or an administrator
-    /// ([`App::config`](crate::App::config)) asked for that. Its addresses are free a moment after
-    /// the app was dropped.
+    /// ([`App::config`](crate::App::config)) asked for that.
     ///
     /// # Errors
     /// The failure that has stopped the server.
