@@ -148,3 +148,23 @@ fn copy_of(error: &io::Error) -> io::Error {
         None => io::Error::new(error.kind(), error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_that_stops_a_server_is_told_by_its_kind_and_code_as_often_as_asked() {
+        let worker = ServerError::Worker("udp-0".to_owned());
+        let start = ServerError::Start(io::Error::from_raw_os_error(24)); // too many open files
+        for _ in 0..2 {
+            let error = Error::of_server(&worker);
+            assert_eq!(error.code(), "ZONDA_SERVER");
+            assert_eq!(error.to_string(), "udp-0 failed too often; the server has stopped");
+            let Error::Serve(ServeError::Start(error)) = Error::of_server(&start) else {
+                panic!("{start}");
+            };
+            assert_eq!(error.raw_os_error(), Some(24));
+        }
+    }
+}
