@@ -391,7 +391,7 @@ impl Parts {
     /// # Errors
     /// Why it had to.
     fn wait(&self) -> Result<(), Error> {
-        let end = self.end.get_or_init(|| self.server.wait().err());
+        let end = self.end.get_or_init(|| self.server.join().err());
         end.as_ref().map_or(Ok(()), |error| Err(Error::of_server(error)))
     }
 

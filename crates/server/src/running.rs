@@ -179,16 +179,33 @@ impl Server {
         self.control.stores.stop();
     }
 
+    /// Whether the server has stopped, because it was asked to or had to.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        // Locked while its end is waited for.
+        let thread = self.thread.try_lock();
+        thread.is_ok_and(|thread| thread.as_ref().is_none_or(JoinHandle::is_finished))
+    }
+
     /// Asks the server to stop, which [`wait`](Self::wait) waits for.
     pub fn request_stop(&self) {
         self.control.stop();
     }
 
-    /// Waits until the server has stopped. Only the first of several calls is told why it had to.
+    /// Waits until the server has stopped.
     ///
     /// # Errors
     /// When it had to.
-    pub fn wait(&self) -> Result<(), ServeError> {
+    pub fn wait(self) -> Result<(), ServeError> {
+        self.join()
+    }
+
+    /// Waits as [`wait`](Self::wait) does. Only the first of several calls is told why the server
+    /// had to stop.
+    ///
+    /// # Errors
+    /// When it had to.
+    pub fn join(&self) -> Result<(), ServeError> {
         // Locked until the thread has ended, so that further calls wait, too.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = thread.take() else { return Ok(()) };
@@ -199,7 +216,7 @@ impl Server {
     ///
     /// # Errors
     /// When it had stopped before, because it had to.
-    pub fn stop(&self) -> Result<(), ServeError> {
+    pub fn stop(self) -> Result<(), ServeError> {
         self.request_stop();
         self.wait()
     }
