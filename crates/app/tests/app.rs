@@ -784,7 +784,7 @@ fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
             })
             .handle_async(":what.async.example", move |query: OwnedQuery| async move {
                 let mut reply = Reply::default();
-                match &*query.capture("what").unwrap() {
+                match query.capture("what").unwrap() {
                     b"late" => std::future::pending().await,
                     b"client" => reply.answer(Txt::new(format!("{who} {}", query.client().ip()))),
                     b"broken" => return Err("a mistake"),
