@@ -15,7 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{env, fs, thread};
-use zonda::{App, Query, Reply, Txt};
+use zonda::{App, Txt};
 
 /// Domains, and tokens that prove control of them.
 type Tokens = Mutex<BTreeSet<(String, String)>>;
@@ -38,10 +38,10 @@ async fn serve(socket: &str, address: &str, domains: &[&str]) -> Result<(), Box<
     for domain in domains {
         let (domain, tokens) = (domain.to_string(), Arc::clone(&tokens));
         let pattern = format!("_acme-challenge.{domain}/TXT");
-        app.handle(&pattern, move |_: &Query, reply: &mut Reply| {
+        app = app.handle(&pattern, move || {
             let tokens = tokens.lock().unwrap_or_else(PoisonError::into_inner);
             let of_domain = tokens.iter().filter(|(of, _)| *of == domain);
-            reply.answers(of_domain.map(|(_, token)| Txt::new(token).ttl(0)));
+            of_domain.map(|(_, token)| Txt::new(token).ttl(0)).collect::<Vec<_>>()
         });
     }
     let _ = fs::remove_file(socket); // of a former run
@@ -54,7 +54,7 @@ async fn serve(socket: &str, address: &str, domains: &[&str]) -> Result<(), Box<
             }
         }
     });
-    Ok(app.listen(address).run().await?)
+    Ok(app.listen(address).serve().await?)
 }
 
 /// Does what a hook says: `set example.org TOKEN` or `clear example.org TOKEN`.

@@ -25,10 +25,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     beside:MICROS:NICENESS:THREADS"
             .into());
     };
-    let mut app = App::new();
-    app.listen(address).workers(threads.parse()?);
+    let app = App::new().listen(address).workers(threads.parse()?);
     let names = "*.example.com/A";
-    match &**kind {
+    let app = match &**kind {
         "handler" => app.handle(names, |_: &Query, reply: &mut Reply| {
             reply.answer(A::new([192, 0, 2, 1]).ttl(300))
         }),
@@ -37,9 +36,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut numbers = beside[7..].split(':').map(str::parse::<u16>);
             let mut next = || numbers.next().unwrap_or(Ok(0));
             let (work, niceness, threads) = (next()?, next()?, next()?);
-            app.async_niceness(niceness.try_into()?).async_threads(threads);
+            let app = app.async_niceness(niceness.try_into()?).async_threads(threads);
             let work = Duration::from_micros(work.into());
-            let computing = move |query| async move {
+            let computing = move |query: OwnedQuery| async move {
                 let start = Instant::now();
                 while start.elapsed() < work {}
                 waiting(query).await
@@ -53,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "zone" => app.zone_text("example.com", ZONE),
         _ => return Err(format!("there is no kind `{kind}`").into()),
     };
-    app.run().await?;
+    app.serve().await?;
     Ok(())
 }
 

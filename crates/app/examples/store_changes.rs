@@ -32,9 +32,8 @@ async fn measure(size: usize) -> Result<(), Box<dyn Error>> {
     for number in 0..size {
         store.set(&address(number, 0))?;
     }
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).store(ZONE, Arc::clone(&store));
-    let running = app.start()?;
+    let app = App::new().listen("127.0.0.1:0").workers(1).store(ZONE, Arc::clone(&store));
+    let running = app.start().await?;
     await_change(&running, size - 1, 0).await?;
     let mut waits = Vec::with_capacity(CHANGES);
     let mut cpu_ms = 0.0;
@@ -53,7 +52,7 @@ async fn measure(size: usize) -> Result<(), Box<dyn Error>> {
     let (median, slowest) = (waits[CHANGES / 2].as_millis(), waits[CHANGES - 1].as_millis());
     let resident = resident_mega_bytes()?;
     println!("{size:7}  {median:8} {slowest:8}  {:8.1}  {resident:8}", cpu_ms / CHANGES as f64);
-    running.stop()?;
+    running.stop().await?;
     Ok(())
 }
 

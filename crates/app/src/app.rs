@@ -1,51 +1,59 @@
-//! An app: what it answers from, and the server that it becomes.
+//! An app under construction: what it answers from.
 
-use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable, Tasks};
+use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable};
 use crate::error::Error;
-use crate::handler::{AsyncAnswer, HandlerResult};
-use crate::logger::{self, Logger};
-use crate::owned::OwnedQuery;
-use crate::running::Running;
+use crate::from_query::{Check, SharedStates, States};
+use crate::handler::{AsyncHandler, Handler};
+use crate::into_reply::IntoReply;
+use crate::logger::Logger;
+use crate::routes::{AppRoute, parse};
 use crate::store::Store;
-use std::collections::HashSet;
 use std::fmt;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use zonda_config::{Config, Flags};
-use zonda_engine::code::{Cache, Elsewhere, Handler, Pattern, Query, Reply, Route, Source, Stage};
-use zonda_server::{
-    Code, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
+use zonda_config::Flags;
+use zonda_engine::code::{
+    Cache, Elsewhere, Handler as RouteHandler, Pattern, Query, Reply, Route, Source, Stage,
 };
+use zonda_server::Texts;
 use zonda_wire::Name;
 
 /// A DNS server under construction.
 ///
-/// Methods that take text which may be wrong return no error: [`start`](Self::start) reports all
-/// mistakes at once.
+/// Each method takes the app and returns it, so that calls may be chained. Methods that take text
+/// which may be wrong return no error: [`start`](Self::start) reports all mistakes at once.
 #[derive(Default)]
+#[must_use = "an app answers nothing until it is started"]
 pub struct App {
-    config: Option<PathBuf>,
-    flags: Flags,
-    forward: Vec<String>,
-    metrics: Option<SocketAddr>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) flags: Flags,
+    pub(crate) forward: Vec<String>,
+    pub(crate) metrics: Option<SocketAddr>,
     /// Zones that are given as text, by their names in lower case.
-    texts: Texts,
+    pub(crate) texts: Texts,
     /// Zones that follow stores, by their names in lower case.
-    stores: Vec<(Name, Arc<dyn Store>)>,
-    routes: Vec<Route<Handler>>,
-    middleware: Vec<Arc<dyn Stage>>,
-    cache: Option<Arc<dyn Cache>>,
-    asynchronous: AsyncTable,
-    limits: AsyncLimits,
-    loggers: Vec<Arc<dyn Logger>>,
+    pub(crate) stores: Vec<(Name, Arc<dyn Store>)>,
+    pub(crate) routes: Vec<AppRoute>,
+    /// What asynchronous code without a route takes.
+    pub(crate) checks: Vec<Check>,
+    pub(crate) middleware: Vec<Arc<dyn Stage>>,
+    pub(crate) cache: Option<Arc<dyn Cache>>,
+    pub(crate) asynchronous: AsyncTable,
+    pub(crate) limits: AsyncLimits,
+    pub(crate) loggers: Vec<Arc<dyn Logger>>,
+    /// Values that handlers share.
+    pub(crate) states: States,
+    /// Where handlers find these values, once the app starts.
+    pub(crate) shared_states: SharedStates,
+    /// Whether other processes answer on the same addresses.
+    pub(crate) shares_addresses: bool,
     /// Whether the app starts without zones that cannot be loaded.
-    allows_failed_zones: bool,
-    mistakes: Vec<Error>,
+    pub(crate) allows_failed_zones: bool,
+    pub(crate) mistakes: Vec<Error>,
 }
 
 // What is behind a trait object or a lock would make the compiler list the server's parts where a
@@ -55,7 +63,7 @@ impl RefUnwindSafe for App {}
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let routes: Vec<&str> = self.routes.iter().map(|route| route.pattern.as_str()).collect();
+        let routes: Vec<&str> = self.routes.iter().map(|it| it.route.pattern.as_str()).collect();
         f.debug_struct("App")
             .field("config", &self.config)
             .field("listen", &self.flags.listen)
@@ -66,20 +74,19 @@ impl fmt::Debug for App {
 
 impl App {
     /// Makes an app that answers nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes the settings and zones of a configuration file, as `zonda serve --config` does.
-    pub fn config(&mut self, file: impl AsRef<Path>) -> &mut Self {
+    pub fn config(mut self, file: impl AsRef<Path>) -> Self {
         self.config = Some(file.as_ref().to_owned());
         self
     }
 
     /// Answers on an address, such as `127.0.0.1:5300` or `[::1]:5300`, instead of those in the
     /// configuration file; port 0 is a free one. May be called more than once.
-    pub fn listen(&mut self, address: impl ToString) -> &mut Self {
+    pub fn listen(mut self, address: impl ToString) -> Self {
         self.flags.listen.push(address.to_string());
         self
     }
@@ -87,28 +94,36 @@ impl App {
     /// Listens on no address, whatever the configuration file says: queries come by
     /// [`Running::query`] and the methods beside it alone, as in tests. A later call of
     /// [`listen`](Self::listen) takes this back.
-    pub fn listen_nowhere(&mut self) -> &mut Self {
+    pub fn listen_nowhere(mut self) -> Self {
         self.flags.listen.clear();
         self.flags.listen_nowhere = true;
         self
     }
 
     /// Sets the number of threads that answer UDP; 0, the default, is one for each CPU.
-    pub fn workers(&mut self, count: u16) -> &mut Self {
+    pub fn workers(mut self, count: u16) -> Self {
         self.flags.workers = Some(count.to_string());
+        self
+    }
+
+    /// Lets other processes of the program answer on the same addresses, which the system then
+    /// spreads clients over; each process says so. Connections that wait in the queue of one when
+    /// it ends are lost.
+    pub fn shares_addresses(mut self) -> Self {
+        self.shares_addresses = true;
         self
     }
 
     /// Serves a zone from a master file, or from JSON if the file's name ends in `.json`: give it
     /// the file's path, or what [`zone_from_file`](crate::zone_from_file) makes of that.
-    pub fn zone(&mut self, name: &str, file: impl AsRef<Path>) -> &mut Self {
+    pub fn zone(mut self, name: &str, file: impl AsRef<Path>) -> Self {
         self.flags.zones.push(format!("{name}={}", file.as_ref().display()));
         self
     }
 
     /// Serves a zone from the text of a master file, as if a file held it.
     /// [`Running::set_zone_text`] replaces it.
-    pub fn zone_text(&mut self, name: &str, text: impl Into<Arc<str>>) -> &mut Self {
+    pub fn zone_text(mut self, name: &str, text: impl Into<Arc<str>>) -> Self {
         match name.parse::<Name>() {
             Ok(name) => {
                 let name = name.to_lowercase();
@@ -124,7 +139,7 @@ impl App {
     /// [`zone_text`](Self::zone_text) cannot be loaded, as zones of a configuration file never keep
     /// it from starting: queries for their names are answered SERVFAIL, and
     /// [`Running::failed_zones`] returns them with the reasons.
-    pub fn allow_failed_zones(&mut self) -> &mut Self {
+    pub fn allow_failed_zones(mut self) -> Self {
         self.allows_failed_zones = true;
         self
     }
@@ -135,7 +150,7 @@ impl App {
     /// If the store cannot be reached within 3 seconds when the app starts, queries for the zone
     /// are answered SERVFAIL until it can; if it cannot be reached later, the zone keeps its
     /// records. Both are logged.
-    pub fn store(&mut self, zone: &str, store: impl Store + 'static) -> &mut Self {
+    pub fn store(mut self, zone: &str, store: impl Store + 'static) -> Self {
         match zone.parse::<Name>() {
             Ok(name) => {
                 let name = name.to_lowercase();
@@ -150,7 +165,7 @@ impl App {
 
     /// Forwards queries for names that neither code nor zones have to an upstream, such as
     /// `192.0.2.53`. May be called more than once.
-    pub fn forward(&mut self, server: impl ToString) -> &mut Self {
+    pub fn forward(mut self, server: impl ToString) -> Self {
         self.forward.push(server.to_string());
         self
     }
@@ -159,7 +174,7 @@ impl App {
     /// `/metrics`, `/health`, `/ready` and `/v1/version`; nothing can be changed there. An address
     /// that is not loopback needs a token in the configuration file, which clients then have to
     /// send.
-    pub fn metrics(&mut self, address: impl Into<SocketAddr>) -> &mut Self {
+    pub fn metrics(mut self, address: impl Into<SocketAddr>) -> Self {
         self.metrics = Some(address.into());
         self
     }
@@ -168,24 +183,30 @@ impl App {
     ///
     /// A function of query and reply sees queries before they are answered; what it puts into the
     /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
-    pub fn middleware(&mut self, middleware: impl Stage + 'static) -> &mut Self {
+    pub fn middleware(mut self, middleware: impl Stage + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// Passes all queries through a function that may wait, before handlers and zones; what it puts
-    /// into the reply is sent. Every query then goes through the app's runtime, which costs several
-    /// times what an answer from a zone does, and no reply of a handler is cached.
-    pub fn middleware_async<F, A>(
-        &mut self,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> &mut Self
+    /// Passes all queries through a function that may wait, before handlers and zones; what it
+    /// returns is sent, unless that leaves the reply as it is. Every query then goes through the
+    /// app's runtime, which costs several times what an answer from a zone does, and no reply of a
+    /// handler is cached.
+    pub fn middleware_async<M, H>(mut self, function: H) -> Self
     where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
     {
-        let all = parse("*").expect("`*` is a pattern");
-        self.asynchronous.middleware.push(AsyncCode::new(all, function));
+        let code = self.without_route(function);
+        self.asynchronous.middleware.push(code);
+        self
+    }
+
+    /// Sets a value that handlers take as a [`State`](crate::State), in place of one of the same
+    /// type that was set before. A program that uses the value elsewhere, too, sets an `Arc` of it.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.set(value);
         self
     }
 
@@ -193,65 +214,89 @@ impl App {
     /// was set before: the server looks a query up in it before it calls them, and inserts their
     /// replies. A program that shares the cache between apps, or empties it, keeps an `Arc` of it.
     /// The cache is not used with [`middleware_async`](Self::middleware_async).
-    pub fn cache(&mut self, cache: impl Cache + 'static) -> &mut Self {
+    pub fn cache(mut self, cache: impl Cache + 'static) -> Self {
         self.cache = Some(Arc::new(cache));
         self
     }
 
     /// Passes every query and its outcome to a logger, in the thread that has answered it; beside
     /// the query log of the configuration file, if there is one.
-    pub fn logger(&mut self, logger: impl Logger + 'static) -> &mut Self {
+    pub fn logger(mut self, logger: impl Logger + 'static) -> Self {
         self.loggers.push(Arc::new(logger));
         self
     }
 
     /// Passes all replies through a function, which may change them.
-    pub fn after(
-        &mut self,
-        function: impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static,
-    ) -> &mut Self {
+    pub fn after(self, function: impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static) -> Self {
         self.middleware(After(function))
     }
 
-    /// Answers names with a function that runs in the workers.
-    pub fn handle<E: HandlerResult>(
-        &mut self,
-        pattern: &str,
-        function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
-    ) -> &mut Self {
+    /// Answers names with a function that runs in the workers. It takes what it needs: the query
+    /// and its reply, or [values of the query](crate::FromQuery); and it may return
+    /// [what makes a reply](crate::IntoReply).
+    ///
+    /// ```
+    /// # use zonda::{A, App, Query, Reply, Txt};
+    /// let app = App::new()
+    ///     .handle("www.example/A", || A::new([192, 0, 2, 1]).ttl(60))
+    ///     .handle("client.example/TXT", |query: &Query| Txt::new(query.client().to_string()))
+    ///     .handle("*.example", |_: &Query, reply: &mut Reply| reply.refused());
+    /// ```
+    pub fn handle<M: 'static, H>(mut self, pattern: &str, handler: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
         if let Some(pattern) = self.pattern(pattern) {
-            self.routes.push(in_workers(pattern, function));
+            let states = self.shared_states.clone();
+            self.routes.push(AppRoute::in_workers(pattern, handler, states));
         }
         self
     }
 
     /// Answers a name and all names below it, at any depth, from a [`Source`]; queries whose reply
     /// it leaves unchanged are answered from the zones.
-    pub fn source(&mut self, name: &str, source: impl Source + 'static) -> &mut Self {
+    pub fn source(mut self, name: &str, source: impl Source + 'static) -> Self {
         let source: Arc<dyn Source> = Arc::new(source);
         for text in [name.to_owned(), format!("*.{name}")] {
             if let Some(pattern) = self.pattern(&text) {
-                let handler = Handler::Here(Arc::clone(&source));
-                self.routes.push(Route { pattern, handler });
+                let handler = RouteHandler::Here(Arc::clone(&source));
+                let route = Route { pattern, handler };
+                self.routes.push(AppRoute { route, check: |_| Ok(()) });
             }
         }
         self
     }
 
     /// Answers names with a function that may wait, such as for a database or for a service on the
-    /// network. It runs in a runtime of the app's own.
-    pub fn handle_async<F, A>(
-        &mut self,
-        pattern: &str,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> &mut Self
+    /// network. It runs in a runtime of the app's own, takes an [`OwnedQuery`](crate::OwnedQuery) or
+    /// [values of the query](crate::FromQuery), and returns
+    /// [what makes a reply](crate::IntoReply).
+    ///
+    /// ```
+    /// # use zonda::{App, OwnedQuery, State, Txt};
+    /// # struct Database;
+    /// # impl Database {
+    /// #     async fn text_of(&self, _: &zonda::Name) -> Result<String, std::io::Error> {
+    /// #         Ok(String::new())
+    /// #     }
+    /// # }
+    /// let app = App::new()
+    ///     .state(Database)
+    ///     .handle_async("*.example/TXT", async |query: OwnedQuery, database: State<Database>| {
+    ///         database.text_of(query.name()).await.map(Txt::new)
+    ///     });
+    /// ```
+    pub fn handle_async<M, H>(mut self, pattern: &str, handler: H) -> Self
     where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
     {
         if let Some(pattern) = self.pattern(pattern) {
-            let number = self.asynchronous.add(AsyncCode::new(pattern.clone(), function));
-            self.routes.push(in_runtime(pattern, number));
+            let code = AsyncCode::new(pattern.clone(), handler, self.shared_states.clone());
+            let number = self.asynchronous.add(code);
+            self.routes.push(AppRoute::in_runtime(pattern, number, H::check));
         }
         self
     }
@@ -261,42 +306,50 @@ impl App {
     ///
     /// ```
     /// # use zonda::{App, OwnedQuery, Query, Reply, Txt};
-    /// # let mut app = App::new();
-    /// let look_up = app.deferred(|query: OwnedQuery| async move {
-    ///     let mut reply = Reply::default();
-    ///     reply.answer(Txt::new(format!("all about {}", query.name()))); // from a database
-    ///     reply
+    /// let mut app = App::new();
+    /// let look_up = app.deferred(async |query: OwnedQuery| {
+    ///     Txt::new(format!("all about {}", query.name())) // from a database
     /// });
-    /// app.handle("*.example.com/TXT", move |query: &Query, reply: &mut Reply| {
+    /// let app = app.handle("*.example.com/TXT", move |query: &Query, reply: &mut Reply| {
     ///     match query.name.label(0) {
     ///         b"www" => reply.answer(Txt::new("known")),
     ///         _ => reply.defer_to(look_up),
     ///     }
     /// });
     /// ```
-    pub fn deferred<F, A>(
-        &mut self,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> Elsewhere
+    pub fn deferred<M, H>(&mut self, function: H) -> Elsewhere
     where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
     {
-        let all = parse("*").expect("`*` is a pattern");
-        let handler = self.asynchronous.add(AsyncCode::new(all, function).deferred());
+        let code = self.without_route(function).deferred();
+        let handler = self.asynchronous.add(code);
         Elsewhere { runtime: 0, handler }
+    }
+
+    /// Makes asynchronous code without a route.
+    fn without_route<M, H>(&mut self, function: H) -> AsyncCode
+    where
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
+    {
+        self.checks.push(H::check);
+        let all = parse("*").expect("`*` is a pattern");
+        AsyncCode::new(all, function, self.shared_states.clone())
     }
 
     /// Sets the time that asynchronous code has for a query, 5 seconds by default; a query that it
     /// has not answered by then is answered SERVFAIL.
-    pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
+    pub fn deadline(mut self, deadline: Duration) -> Self {
         self.limits.deadline = deadline;
         self
     }
 
     /// Sets how many queries may wait for asynchronous code, 65,536 by default; queries beyond that
     /// are answered SERVFAIL.
-    pub fn waiting_max(&mut self, queries: usize) -> &mut Self {
+    pub fn waiting_max(mut self, queries: usize) -> Self {
         self.limits.waiting_max = queries;
         self
     }
@@ -307,7 +360,7 @@ impl App {
     /// from the first CPU if there is another: code that computes for long then delays neither
     /// other code nor answers from zones. Under a quota of CPU time (cgroups), which all threads
     /// share, the default is one less than the CPUs of the quota, but at least one.
-    pub fn async_threads(&mut self, count: u16) -> &mut Self {
+    pub fn async_threads(mut self, count: u16) -> Self {
         self.limits.threads = NonZero::new(count);
         self
     }
@@ -320,7 +373,7 @@ impl App {
     /// 19. That thread gets next to nothing of a CPU that other threads keep busy.
     ///
     /// [`async_threads`]: Self::async_threads
-    pub fn async_niceness(&mut self, niceness: u8) -> &mut Self {
+    pub fn async_niceness(mut self, niceness: u8) -> Self {
         self.limits.niceness = niceness.min(19) as i8;
         self
     }
@@ -329,149 +382,6 @@ impl App {
     fn pattern(&mut self, text: &str) -> Option<Pattern> {
         parse(text).map_err(|error| self.mistakes.push(error)).ok()
     }
-
-    /// Starts the server, which answers from then on. The app is empty afterwards.
-    ///
-    /// # Errors
-    /// All mistakes in the app's definition: patterns, names, the configuration, zones that
-    /// were given by [`zone`](Self::zone) and [`zone_text`](Self::zone_text) and cannot be loaded.
-    /// Or why the server cannot start.
-    pub fn start(&mut self) -> Result<Running, Error> {
-        let app = std::mem::take(self);
-        let mut flags = app.flags;
-        flags.forward = (!app.forward.is_empty()).then(|| app.forward.join(","));
-        let mut required_zones = zones_in_code(&flags, &app.texts);
-        if app.allows_failed_zones {
-            required_zones.clear();
-        }
-        let (config, metrics) = (app.config, app.metrics);
-        let load = move || read_config(config.as_deref(), &flags, metrics);
-        if !app.mistakes.is_empty() {
-            return Err(all_mistakes(app.mistakes, load(), &app.texts, &required_zones));
-        }
-        let loaded = match load() {
-            Ok(config) => config,
-            wrong => return Err(all_mistakes(Vec::new(), wrong, &app.texts, &required_zones)),
-        };
-        let code = Code {
-            routes: app.routes,
-            middleware: app.middleware,
-            middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0),
-            cache: app.cache,
-        };
-        let (tasks, runtime, start) =
-            Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;
-        let program = Program {
-            code: code.clone(),
-            runtimes: vec![runtime],
-            start: Some(start),
-            texts: app.texts,
-            stores: app.stores,
-            required_zones,
-            loggers: app.loggers.into_iter().map(logger::adapt).collect(),
-            ..Program::default()
-        };
-        let read_config = Box::new(load);
-        let options = Options { config: loaded, read_config, take_over: false, program };
-        let server = Server::start(options).map_err(Error::of_server)?;
-        Ok(Running { server, code: Mutex::new(code), tasks })
-    }
-
-    /// Runs the server until the process ends, or until a failure stops the server. It does not
-    /// handle signals: [`run_until`](Self::run_until) can stop at one.
-    ///
-    /// Dropping the future stops the server, as [`Running::stop`] does, in a thread of its own.
-    ///
-    /// # Errors
-    /// Those of [`start`](Self::start), and the failure that stopped the server.
-    pub async fn run(&mut self) -> Result<(), Error> {
-        self.run_until(std::future::pending()).await
-    }
-
-    /// Runs the server until `shutdown` completes, or until a failure stops the server; then stops
-    /// as [`Running::stop`] does. Dropping the future does so, too, in a thread of its own.
-    ///
-    /// ```no_run
-    /// # async fn serve(mut app: zonda::App) -> Result<(), zonda::Error> {
-    /// app.run_until(async { _ = tokio::signal::ctrl_c().await }).await
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`start`](Self::start), and the failure that stopped the server.
-    pub async fn run_until(&mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let mut stops = StopsWhenDropped(Some(self.start()?));
-        let ended = async {
-            while stops.0.as_ref().is_some_and(|running| !running.server.is_finished()) {
-                tokio::time::sleep(END_LOOK).await;
-            }
-        };
-        tokio::select! {
-            () = shutdown => {}
-            () = ended => {}
-        }
-        let stop = move || stops.0.take().map_or(Ok(()), Running::stop);
-        tokio::task::spawn_blocking(stop).await.unwrap_or_else(|error| {
-            match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Ok(()), // the caller's runtime ends; what it dropped stops by itself
-            }
-        })
-    }
-}
-
-/// Interval at which a running app is checked for a failure that has stopped its server.
-const END_LOOK: Duration = Duration::from_millis(100);
-
-/// A running app that is stopped when it is dropped.
-struct StopsWhenDropped(Option<Running>);
-
-impl Drop for StopsWhenDropped {
-    fn drop(&mut self) {
-        if let Some(running) = self.0.take() {
-            // Without a thread left for it, it stops with the process.
-            let _ = std::thread::Builder::new().name("stop".into()).spawn(|| running.stop());
-        }
-    }
-}
-
-/// Returns all mistakes of an app that does not start: those that were noted, what is wrong with
-/// the configuration, and zones that cannot be loaded.
-fn all_mistakes(
-    mut mistakes: Vec<Error>,
-    config: Result<Config, String>,
-    texts: &Texts,
-    required_zones: &HashSet<Name>,
-) -> Error {
-    let failed = failed_in_code(config.as_ref().ok(), texts, required_zones);
-    mistakes.extend(config.err().map(Error::Config));
-    if !failed.is_empty() {
-        mistakes.push(Error::Zones(failed));
-    }
-    Error::all(mistakes)
-}
-
-/// Reads the pattern of a route.
-pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
-    text.parse().map_err(|error| Error::Pattern(text.to_owned(), error))
-}
-
-/// Returns the route to a function that runs in the workers.
-pub(crate) fn in_workers<E: HandlerResult>(
-    pattern: Pattern,
-    function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
-) -> Route<Handler> {
-    let text = pattern.as_str().to_owned();
-    let code = move |asked: &Query<'_>, draft: &mut Reply| {
-        let ended = function(asked, draft);
-        ended.end(&text, draft);
-    };
-    Route { pattern, handler: Handler::Here(Arc::new(code)) }
-}
-
-/// Returns the route to asynchronous code with this number.
-pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
-    Route { pattern, handler: Handler::Elsewhere(Elsewhere { runtime: 0, handler }) }
 }
 
 /// Middleware of a function that sees replies.

@@ -3,10 +3,12 @@
 //! Code is begun where its query was taken, as most of it has an answer at once; only what has to
 //! wait gets a task. Code that computes for long is begun in tasks, each of which renews that.
 
-use crate::handler::AsyncAnswer;
+use crate::from_query::SharedStates;
+use crate::handler::AsyncHandler;
+use crate::into_reply::{IntoReply, conclude};
 use crate::owned::OwnedQuery;
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZero;
@@ -16,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use zonda_engine::code::{Ending, NO_HANDLER, Pattern, Reply, panic_message};
 use zonda_engine::{HandlerOutcome, Reason};
@@ -54,28 +57,28 @@ pub(crate) struct AsyncCode {
 
 impl AsyncCode {
     /// Makes a function that answers the names of a pattern.
-    pub(crate) fn new<F, A>(
-        pattern: Pattern,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub(crate) fn new<M, H>(pattern: Pattern, handler: H, states: SharedStates) -> Self
     where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
     {
         let pattern = Arc::new(pattern);
         let own = Arc::clone(&pattern);
         let function = move |query| {
-            let (answering, pattern) = (function(query), Arc::clone(&own));
-            let answering = async move { answering.await.into_reply(pattern.as_str()) };
+            let (answering, pattern) = (handler.call(query, states.get()), Arc::clone(&own));
+            let answering = async move {
+                let mut reply = Reply::default();
+                conclude(answering.await, pattern.as_str(), &mut reply);
+                reply
+            };
             Box::pin(answering) as ReplyFuture
         };
         let function = Box::new(function);
         // The first call shows how long it takes.
         Self { pattern, function, is_deferred: false, in_tasks: AtomicU32::new(1) }
     }
-}
 
-impl AsyncCode {
     /// Marks the code as called by other code, to which it defers queries.
     pub(crate) fn deferred(self) -> Self {
         Self { is_deferred: true, ..self }
@@ -88,8 +91,8 @@ pub(crate) struct AsyncTable {
     known: HashMap<u32, Arc<AsyncCode>>,
     /// Middleware that all queries pass first, in this order.
     pub(crate) middleware: Vec<AsyncCode>,
-    /// Moments at which code was removed; queries may still be on their way to it.
-    leaving: HashMap<u32, Instant>,
+    /// Code that was removed, and when; queries may still be on their way to it.
+    leaving: VecDeque<(Instant, u32)>,
     next: u32,
 }
 
@@ -102,20 +105,16 @@ impl AsyncTable {
         number
     }
 
-    /// Forgets code that was not called for `deadline`, of which `is_called` says so.
-    fn keep(&mut self, is_called: impl Fn(u32) -> bool, deadline: Duration) {
-        let Self { known, leaving, .. } = self;
-        leaving.retain(|number, since| {
-            let stays = since.elapsed() < deadline;
-            if !stays {
-                known.remove(number);
-            }
-            stays
-        });
-        let is_unused = |code: &AsyncCode, number| !code.is_deferred && !is_called(number);
-        for (number, _) in known.iter().filter(|(number, code)| is_unused(code, **number)) {
-            leaving.entry(*number).or_insert_with(Instant::now);
+    /// Forgets code that no route leads to from now on, once the deadline of its last queries has
+    /// passed.
+    pub(crate) fn remove(&mut self, number: u32, deadline: Duration) {
+        while let Some((since, former)) = self.leaving.front()
+            && since.elapsed() >= deadline
+        {
+            self.known.remove(former);
+            self.leaving.pop_front();
         }
+        self.leaving.push_back((Instant::now(), number));
     }
 }
 
@@ -226,9 +225,26 @@ impl Tasks {
         lock(&self.table).add(code)
     }
 
-    /// Forgets code that is not called any more.
-    pub(crate) fn keep(&self, is_called: impl Fn(u32) -> bool) {
-        lock(&self.table).keep(is_called, self.deadline);
+    /// Returns what forgets code of a number when it is called.
+    pub(crate) fn remover(&self) -> impl Fn(u32) + Clone + Send + use<> {
+        let (table, deadline) = (Arc::clone(&self.table), self.deadline);
+        move |number| lock(&table).remove(number, deadline)
+    }
+
+    /// Returns what waits for SIGINT or SIGTERM, in whichever runtime.
+    ///
+    /// # Errors
+    /// When the system refuses to deliver one.
+    pub(crate) fn signalled(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+        let _entered = self.runtime.as_ref().map(tokio::runtime::Runtime::enter);
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        })
     }
 }
 

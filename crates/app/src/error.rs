@@ -14,6 +14,9 @@ use zonda_wire::NameError;
 pub enum Error {
     /// The pattern of a route is not valid.
     Pattern(String, PatternError),
+    /// The handler of a pattern takes what its app or the pattern lacks; what that is, and what to
+    /// do.
+    Handler(String, String),
     /// The name of a zone is not valid.
     Name(String, NameError),
     /// The name that a query asks for is not valid.
@@ -41,6 +44,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
+            Self::Handler(pattern, lack) => write!(f, "route `{pattern}`: {lack}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
             Self::QueryName(name, error) => write!(f, "name `{name}`: {error}"),
             Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
@@ -67,7 +71,8 @@ impl std::error::Error for Error {
             Self::Name(_, error) | Self::QueryName(_, error) => Some(error),
             Self::ZoneFile(_, error) | Self::Thread(error) => Some(error),
             Self::Serve(error) => error.source(), // its text is this one's
-            Self::ZoneText(_)
+            Self::Handler(..)
+            | Self::ZoneText(_)
             | Self::Silence
             | Self::Config(_)
             | Self::Zones(_)
@@ -90,7 +95,7 @@ impl Error {
             }
             Self::QueryName(..) => "ZONDA_QUERY",
             Self::Silence => "ZONDA_NO_REPLY",
-            Self::Config(_) => "ZONDA_CONFIG",
+            Self::Config(_) | Self::Handler(..) => "ZONDA_CONFIG",
             Self::Mistakes(mistakes) => mistakes.first().map_or("ZONDA_CONFIG", Self::code),
             Self::Serve(error) => error.code(),
             Self::Thread(_) => "ZONDA_SERVER",
@@ -98,12 +103,12 @@ impl Error {
     }
 
     /// Makes the error of the server's.
-    pub(crate) fn of_server(error: ServerError) -> Self {
-        let ProgramError { text, listen, .. } = (&error).into();
+    pub(crate) fn of_server(error: &ServerError) -> Self {
+        let ProgramError { text, listen, .. } = error.into();
         let system =
             listen.map(|(address, number)| (address, io::Error::from_raw_os_error(number)));
         Self::Serve(match error {
-            ServerError::Zones(failed) => return Self::Zones(failed),
+            ServerError::Zones(failed) => return Self::Zones(failed.clone()),
             ServerError::Listen(_) | ServerError::NodeLocal(_) => {
                 ServeError::Listen(ListenError { text, system })
             }
@@ -112,9 +117,9 @@ impl Error {
             ServerError::Privileges(_) => ServeError::Privileges(text),
             ServerError::Admin(_) => ServeError::Admin(text),
             ServerError::State(_) => ServeError::State(text),
-            ServerError::Start(error) => ServeError::Start(error),
-            ServerError::Worker(name) => ServeError::Worker(name),
-            ServerError::Down(names) => ServeError::Down(names),
+            ServerError::Start(error) => ServeError::Start(copy_of(error)),
+            ServerError::Worker(name) => ServeError::Worker(name.clone()),
+            ServerError::Down(names) => ServeError::Down(names.clone()),
         })
     }
 
@@ -133,5 +138,33 @@ impl Error {
 impl From<ServeError> for Error {
     fn from(error: ServeError) -> Self {
         Self::Serve(error)
+    }
+}
+
+/// Returns an error of the system once more.
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_that_stops_a_server_is_told_by_its_kind_and_code_as_often_as_asked() {
+        let worker = ServerError::Worker("udp-0".to_owned());
+        let start = ServerError::Start(io::Error::from_raw_os_error(24)); // too many open files
+        for _ in 0..2 {
+            let error = Error::of_server(&worker);
+            assert_eq!(error.code(), "ZONDA_SERVER");
+            assert_eq!(error.to_string(), "udp-0 failed too often; the server has stopped");
+            let Error::Serve(ServeError::Start(error)) = Error::of_server(&start) else {
+                panic!("{start}");
+            };
+            assert_eq!(error.raw_os_error(), Some(24));
+        }
     }
 }

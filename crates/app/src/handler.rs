@@ -1,66 +1,175 @@
-//! What code may return.
+//! Handlers: functions that take what they need of a query, and return what makes a reply.
+//!
+//! A handler that runs in the worker takes, in this order, nothing or a `&`[`Query`], and behind
+//! that nothing or a `&mut `[`Reply`]; a handler that may wait takes nothing or an [`OwnedQuery`].
+//! Behind these, both take up to four values of [`FromQuery`]. Both return an
+//! [`IntoReply`](crate::IntoReply).
 
-use std::fmt::Display;
-use zonda_engine::code::Reply;
-use zonda_server::LogBudget;
+pub use crate::from_query::{Context, Definition, FromQuery, States};
+use crate::owned::OwnedQuery;
+use std::future::Future;
+use zonda_engine::code::{Query, Reply};
 
-/// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the
-/// log.
+/// A function that answers queries in the worker. `M` tells kinds of functions apart, and is
+/// inferred; each argument of a closure needs a type.
 #[diagnostic::on_unimplemented(
-    message = "a handler cannot return `{Self}`",
-    label = "expected `()` or a `Result`",
-    note = "a handler fills in its `&mut zonda::Reply` and returns nothing, or a `Result<(), E>` \
-            whose error has `Display`"
+    message = "`{Self}` is no handler",
+    label = "expected a handler",
+    note = "a handler takes `&zonda::Query` and `&mut zonda::Reply`, or the first of them, or \
+            neither, and behind them up to four values of `zonda::FromQuery`, each with its type"
 )]
-pub trait HandlerResult {
-    /// Puts an error into the reply.
-    fn end(self, pattern: &str, reply: &mut Reply);
+pub trait Handler<M>: Send + Sync + 'static {
+    /// The value that the function returns.
+    type Output;
+
+    /// Calls the function for a query.
+    #[doc(hidden)]
+    fn call(&self, query: &Query<'_>, reply: &mut Reply, context: &Context<'_>) -> Self::Output;
+
+    /// Checks what the function takes.
+    ///
+    /// # Errors
+    /// What the app or the handler's pattern lacks, and what to do.
+    #[doc(hidden)]
+    fn check(definition: &Definition<'_>) -> Result<(), String>;
 }
 
-impl HandlerResult for () {
-    fn end(self, _: &str, _: &mut Reply) {}
+/// A function that answers queries and may wait. `M` tells kinds of functions apart, and is
+/// inferred; each argument of a closure needs a type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no asynchronous handler",
+    label = "expected an asynchronous handler",
+    note = "an asynchronous handler takes `zonda::OwnedQuery` or nothing, and behind that up to \
+            four values of `zonda::FromQuery`, each with its type, and returns a future"
+)]
+pub trait AsyncHandler<M>: Send + Sync + 'static {
+    /// The value that the function returns when it has waited.
+    type Output;
+    /// The future of the value.
+    type Future: Future<Output = Self::Output>;
+
+    /// Calls the function for a query.
+    #[doc(hidden)]
+    fn call(&self, query: OwnedQuery, states: &States) -> Self::Future;
+
+    /// Checks what the function takes.
+    ///
+    /// # Errors
+    /// What the app or the handler's pattern lacks, and what to do.
+    #[doc(hidden)]
+    fn check(definition: &Definition<'_>) -> Result<(), String>;
 }
 
-impl<E: Display> HandlerResult for Result<(), E> {
-    fn end(self, pattern: &str, reply: &mut Reply) {
-        if let Err(error) = self {
-            fail(pattern, &error, reply);
+/// Marks functions that take values alone.
+#[derive(Debug)]
+pub struct Plain;
+
+/// Marks functions that take the query first.
+#[derive(Debug)]
+pub struct WithQuery;
+
+/// Marks functions that take the query and its reply first.
+#[derive(Debug)]
+pub struct WithReply;
+
+/// Makes handlers of functions with so many values.
+macro_rules! handlers {
+    ($($value:ident),*) => {
+        impl<F, R, $($value: FromQuery),*> Handler<(Plain, $($value,)*)> for F
+        where
+            F: Fn($($value),*) -> R + Send + Sync + 'static,
+        {
+            type Output = R;
+
+            fn call(&self, _: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> R {
+                self($($value::from_query(_context)),*)
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
         }
-    }
+
+        impl<F, R, $($value: FromQuery),*> Handler<(WithQuery, $($value,)*)> for F
+        where
+            F: for<'q, 'a> Fn(&'q Query<'a>, $($value),*) -> R + Send + Sync + 'static,
+        {
+            type Output = R;
+
+            fn call(&self, query: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> R {
+                self(query, $($value::from_query(_context)),*)
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+
+        impl<F, R, $($value: FromQuery),*> Handler<(WithReply, $($value,)*)> for F
+        where
+            F: for<'q, 'a, 'r> Fn(&'q Query<'a>, &'r mut Reply, $($value),*) -> R
+                + Send
+                + Sync
+                + 'static,
+        {
+            type Output = R;
+
+            fn call(&self, query: &Query<'_>, reply: &mut Reply, _context: &Context<'_>) -> R {
+                self(query, reply, $($value::from_query(_context)),*)
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+
+        impl<F, A, $($value: FromQuery),*> AsyncHandler<(Plain, $($value,)*)> for F
+        where
+            F: Fn($($value),*) -> A + Send + Sync + 'static,
+            A: Future,
+        {
+            type Output = A::Output;
+            type Future = A;
+
+            fn call(&self, query: OwnedQuery, states: &States) -> A {
+                let _context = Context::of_owned(&query, states);
+                self($($value::from_query(&_context)),*)
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+
+        impl<F, A, $($value: FromQuery),*> AsyncHandler<(WithQuery, $($value,)*)> for F
+        where
+            F: Fn(OwnedQuery, $($value),*) -> A + Send + Sync + 'static,
+            A: Future,
+        {
+            type Output = A::Output;
+            type Future = A;
+
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            fn call(&self, query: OwnedQuery, states: &States) -> A {
+                let _context = Context::of_owned(&query, states);
+                $(let $value = $value::from_query(&_context);)*
+                self(query, $($value),*)
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+    };
 }
 
-/// What asynchronous code may answer with: a reply, or a `Result` with one.
-#[diagnostic::on_unimplemented(
-    message = "asynchronous code cannot answer with `{Self}`",
-    label = "expected a `zonda::Reply`, or a `Result` with one",
-    note = "make one with `zonda::Reply::default()` and return it"
-)]
-pub trait AsyncAnswer: Send {
-    /// Makes the reply.
-    fn into_reply(self, pattern: &str) -> Reply;
-}
-
-impl AsyncAnswer for Reply {
-    fn into_reply(self, _: &str) -> Reply {
-        self
-    }
-}
-
-impl<E: Display + Send> AsyncAnswer for Result<Reply, E> {
-    fn into_reply(self, pattern: &str) -> Reply {
-        self.unwrap_or_else(|error| {
-            let mut reply = Reply::default();
-            fail(pattern, &error, &mut reply);
-            reply
-        })
-    }
-}
-
-/// Answers SERVFAIL, and logs why. The client does not get the error, which may hold private facts.
-fn fail(pattern: &str, error: &dyn Display, reply: &mut Reply) {
-    static BUDGET: LogBudget = LogBudget::new();
-    BUDGET.spend(|left_out| {
-        tracing::error!(route = %pattern, %error, left_out, "the handler failed");
-    });
-    reply.servfail("the code that answers for this name failed");
-}
+handlers!();
+handlers!(V1);
+handlers!(V1, V2);
+handlers!(V1, V2, V3);
+handlers!(V1, V2, V3, V4);

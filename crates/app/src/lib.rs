@@ -1,18 +1,20 @@
 //! A DNS server as a library: zones, forwarding, and your own code.
 //!
 //! ```no_run
-//! use zonda::{A, App, Query, Reply};
+//! use zonda::{A, App};
 //!
-//! # async fn serve() -> Result<(), zonda::Error> {
-//! let mut app = App::new();
-//! app.handle("*.example.com/A", |_query: &Query, reply: &mut Reply| {
-//!     reply.answer(A::new([192, 0, 2, 1]).ttl(60));
-//! });
-//! app.zone("example.org", "example.org.zone");
-//! app.listen("127.0.0.1:5300");
-//! app.run().await
-//! # }
+//! fn main() -> Result<(), zonda::Error> {
+//!     App::new()
+//!         .handle("*.example.com/A", || A::new([192, 0, 2, 1]).ttl(60))
+//!         .zone("example.org", "example.org.zone")
+//!         .listen("127.0.0.1:5300")
+//!         .run()
+//! }
 //! ```
+//!
+//! [`App`] has all that a server answers from, [`Running`] what a program does with one that runs.
+//! Handlers take [values of the query](FromQuery) and of the app ([`State`]), and return
+//! [what makes a reply](IntoReply). Methods that wait do so in any runtime; `run` makes one.
 //!
 //! A query passes, in this order, all middleware, the handler of the most specific route that
 //! matches its name, and the zones: those with data of their own and those that are forwarded. The
@@ -25,7 +27,7 @@
 //! | `example.org` | this one |
 //! | `*.example.org` | all names below this one, at any depth, but not this one |
 //! | `*` | all names |
-//! | `:user.example.org` | names of one label more; [`Query::capture`]`("user")` is that label |
+//! | `:user.example.org` | names of one label more; that label is one of [`Captures`] |
 //! | `example.org/A\|AAAA` | this one, for questions of these types only |
 //!
 //! `*` and `:` mean this only at the start of the first and of any label; `\*`, `\:`, `\/` and the
@@ -54,23 +56,30 @@
 //! [`App::deadline`] is answered SERVFAIL.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![warn(missing_debug_implementations)]
 
 mod app;
 mod asynchronous;
 mod error;
-mod handler;
+mod from_query;
+pub mod handler;
+mod into_reply;
 mod logger;
 pub mod message;
 mod owned;
 pub mod record;
+mod routes;
 mod running;
 mod serve_error;
+mod start;
 pub mod store;
 mod zone_file;
 
 pub use app::App;
 pub use error::Error;
-pub use handler::{AsyncAnswer, HandlerResult};
+pub use from_query::{Captures, Context, Definition, FromQuery, State};
+pub use handler::{AsyncHandler, Handler};
+pub use into_reply::{Failure, IntoReply};
 pub use logger::{Event, Logger};
 pub use owned::OwnedQuery;
 pub use record::DataError as TextError;

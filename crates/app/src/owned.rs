@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_deferral::Deferred;
 use zonda_engine::Transport;
 use zonda_engine::code::Pattern;
+use zonda_wire::name::labels;
 use zonda_wire::query::flag;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
+
+/// Where the name asked for begins in a message: behind the header.
+const NAME_START: usize = 12;
 
 /// A query that asynchronous code may hold for as long as it needs.
 #[derive(Clone, Debug)]
 pub struct OwnedQuery {
     message: Arc<[u8]>,
     query: Query,
+    /// The name asked for, in lower case.
     name: Name,
     client: SocketAddr,
     transport: Transport,
@@ -29,7 +34,7 @@ impl OwnedQuery {
     pub(crate) fn new(deferred: &Deferred) -> Option<Self> {
         let query = Query::parse(&deferred.query).ok()?;
         let end = usize::from(query.name_end);
-        let name = Name::from_wire(deferred.query.get(12..end)?).ok()?;
+        let name = Name::from_wire(deferred.query.get(NAME_START..end)?).ok()?.to_lowercase();
         Some(Self {
             message: deferred.query.as_slice().into(),
             query,
@@ -56,10 +61,18 @@ impl OwnedQuery {
         Self { pattern: Some(Arc::clone(pattern)), ..self }
     }
 
-    /// Returns the name asked for, in the case it came in.
+    /// Returns the name asked for, in lower case.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
+    }
+
+    /// Returns the name asked for as the client has sent it, in upper and lower case.
+    #[must_use]
+    pub fn original_name(&self) -> Name {
+        let sent = self.message.get(NAME_START..usize::from(self.query.name_end));
+        let sent = sent.and_then(|wire| Name::from_wire(wire).ok());
+        sent.unwrap_or_else(|| self.name.clone()) // `new` has read it
     }
 
     /// Returns the type asked for.
@@ -143,7 +156,14 @@ impl OwnedQuery {
 
     /// Returns the label that the route's pattern captured under a name, in lower case.
     #[must_use]
-    pub fn capture(&self, word: &str) -> Option<Vec<u8>> {
-        self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)
+    pub fn capture(&self, word: &str) -> Option<&[u8]> {
+        let captured = self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)?;
+        labels(self.name.as_wire()).find(|label| **label == *captured) // or one that is equal
+    }
+
+    /// Returns the labels that the route's pattern captured, the first one first, in lower case.
+    pub(crate) fn captures(&self) -> impl Iterator<Item = &[u8]> {
+        let words = self.pattern.iter().flat_map(|pattern| pattern.words());
+        words.filter_map(move |word| self.capture(word))
     }
 }

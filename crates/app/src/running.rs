@@ -1,26 +1,43 @@
 //! A running app: queries to it, and changes of its code and its zones.
 
-use crate::app::{in_runtime, in_workers, parse};
 use crate::asynchronous::{AsyncCode, Tasks};
 use crate::error::Error;
-use crate::handler::{AsyncAnswer, HandlerResult};
-use crate::owned::OwnedQuery;
+use crate::from_query::SharedStates;
+use crate::handler::{AsyncHandler, Handler};
+use crate::into_reply::IntoReply;
+use crate::routes::{AppRoute, LiveRoutes, check, parse};
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{Arc, Mutex, PoisonError};
-use zonda_engine::code::{Handler, Query, Reply, Route};
-use zonda_server::{Code, FailedZone, OwnReply, Server};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use tokio::sync::{oneshot, watch};
+use zonda_server::{Code, FailedZone, OwnReply, ServeError as ServerError, Server};
 use zonda_wire::{Message, Name, Type};
 
-/// A running app. Dropping it leaves the server running until the process ends.
+/// A running app. Dropping it stops the server in the background, as [`stop`](Self::stop) does;
+/// [`detach`](Self::detach) leaves the server running.
+#[must_use = "an app stops when it is dropped"]
 pub struct Running {
-    pub(crate) server: Server,
+    /// What answers; nothing once the app stops or is detached.
+    parts: Option<Arc<Parts>>,
+}
+
+/// The parts of a running app, which threads share that do what blocks.
+struct Parts {
+    server: Arc<Server>,
     /// Code and the names that it answers for.
-    pub(crate) code: Mutex<Code>,
+    routes: LiveRoutes,
     /// Runs asynchronous code.
-    pub(crate) tasks: Tasks,
+    tasks: Tasks,
+    /// Values that handlers share.
+    states: SharedStates,
+    /// Whether the server has ended, for its own reasons or the program's.
+    has_ended: watch::Receiver<bool>,
+    /// Why the server had to end, once that was asked for.
+    end: OnceLock<Option<ServerError>>,
 }
 
 // What is behind a trait object or a lock would make the compiler list the server's parts where a
@@ -35,10 +52,29 @@ impl fmt::Debug for Running {
 }
 
 impl Running {
+    /// Makes the app of a server that has started with this code.
+    pub(crate) fn new(
+        server: Server,
+        code: Code,
+        tasks: Tasks,
+        states: SharedStates,
+        has_ended: watch::Receiver<bool>,
+    ) -> Self {
+        let server = Arc::new(server);
+        let routes = LiveRoutes::new(code, &server);
+        let end = OnceLock::new();
+        Self { parts: Some(Arc::new(Parts { server, routes, tasks, states, has_ended, end })) }
+    }
+
+    /// Returns the parts of the app.
+    fn parts(&self) -> &Arc<Parts> {
+        self.parts.as_ref().expect("only methods that take the app by value take its parts")
+    }
+
     /// Returns the addresses that the app listens on, in the order in which they were given.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.server.addresses()
+        self.parts().server.addresses()
     }
 
     /// Sends a query for a name and type without sockets, as a client on this machine would over
@@ -73,7 +109,8 @@ impl Running {
     }
 
     /// Answers a query in wire form without sockets, as if a client on this machine had sent it
-    /// over TCP; `None` if no reply is sent.
+    /// over TCP; `None` if no reply is sent. Changes of handlers that were made before are in force
+    /// then.
     pub async fn query_message(&self, query: &[u8]) -> Option<Vec<u8>> {
         self.query_message_from(query, None).await
     }
@@ -85,7 +122,9 @@ impl Running {
         query: &[u8],
         address: Option<SocketAddr>,
     ) -> Option<Vec<u8>> {
-        match self.server.query(query, address) {
+        let parts = self.parts();
+        parts.routes.settled().await;
+        match parts.server.query(query, address) {
             OwnReply::Now(reply) => reply,
             OwnReply::Later(mut reply) => reply.recv().await.filter(|reply| !reply.is_empty()),
         }
@@ -114,101 +153,113 @@ impl Running {
         self.query_from(address, name, qtype).await
     }
 
-    /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and
-    /// in place of one for the same pattern. Queries under way are answered by the function that
-    /// they had reached.
+    /// Answers names with a function, as [`App::handle`](crate::App::handle) does, in place of one
+    /// for the same pattern. Queries under way are answered by the function that they had reached.
+    ///
+    /// In an app of up to 256 handlers, the change is in force when the method returns; else a
+    /// thread puts it into force within some milliseconds, together with other changes.
+    /// [`settled`](Self::settled) waits for that.
     ///
     /// # Errors
-    /// When the pattern is not valid.
-    pub fn handle<E: HandlerResult>(
-        &self,
-        pattern: &str,
-        function: impl Fn(&Query<'_>, &mut Reply) -> E + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        self.replace(in_workers(parse(pattern)?, function));
+    /// When the pattern is not valid, or the function takes what the app or the pattern lacks.
+    pub fn handle<M: 'static, H>(&self, pattern: &str, handler: H) -> Result<(), Error>
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
+        let parts = self.parts();
+        let route = AppRoute::in_workers(parse(pattern)?, handler, parts.states.clone());
+        route.check(parts.states.get())?;
+        parts.routes.put(route.route, &parts.tasks);
         Ok(())
     }
 
     /// Answers names with a function that may wait, as
-    /// [`App::handle_async`](crate::App::handle_async) does, from now on and in place of one for
-    /// the same pattern.
+    /// [`App::handle_async`](crate::App::handle_async) does, in place of one for the same pattern;
+    /// in force as with [`handle`](Self::handle).
     ///
     /// # Errors
-    /// When the pattern is not valid.
-    pub fn handle_async<F, A>(
-        &self,
-        pattern: &str,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> Result<(), Error>
+    /// Those of [`handle`](Self::handle).
+    pub fn handle_async<M, H>(&self, pattern: &str, handler: H) -> Result<(), Error>
     where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
     {
-        let pattern = parse(pattern)?;
-        let number = self.tasks.add(AsyncCode::new(pattern.clone(), function));
-        self.replace(in_runtime(pattern, number));
+        let (parts, pattern) = (self.parts(), parse(pattern)?);
+        check(&pattern, H::check, parts.states.get())?;
+        let code = AsyncCode::new(pattern.clone(), handler, parts.states.clone());
+        let route = AppRoute::in_runtime(pattern, parts.tasks.add(code), H::check);
+        parts.routes.put(route.route, &parts.tasks);
         Ok(())
     }
 
-    /// Removes the function that answers the names of a pattern; returns whether there was one.
+    /// Removes the function that answers the names of a pattern; returns whether there was one. In
+    /// force as with [`handle`](Self::handle).
     ///
     /// # Errors
     /// When the pattern is not valid.
     pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
-        let pattern = parse(pattern)?;
-        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = code.routes.len();
-        code.routes.retain(|route| route.pattern != pattern);
-        let was_there = code.routes.len() < before;
-        if was_there {
-            self.put_into_force(&code);
-        }
-        Ok(was_there)
+        let parts = self.parts();
+        Ok(parts.routes.remove(&parse(pattern)?, &parts.tasks))
     }
 
-    /// Adds a route in place of that for the same pattern.
-    fn replace(&self, route: Route<Handler>) {
-        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-        code.routes.retain(|other| other.pattern != route.pattern);
-        code.routes.push(route);
-        self.put_into_force(&code);
+    /// Waits until all changes of handlers that were made before are in force.
+    pub async fn settled(&self) {
+        self.parts().routes.settled().await;
     }
 
-    /// Gives code to the server, and removes asynchronous code that no route leads to.
-    fn put_into_force(&self, code: &Code) {
-        self.server.set_code(code.clone());
-        self.tasks.keep(|number| {
-            code.routes.iter().any(|route| match route.handler {
-                Handler::Elsewhere(elsewhere) => elsewhere.handler == number,
-                Handler::Here(_) => false,
-            })
-        });
-    }
-
-    /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
+    /// Serves a zone from other text, or from text for the first time, and waits until it is
+    /// served. Done to the end if the future is dropped.
     ///
     /// # Errors
     /// When the name is not valid, or that of a zone that is served from a file or a store, or the
     /// text is wrong: then nothing is changed, and the former version stays in service.
-    pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
+    pub async fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let (known, text) = (self.text_name(name)?, text.into());
-        self.server.set_zone_text(&known, &text).map_err(Error::ZoneText)
+        let set = move |server: &Server| server.set_zone_text(&known, &text);
+        self.blocking(set).await?.map_err(Error::ZoneText)
     }
 
-    /// Takes a zone that is given as text out of service; returns whether there was one. Blocks as
+    /// Serves a zone as [`set_zone_text`](Self::set_zone_text) does, and blocks.
+    ///
+    /// # Errors
+    /// Those of [`set_zone_text`](Self::set_zone_text).
+    pub fn set_zone_text_blocking(
+        &self,
+        name: &str,
+        text: impl Into<Arc<str>>,
+    ) -> Result<(), Error> {
+        let known = self.text_name(name)?;
+        self.parts().server.set_zone_text(&known, &text.into()).map_err(Error::ZoneText)
+    }
+
+    /// Takes a zone that is given as text out of service; returns whether there was one. Waits as
     /// [`set_zone_text`](Self::set_zone_text).
     ///
     /// # Errors
     /// When the name is not valid, or that of a zone that follows a store.
-    pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
-        self.server.remove_zone_text(&self.text_name(name)?).map_err(Error::ZoneText)
+    pub async fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
+        let known = self.text_name(name)?;
+        let remove = move |server: &Server| server.remove_zone_text(&known);
+        self.blocking(remove).await?.map_err(Error::ZoneText)
+    }
+
+    /// Takes a zone out of service as [`remove_zone_text`](Self::remove_zone_text) does, and
+    /// blocks.
+    ///
+    /// # Errors
+    /// Those of [`remove_zone_text`](Self::remove_zone_text).
+    pub fn remove_zone_text_blocking(&self, name: &str) -> Result<bool, Error> {
+        let known = self.text_name(name)?;
+        self.parts().server.remove_zone_text(&known).map_err(Error::ZoneText)
     }
 
     /// Returns the name of a zone that may be given as text.
     fn text_name(&self, name: &str) -> Result<Name, Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        match self.server.follows_store(&known) {
+        match self.parts().server.follows_store(&known) {
             true => Err(Error::ZoneText(format!(
                 "zone {name}: its content comes from a store; change it there"
             ))),
@@ -217,14 +268,22 @@ impl Running {
     }
 
     /// Loads the configuration, zones that have changed, and zones that could not be loaded before.
+    /// Done to the end if the future is dropped.
     ///
     /// # Errors
     /// What is wrong with the configuration: then the former one stays in force. Or
     /// [`Error::Zones`] with all zones that cannot be loaded, also those of the configuration file:
     /// the former version of each is served on, if there is one, and all else is in force.
-    pub fn reload(&self) -> Result<(), Error> {
-        let failed = self.server.reload().map_err(Error::Config)?;
-        if failed.is_empty() { Ok(()) } else { Err(Error::Zones(failed)) }
+    pub async fn reload(&self) -> Result<(), Error> {
+        self.blocking(reload).await?
+    }
+
+    /// Loads as [`reload`](Self::reload) does, and blocks.
+    ///
+    /// # Errors
+    /// Those of [`reload`](Self::reload).
+    pub fn reload_blocking(&self) -> Result<(), Error> {
+        reload(&self.parts().server)
     }
 
     /// Returns the zones that could not be loaded when that was last tried, in the order of their
@@ -232,34 +291,157 @@ impl Running {
     /// are not among them: see the log and the metrics for these.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
-        self.server.failed_zones()
+        self.parts().server.failed_zones()
+    }
+
+    /// Waits until the server has stopped: because a failure made it stop, or an administrator
+    /// ([`App::config`](crate::App::config)) asked for that.
+    ///
+    /// # Errors
+    /// The failure that has stopped the server.
+    pub async fn closed(&self) -> Result<(), Error> {
+        let parts = self.parts();
+        let mut has_ended = parts.has_ended.clone();
+        let _ = has_ended.wait_for(|ended| *ended).await; // without a sender, it has ended too
+        parts.wait()
     }
 
     /// Stops the server: it receives nothing more, and answers what it has received. Waits for
     /// asynchronous code that still answers, for at most 10 seconds; queries that it has not
-    /// answered by then are answered SERVFAIL.
+    /// answered by then are answered SERVFAIL. If the future is dropped, the server stops all the
+    /// same.
     ///
     /// Called by asynchronous code of the app, for which a query waits, the method returns at once,
-    /// and the app stops in a thread of its own. Functions that run in the workers must not call
-    /// it.
+    /// and the app stops in a thread of its own.
     ///
     /// # Errors
     /// The failure that had stopped the server before.
-    pub fn stop(self) -> Result<(), Error> {
-        if !self.tasks.is_current() {
-            return self.stop_and_wait();
+    pub async fn stop(mut self) -> Result<(), Error> {
+        let Some(parts) = self.parts.take() else { return Ok(()) };
+        if parts.tasks.is_current() {
+            parts.stop_in_background();
+            return Ok(());
         }
-        let stop = || {
-            if let Err(error) = self.stop_and_wait() {
-                tracing::error!(%error, "the app had stopped before it was asked to");
-            }
-        };
-        let thread = std::thread::Builder::new().name("stop".into()).spawn(stop);
-        thread.map(drop).map_err(Error::Thread)
+        in_thread("stop", move || parts.stop()).await.map_err(Error::Thread)?
+    }
+
+    /// Stops the server as [`stop`](Self::stop) does, and blocks. Functions that run in the workers
+    /// must not call it.
+    ///
+    /// # Errors
+    /// Those of [`stop`](Self::stop).
+    pub fn stop_blocking(mut self) -> Result<(), Error> {
+        let Some(parts) = self.parts.take() else { return Ok(()) };
+        if parts.tasks.is_current() {
+            parts.stop_in_background();
+            return Ok(());
+        }
+        parts.stop()
+    }
+
+    /// Leaves the server running until the process ends.
+    pub fn detach(mut self) {
+        std::mem::forget(self.parts.take()); // its threads and asynchronous code go on
+    }
+
+    /// Returns what waits for SIGINT or SIGTERM, in whichever runtime.
+    ///
+    /// # Errors
+    /// When the system refuses to deliver one.
+    pub(crate) fn signalled(&self) -> Result<impl Future<Output = ()> + Send + use<>, Error> {
+        self.parts().tasks.signalled().map_err(Error::Thread)
+    }
+
+    /// Serves until `shutdown` completes, or the server has to stop; then stops.
+    ///
+    /// # Errors
+    /// The failure that has stopped the server.
+    pub(crate) async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        tokio::select! {
+            () = shutdown => {}
+            _ = self.closed() => {} // `stop` returns the failure, too
+        }
+        self.stop().await
+    }
+
+    /// Does work with the server that blocks, in a thread of its own.
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    async fn blocking<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Server) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let server = Arc::clone(&self.parts().server);
+        in_thread("change", move || work(&server)).await.map_err(Error::Thread)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            parts.stop_in_background();
+        }
+    }
+}
+
+impl Parts {
+    /// Waits until the server has ended.
+    ///
+    /// # Errors
+    /// Why it had to.
+    fn wait(&self) -> Result<(), Error> {
+        let end = self.end.get_or_init(|| self.server.join().err());
+        end.as_ref().map_or(Ok(()), |error| Err(Error::of_server(error)))
     }
 
     /// Stops the server, and waits until it has stopped.
-    fn stop_and_wait(self) -> Result<(), Error> {
-        self.server.stop().map_err(Error::of_server)
+    ///
+    /// # Errors
+    /// Why it had stopped before.
+    fn stop(&self) -> Result<(), Error> {
+        self.server.request_stop();
+        self.wait()
+    }
+
+    /// Stops the server in a thread of its own, which keeps its parts until then.
+    fn stop_in_background(self: Arc<Self>) {
+        self.server.request_stop(); // also where there is no thread left
+        let stop = move || {
+            if let Err(error) = self.stop() {
+                tracing::error!(%error, "the app had stopped before it was asked to");
+            }
+        };
+        let _ = thread::Builder::new().name("stop".into()).spawn(stop);
+    }
+}
+
+/// Loads what has changed.
+///
+/// # Errors
+/// Those of [`Running::reload`].
+fn reload(server: &Server) -> Result<(), Error> {
+    let failed = server.reload().map_err(Error::Config)?;
+    if failed.is_empty() { Ok(()) } else { Err(Error::Zones(failed)) }
+}
+
+/// Does work that blocks in a thread of its own, whichever runtime the caller has; it is done to
+/// the end if the future is dropped. A panic of the work continues in the caller.
+///
+/// # Errors
+/// When there is no thread for it.
+pub(crate) async fn in_thread<R: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<R> {
+    let (sender, result) = oneshot::channel();
+    let work = move || {
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(work))); // dropped if it is not awaited
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(work)?;
+    match result.await {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => Err(io::Error::other("the thread has ended")), // it sends whatever happens
     }
 }

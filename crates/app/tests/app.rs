@@ -26,9 +26,7 @@ fn question(name: &str, qtype: Type) -> Vec<u8> {
 
 /// Returns an app that listens on a free port.
 fn app() -> App {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1);
-    app
+    App::new().listen("127.0.0.1:0").workers(1)
 }
 
 /// Returns the reply to a question over UDP.
@@ -70,15 +68,15 @@ fn a_handler_answers_its_names_and_zones_answer_the_rest() {
     let file = std::env::temp_dir().join(format!("zonda-app-{}.zone", std::process::id()));
     let soa = "@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n";
     std::fs::write(&file, format!("{soa}a 300 A 192.0.2.9\na 300 TXT zone\n")).unwrap();
-    let mut app = app();
-    app.zone("example.org", &file);
-    app.handle("a.example.org/A", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 1]).ttl(60))
-    });
-    app.handle(":user.users.example.com", |query: &Query, reply: &mut Reply| {
-        reply.answer(Txt::new(query.capture("user").unwrap()))
-    });
-    let running = app.start().unwrap();
+    let app = app()
+        .zone("example.org", &file)
+        .handle("a.example.org/A", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]).ttl(60))
+        })
+        .handle(":user.users.example.com", |query: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(query.capture("user").unwrap()))
+        });
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -94,7 +92,7 @@ fn a_handler_answers_its_names_and_zones_answer_the_rest() {
             ("example.com", Type::TXT, "REFUSED"),
         ],
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
     std::fs::remove_file(file).unwrap();
 }
 
@@ -107,22 +105,23 @@ fn a_zone_is_served_from_a_file_that_is_there() {
     assert!(directory.contains("directory"), "{directory}");
 
     std::fs::write(&file, "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n").unwrap();
-    let mut app = app();
-    app.zone("example.org", zone_from_file(&file).unwrap());
-    let running = app.start().unwrap();
+    let app = app().zone("example.org", zone_from_file(&file).unwrap());
+    let running = app.start_blocking().unwrap();
     let expected = "NOERROR ns.example.org. A [192, 0, 2, 53]";
     check(&running, &[("ns.example.org", Type::A, expected)]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
     std::fs::remove_file(file).unwrap();
 }
 
 #[test]
 fn a_panic_of_a_handler_is_servfail_and_the_next_query_is_answered() {
-    let mut app = app();
-    app.handle("bad.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake") });
-    app.handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));
-    app.handle("good.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("bad.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake") })
+        .handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"))
+        .handle("good.example", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]))
+        });
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -131,28 +130,28 @@ fn a_panic_of_a_handler_is_servfail_and_the_next_query_is_answered() {
             ("good.example", Type::A, "NOERROR good.example. A [192, 0, 2, 1]"),
         ],
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn more_records_than_a_message_holds_are_servfail_without_any_whatever_is_added_then() {
-    let mut app = app();
-    app.handle("many.example", |_: &Query, reply: &mut Reply| {
-        for _ in 0..20_000 {
-            reply.answer(A::new([192, 0, 2, 1]));
-        }
-        reply.additional(Txt::new("more"));
-        reply.no_data();
-    });
-    app.handle("all.example", |_: &Query, reply: &mut Reply| {
-        reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
-    });
-    app.handle("cleared.example", |_: &Query, reply: &mut Reply| {
-        reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
-        reply.clear();
-        reply.answer(A::new([192, 0, 2, 2]));
-    });
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("many.example", |_: &Query, reply: &mut Reply| {
+            for _ in 0..20_000 {
+                reply.answer(A::new([192, 0, 2, 1]));
+            }
+            reply.additional(Txt::new("more"));
+            reply.no_data();
+        })
+        .handle("all.example", |_: &Query, reply: &mut Reply| {
+            reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
+        })
+        .handle("cleared.example", |_: &Query, reply: &mut Reply| {
+            reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
+            reply.clear();
+            reply.answer(A::new([192, 0, 2, 2]));
+        });
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -161,21 +160,21 @@ fn more_records_than_a_message_holds_are_servfail_without_any_whatever_is_added_
             ("cleared.example", Type::A, "NOERROR cleared.example. A [192, 0, 2, 2]"),
         ],
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn handlers_are_replaced_and_removed_however_their_pattern_is_written() {
-    let mut app = app();
-    app.handle("Live.Example./TXT|A", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("Live.Example./TXT|A", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
+    let running = app.start_blocking().unwrap();
     let one = |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1"));
     running.handle("live.example/A|TXT", one).unwrap();
     assert_eq!(text(ask(&running, "live.example", Type::TXT)), "1");
     assert!(running.remove_handler("LIVE.example/TXT|A").unwrap());
     check(&running, &[("live.example", Type::TXT, "REFUSED")]);
     assert!(!running.remove_handler("live.example/A|TXT").unwrap());
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -183,17 +182,15 @@ fn asynchronous_code_that_stops_its_app_answers_first() {
     let mut app = app();
     let shared = Arc::new(Mutex::new(None::<Running>));
     let own = Arc::clone(&shared);
-    app.handle_async("stop.example", move |_: OwnedQuery| {
+    app = app.handle_async("stop.example", move |_: OwnedQuery| {
         let own = Arc::clone(&own);
         async move {
             let running = own.lock().unwrap().take().unwrap();
-            running.stop().unwrap();
-            let mut reply = Reply::default();
-            reply.answer(Txt::new("it stops"));
-            reply
+            running.stop().await.unwrap();
+            Txt::new("it stops")
         }
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let address = running.addresses()[0];
     *shared.lock().unwrap() = Some(running);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -212,35 +209,35 @@ fn asynchronous_code_that_stops_its_app_answers_first() {
 
 #[test]
 fn asynchronous_code_answers_and_its_failures_are_servfail() {
-    let mut app = app();
-    app.deadline(Duration::from_millis(200));
-    app.handle_async("slow.example", |query: OwnedQuery| async move {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let mut reply = Reply::default();
-        reply.answer(Txt::new(query.qtype().to_string()));
-        reply
-    });
-    app.handle_async("panics.example", |_| async { panic!("a mistake") as Reply });
-    app.handle_async("fails.example", |_| async { Err::<Reply, _>("no database") });
-    app.handle_async("late.example", |_| async {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        Reply::default()
-    });
-    app.handle_async("passes.example", |_| async { Reply::default() });
+    let mut app = app()
+        .deadline(Duration::from_millis(200))
+        .handle_async("slow.example", |query: OwnedQuery| async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let mut reply = Reply::default();
+            reply.answer(Txt::new(query.qtype().to_string()));
+            reply
+        })
+        .handle_async("panics.example", |_: OwnedQuery| async { panic!("a mistake") as Reply })
+        .handle_async("fails.example", async || Err::<Reply, _>("no database"))
+        .handle_async("late.example", |_: OwnedQuery| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Reply::default()
+        })
+        .handle_async("passes.example", |_: OwnedQuery| async { Reply::default() });
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
             panic!("when it is dropped");
         }
     }
-    app.handle_async("bomb.example", |_| {
+    app = app.handle_async("bomb.example", |_: OwnedQuery| {
         let bomb = Bomb;
         std::future::poll_fn(move |_| {
             let _ = &bomb;
             std::task::Poll::Ready(Reply::default())
         })
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let asked = Instant::now();
     check(
         &running,
@@ -256,19 +253,18 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
         ],
     );
     assert!(asked.elapsed() < Duration::from_secs(15));
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// Returns what the system says of each of so many threads that asynchronous code runs on: the
 /// niceness, and the first CPU that it may use. Each query holds up its thread until all threads
 /// have had one, except the first query, which shows that the code takes long, so that the rest are
 /// begun in tasks.
-fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
-    let mut app = app();
-    prepare(app.deadline(Duration::from_secs(20)));
+fn threads_of_code(count: usize, prepare: impl FnOnce(App) -> App) -> Vec<(i64, usize)> {
+    let app = prepare(app().deadline(Duration::from_secs(20)));
     let seen = Arc::new(Mutex::new(HashMap::new()));
     let (own, was_asked) = (Arc::clone(&seen), AtomicBool::new(false));
-    app.handle_async("*.example", move |_| {
+    let app = app.handle_async("*.example", move |_: OwnedQuery| {
         let (seen, is_first) = (Arc::clone(&own), !was_asked.swap(true, Ordering::Relaxed));
         async move {
             thread::sleep(Duration::from_millis(1));
@@ -283,7 +279,7 @@ fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, us
             Reply::default()
         }
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     assert!(ask(&running, "first.example", Type::A).is_some());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -291,7 +287,7 @@ fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, us
     let queries = (0..200).map(|number| question(&format!("name{number}.example"), Type::A));
     queries.for_each(|query| _ = socket.send(&query).unwrap());
     (0..200).for_each(|_| _ = socket.recv(&mut [0; 512]).unwrap());
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
     seen.lock().unwrap().values().copied().collect()
 }
 
@@ -319,7 +315,7 @@ fn of_this_thread() -> (i64, usize) {
 
 #[test]
 fn asynchronous_code_has_as_many_threads_as_the_program_says_and_as_nice_ones() {
-    let seen = threads_of_code(3, |app| _ = app.async_threads(3).async_niceness(7));
+    let seen = threads_of_code(3, |app| app.async_threads(3).async_niceness(7));
     let (niceness, first_cpu) = of_this_thread();
     assert_eq!(seen, [(niceness.max(7), first_cpu); 3]);
 }
@@ -330,7 +326,7 @@ fn asynchronous_code_leaves_the_first_cpu_free_by_default() {
     let (niceness, first_cpu) = of_this_thread();
     // A quota of CPU time counts where it is less than the CPUs.
     let count = (cpus - 1).max(if cpus < allowed_cpus() { 1 } else { 2 });
-    for prepare in [|_: &mut App| {}, |app: &mut App| _ = app.async_threads(0)] {
+    for prepare in [|app: App| app, |app: App| app.async_threads(0)] {
         let seen = threads_of_code(count, prepare);
         assert_eq!(seen.len(), count, "of {cpus} CPUs");
         let stays_away = |it: &(i64, usize)| it.0 == niceness && it.1 > first_cpu;
@@ -340,30 +336,31 @@ fn asynchronous_code_leaves_the_first_cpu_free_by_default() {
 
 #[test]
 fn more_queries_than_may_wait_are_servfail() {
-    let mut app = app();
-    app.waiting_max(2).deadline(Duration::from_secs(5));
-    app.handle_async("*.example", |_| std::future::pending::<Reply>());
-    let running = app.start().unwrap();
+    let app = app()
+        .waiting_max(2)
+        .deadline(Duration::from_secs(5))
+        .handle_async("*.example", |_: OwnedQuery| std::future::pending::<Reply>());
+    let running = app.start_blocking().unwrap();
     check(&running, &[("a.example", Type::A, "silence"), ("b.example", Type::A, "silence")]);
     check(&running, &[("c.example", Type::A, "SERVFAIL")]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn middleware_sees_queries_and_replies_and_may_change_them() {
-    let mut app = app();
-    app.middleware(|query: &Query, reply: &mut Reply| {
-        if query.name.label(0) == b"blocked" {
-            reply.extended_error(Ede::BLOCKED, "on the list");
-            reply.nxdomain();
-        }
-        if query.name.label(0) == b"dropped" {
-            reply.drop();
-        }
-    });
-    app.after(|_: &Query, reply: &mut Reply| reply.additional(Txt::new("seen")));
-    app.handle("*.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
-    let running = app.start().unwrap();
+    let app = app()
+        .middleware(|query: &Query, reply: &mut Reply| {
+            if query.name.label(0) == b"blocked" {
+                reply.extended_error(Ede::BLOCKED, "on the list");
+                reply.nxdomain();
+            }
+            if query.name.label(0) == b"dropped" {
+                reply.drop();
+            }
+        })
+        .after(|_: &Query, reply: &mut Reply| reply.additional(Txt::new("seen")))
+        .handle("*.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -380,19 +377,19 @@ fn middleware_sees_queries_and_replies_and_may_change_them() {
     );
     let blocked = ask(&running, "blocked.example", Type::A).unwrap();
     assert!(blocked.opt.unwrap().options.contains(&(15, b"\0\x0fon the list".to_vec())));
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn an_app_answers_queries_without_sockets() {
-    let mut app = app();
-    app.handle("sync.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
-    app.handle_async("async.example", |query: OwnedQuery| async move {
-        let mut reply = Reply::default();
-        reply.answer(Txt::new(query.client().to_string()));
-        reply
-    });
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("sync.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])))
+        .handle_async("async.example", |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            reply.answer(Txt::new(query.client().to_string()));
+            reply
+        });
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let reply = running.query_message(&question("sync.example", Type::A)).await.unwrap();
@@ -403,7 +400,7 @@ fn an_app_answers_queries_without_sockets() {
         let reply = Message::parse(&reply.unwrap()).unwrap();
         assert_eq!(&reply.records[0].rdata[1..], b"192.0.2.7:53");
     });
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// Replies with the client's address, for names below its own.
@@ -419,9 +416,8 @@ impl Source for ClientOfSubdomain {
 
 #[test]
 fn a_source_answers_its_name_and_all_names_below() {
-    let mut app = app();
-    app.source("source.example", ClientOfSubdomain);
-    let running = app.start().unwrap();
+    let app = app().source("source.example", ClientOfSubdomain);
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -431,32 +427,32 @@ fn a_source_answers_its_name_and_all_names_below() {
             ("example", Type::TXT, "REFUSED"),
         ],
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn a_logger_gets_each_query_with_its_tags_and_duration() {
     let (sender, lines) = std::sync::mpsc::channel();
-    let mut app = app();
-    app.handle("now.example", |_: &Query, reply: &mut Reply| {
-        reply.tag("user", "anna");
-        reply.answer(Txt::new("1"));
-    });
-    app.handle("dropped.example", |_: &Query, reply: &mut Reply| reply.drop());
-    app.handle_async("later.example", |_: OwnedQuery| async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let mut reply = Reply::default();
-        reply.tag("from", "afar");
-        reply.nxdomain();
-        reply
-    });
-    app.logger(move |event: &Event| {
-        let tags: Vec<_> = event.tags().map(|(key, value)| format!("{key}={value}")).collect();
-        let waited = if event.waited.as_millis() >= 50 { "waited" } else { "at once" };
-        let rcode = event.rcode.map_or("silence".to_owned(), |rcode| rcode.to_string());
-        sender.send(format!("{} {rcode} {waited} {}", event.qtype(), tags.join(" "))).unwrap();
-    });
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("now.example", |_: &Query, reply: &mut Reply| {
+            reply.tag("user", "anna");
+            reply.answer(Txt::new("1"));
+        })
+        .handle("dropped.example", |_: &Query, reply: &mut Reply| reply.drop())
+        .handle_async("later.example", |_: OwnedQuery| async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let mut reply = Reply::default();
+            reply.tag("from", "afar");
+            reply.nxdomain();
+            reply
+        })
+        .logger(move |event: &Event| {
+            let tags: Vec<_> = event.tags().map(|(key, value)| format!("{key}={value}")).collect();
+            let waited = if event.waited.as_millis() >= 50 { "waited" } else { "at once" };
+            let rcode = event.rcode.map_or("silence".to_owned(), |rcode| rcode.to_string());
+            sender.send(format!("{} {rcode} {waited} {}", event.qtype(), tags.join(" "))).unwrap();
+        });
+    let running = app.start_blocking().unwrap();
     let next = |name| {
         ask_within(&running, name, Type::TXT, Duration::from_millis(500));
         lines.recv_timeout(Duration::from_secs(20)).unwrap()
@@ -465,30 +461,30 @@ fn a_logger_gets_each_query_with_its_tags_and_duration() {
     assert_eq!(next("later.example"), "TXT NXDOMAIN waited from=afar");
     assert_eq!(next("dropped.example"), "TXT silence at once ");
     assert_eq!(next("nobody.example"), "TXT REFUSED at once ");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn a_logger_that_panics_costs_no_query() {
-    let mut app = app();
-    app.handle("now.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")));
-    app.handle_async("later.example", |_: OwnedQuery| async {
-        let mut reply = Reply::default();
-        reply.answer(Txt::new("2"));
-        reply
-    });
-    app.logger(|_: &Event| panic!("a mistake of the logger's"));
-    let running = app.start().unwrap();
+    let app = app()
+        .handle("now.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")))
+        .handle_async("later.example", |_: OwnedQuery| async {
+            let mut reply = Reply::default();
+            reply.answer(Txt::new("2"));
+            reply
+        })
+        .logger(|_: &Event| panic!("a mistake of the logger's"));
+    let running = app.start_blocking().unwrap();
     for _ in 0..30 {
         assert_eq!(text(ask(&running, "now.example", Type::TXT)), "1");
         assert_eq!(text(ask(&running, "later.example", Type::TXT)), "2");
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn mistakes_are_reported_when_the_app_starts() {
-    let error = |app: &mut App| app.start().err().unwrap().to_string();
+    let error = |app: App| app.start_blocking().err().unwrap().to_string();
     let nothing = |_: &Query, _: &mut Reply| {};
     assert!(error(app().handle("a.*.example", nothing)).contains("a.*.example"));
     assert!(error(app().handle("example/BOGUS", nothing)).contains("BOGUS"));
@@ -517,14 +513,14 @@ fn a_cached_reply_is_sent_without_calling_code_for_its_lifetime() {
             }
         }
     };
-    let mut app = app();
-    app.handle("never.example", counted(None, false));
-    app.handle("all.example", counted(Some(Vary::Nothing), false));
-    app.handle("careless.example", counted(Some(Vary::Nothing), true));
-    app.handle("client.example", counted(Some(Vary::Client), true));
-    app.handle("subnet.example", counted(Some(Vary::Subnet), true));
+    let mut app = app()
+        .handle("never.example", counted(None, false))
+        .handle("all.example", counted(Some(Vary::Nothing), false))
+        .handle("careless.example", counted(Some(Vary::Nothing), true))
+        .handle("client.example", counted(Some(Vary::Client), true))
+        .handle("subnet.example", counted(Some(Vary::Subnet), true));
     let count = Arc::clone(&calls);
-    app.handle_async(":which.async.example", move |query: OwnedQuery| {
+    app = app.handle_async(":which.async.example", move |query: OwnedQuery| {
         let number = count.fetch_add(1, Ordering::Relaxed);
         async move {
             let is_careless = query.capture("which").unwrap() == b"careless";
@@ -535,7 +531,7 @@ fn a_cached_reply_is_sent_without_calling_code_for_its_lifetime() {
             reply
         }
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ask_from = |client: &str, name: &str| {
         let client = Some(format!("{client}:53").parse().unwrap());
@@ -557,7 +553,7 @@ fn a_cached_reply_is_sent_without_calling_code_for_its_lifetime() {
         let again = [one, same_net, other].map(|client| ask_from(client, name) == first);
         assert_eq!(again, shared, "{name}");
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -565,8 +561,8 @@ fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middle
     let mut app = app();
     let passed = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&passed);
-    app.deadline(Duration::from_millis(200));
-    app.middleware_async(move |_: OwnedQuery| {
+    app = app.deadline(Duration::from_millis(200));
+    app = app.middleware_async(move |_: OwnedQuery| {
         counted.fetch_add(1, Ordering::SeqCst);
         async { Reply::default() }
     });
@@ -576,8 +572,8 @@ fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middle
         reply.answer(A::new([192, 0, 2, 7]));
         reply
     });
-    app.handle("a.example", move |_: &Query, reply: &mut Reply| reply.defer_to(afar));
-    let running = app.start().unwrap();
+    app = app.handle("a.example", move |_: &Query, reply: &mut Reply| reply.defer_to(afar));
+    let running = app.start_blocking().unwrap();
     let answer = [("a.example", Type::A, "NOERROR a.example. A [192, 0, 2, 7]")];
     for round in 1..=3 {
         check(&running, &answer);
@@ -586,18 +582,18 @@ fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middle
         running.remove_handler("b.example").unwrap();
         thread::sleep(Duration::from_millis(250)); // longer than code that is gone is kept
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn code_that_computes_for_long_keeps_no_other_code_waiting() {
-    let mut app = app();
-    app.handle_async("long.example", |_: OwnedQuery| async {
-        thread::sleep(Duration::from_secs(2)); // as if it computed
-        Reply::default()
-    });
-    app.handle_async("short.example", |_: OwnedQuery| async { Reply::default() });
-    let running = app.start().unwrap();
+    let app = app()
+        .handle_async("long.example", |_: OwnedQuery| async {
+            thread::sleep(Duration::from_secs(2)); // as if it computed
+            Reply::default()
+        })
+        .handle_async("short.example", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start_blocking().unwrap();
     let first = Instant::now();
     assert!(ask(&running, "long.example", Type::A).is_some());
     assert!(first.elapsed() >= Duration::from_secs(2));
@@ -610,7 +606,7 @@ fn code_that_computes_for_long_keeps_no_other_code_waiting() {
         assert!(!long.is_finished());
         long.join().unwrap();
     });
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -619,23 +615,23 @@ fn texts_are_put_into_force_while_the_configuration_is_being_edited() {
         |last: u8| format!("@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n");
     let folder = zonda_testkit::process::Folder::new("texts");
     let file = folder.write("zonda.toml", "version = 1\n");
-    let mut app = app();
-    app.config(&file).zone_text("example.org", text(1)).zone_text("example.com", text(1));
-    let running = app.start().unwrap();
+    let app =
+        app().config(&file).zone_text("example.org", text(1)).zone_text("example.com", text(1));
+    let running = app.start_blocking().unwrap();
     folder.write("zonda.toml", "version = 1\nwrong = 1\n");
-    running.set_zone_text("example.org", text(2)).unwrap();
-    running.set_zone_text("example.net", text(2)).unwrap();
-    assert!(running.remove_zone_text("example.com").unwrap());
-    assert!(!running.remove_zone_text("example.com").unwrap());
-    assert!(running.reload().is_err());
+    running.set_zone_text_blocking("example.org", text(2)).unwrap();
+    running.set_zone_text_blocking("example.net", text(2)).unwrap();
+    assert!(running.remove_zone_text_blocking("example.com").unwrap());
+    assert!(!running.remove_zone_text_blocking("example.com").unwrap());
+    assert!(running.reload_blocking().is_err());
     let second = "NOERROR ns.example.org. A [192, 0, 2, 2]";
     let net = "NOERROR example.net. NS [2, 110, 115, 7, 101, 120, 97, 109, 112, 108, 101, 3, 110, \
                101, 116, 0] ns.example.net. A [192, 0, 2, 2]";
     check(&running, &[("ns.example.org", Type::A, second), ("example.com", Type::NS, "REFUSED")]);
     folder.write("zonda.toml", "version = 1\n");
-    running.reload().unwrap();
+    running.reload_blocking().unwrap();
     check(&running, &[("ns.example.org", Type::A, second), ("example.net", Type::NS, net)]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -643,13 +639,12 @@ fn a_text_for_a_zone_with_a_file_is_refused_with_the_name_of_the_file() {
     let text = "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n";
     let folder = zonda_testkit::process::Folder::new("texts");
     let file = folder.write("example.org.zone", text);
-    let mut app = app();
-    app.zone("example.org", &file);
-    let running = app.start().unwrap();
-    let error = running.set_zone_text("Example.org", text).unwrap_err().to_string();
+    let app = app().zone("example.org", &file);
+    let running = app.start_blocking().unwrap();
+    let error = running.set_zone_text_blocking("Example.org", text).unwrap_err().to_string();
     assert!(error.contains("already served from") && error.contains("org.zone"), "{error}");
-    assert!(!running.remove_zone_text("example.org").unwrap());
-    running.stop().unwrap();
+    assert!(!running.remove_zone_text_blocking("example.org").unwrap());
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -657,35 +652,37 @@ fn a_zone_given_as_text_is_replaced_while_it_is_served_and_survives_a_mistake() 
     let text = |last: u8| {
         format!("@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n")
     };
-    let mut app = app();
-    app.zone_text("Example.org", text(1));
-    let running = app.start().unwrap();
+    let app = app().zone_text("Example.org", text(1));
+    let running = app.start_blocking().unwrap();
     let answer = |last: u8| format!("NOERROR ns.example.org. A [192, 0, 2, {last}]");
     check(&running, &[("ns.example.org", Type::A, &answer(1))]);
-    running.set_zone_text("example.org", text(2)).unwrap();
+    running.set_zone_text_blocking("example.org", text(2)).unwrap();
     check(&running, &[("ns.example.org", Type::A, &answer(2))]);
     let mistakes = format!("{}b 300 A 192.0.2\nc 300 AAAA ::x\n", text(3));
-    let error = running.set_zone_text("Example.org", mistakes).unwrap_err().to_string();
+    let error = running.set_zone_text_blocking("Example.org", mistakes).unwrap_err().to_string();
     let lines: Vec<_> = error.lines().collect();
     assert_eq!(lines.len(), 2, "{error}");
     assert!(lines[0].starts_with("example.org. (of the program):4:"), "{error}");
     assert!(lines[1].starts_with("example.org. (of the program):5:"), "{error}");
-    assert!(running.set_zone_text("example.net", "a 300 A 192.0.2.1\n").is_err(), "no SOA record");
-    running.reload().unwrap();
+    assert!(
+        running.set_zone_text_blocking("example.net", "a 300 A 192.0.2.1\n").is_err(),
+        "no SOA record"
+    );
+    running.reload_blocking().unwrap();
     check(&running, &[("ns.example.org", Type::A, &answer(2))]);
     check(&running, &[("a.example.net", Type::A, "REFUSED")]);
-    running.set_zone_text("example.net", text(3)).unwrap();
+    running.set_zone_text_blocking("example.net", text(3)).unwrap();
     check(&running, &[("ns.example.net", Type::A, "NOERROR ns.example.net. A [192, 0, 2, 3]")]);
-    assert!(running.remove_zone_text("example.org").unwrap());
+    assert!(running.remove_zone_text_blocking("example.org").unwrap());
     check(&running, &[("ns.example.org", Type::A, "REFUSED")]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
-    let mut app = app();
-    app.handle("name.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
-    let running = app.start().unwrap();
+    let app =
+        app().handle("name.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
+    let running = app.start_blocking().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let asking = scope.spawn(|| {
@@ -703,7 +700,7 @@ fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
                     move |_: &Query, reply: &mut Reply| reply.answer(Txt::new(round.to_string()));
                 running.handle("name.example", number).unwrap();
             } else {
-                let number = move |_| async move {
+                let number = move |_: OwnedQuery| async move {
                     let mut reply = Reply::default();
                     reply.answer(Txt::new(round.to_string()));
                     reply
@@ -717,30 +714,30 @@ fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
     });
     assert!(running.remove_handler("name.example").unwrap());
     check(&running, &[("name.example", Type::TXT, "REFUSED")]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
-    let mut app = app();
-    app.middleware_async(|query: OwnedQuery| async move {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        let mut reply = Reply::default();
-        if query.name().to_string().starts_with("blocked") {
-            reply.nxdomain();
-        }
-        reply
-    });
-    app.handle(":name.sync.example", |query: &Query, reply: &mut Reply| {
-        reply.answer(Txt::new(query.capture("name").unwrap()))
-    });
-    app.handle_async(":name.async.example", |query: OwnedQuery| async move {
-        let mut reply = Reply::default();
-        reply.answer(Txt::new(query.capture("name").unwrap()));
-        reply
-    });
-    app.zone_text("example.org", "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n");
-    let running = app.start().unwrap();
+    let app = app()
+        .middleware_async(|query: OwnedQuery| async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let mut reply = Reply::default();
+            if query.name().to_string().starts_with("blocked") {
+                reply.nxdomain();
+            }
+            reply
+        })
+        .handle(":name.sync.example", |query: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(query.capture("name").unwrap()))
+        })
+        .handle_async(":name.async.example", |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            reply.answer(Txt::new(query.capture("name").unwrap()));
+            reply
+        })
+        .zone_text("example.org", "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n");
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -753,7 +750,7 @@ fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
             ("example.net", Type::A, "REFUSED"),
         ],
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// Answers for all apps that share it.
@@ -776,25 +773,26 @@ impl Cache for SharedCache {
 fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
     let cache = Arc::<SharedCache>::default();
     let start = |who: &'static str| {
-        let mut app = app();
-        app.cache(Arc::clone(&cache)).deadline(Duration::from_millis(200));
-        app.handle("sync.example", move |_: &Query, reply: &mut Reply| {
-            reply.answer(Txt::new(who));
-        });
-        app.source("source.example", move |_: &Query, reply: &mut Reply| {
-            reply.answer(Txt::new(who));
-        });
-        app.handle_async(":what.async.example", move |query: OwnedQuery| async move {
-            let mut reply = Reply::default();
-            match &*query.capture("what").unwrap() {
-                b"late" => std::future::pending().await,
-                b"client" => reply.answer(Txt::new(format!("{who} {}", query.client().ip()))),
-                b"broken" => return Err("a mistake"),
-                _ => reply.answer(Txt::new(who)),
-            }
-            Ok(reply)
-        });
-        app.start().unwrap()
+        let app = app()
+            .cache(Arc::clone(&cache))
+            .deadline(Duration::from_millis(200))
+            .handle("sync.example", move |_: &Query, reply: &mut Reply| {
+                reply.answer(Txt::new(who));
+            })
+            .source("source.example", move |_: &Query, reply: &mut Reply| {
+                reply.answer(Txt::new(who));
+            })
+            .handle_async(":what.async.example", move |query: OwnedQuery| async move {
+                let mut reply = Reply::default();
+                match query.capture("what").unwrap() {
+                    b"late" => std::future::pending().await,
+                    b"client" => reply.answer(Txt::new(format!("{who} {}", query.client().ip()))),
+                    b"broken" => return Err("a mistake"),
+                    _ => reply.answer(Txt::new(who)),
+                }
+                Ok(reply)
+            });
+        app.start_blocking().unwrap()
     };
     let (one, two) = (start("one"), start("two"));
     for (name, answers) in [
@@ -810,26 +808,25 @@ fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
     assert_eq!(cache.0.lock().unwrap().len(), 3);
     let ttl = |app: &Running| ask(app, "sync.example", Type::TXT).unwrap().records[0].ttl;
     assert_eq!((ttl(&one), ttl(&two)), (299, 299));
-    one.stop().unwrap();
-    two.stop().unwrap();
+    one.stop_blocking().unwrap();
+    two.stop_blocking().unwrap();
 }
 
 #[test]
 fn stopping_waits_for_asynchronous_code_and_answers_its_queries() {
-    let mut app = app();
-    app.handle_async("slow.example", |_: OwnedQuery| async {
+    let app = app().handle_async("slow.example", |_: OwnedQuery| async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let mut reply = Reply::default();
         reply.answer(A::new([192, 0, 2, 1]));
         reply
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let (server, asked) = (running.addresses()[0], Instant::now());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     socket.send_to(&question("slow.example", Type::A), server).unwrap();
     thread::sleep(Duration::from_millis(100));
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
     assert!(asked.elapsed() >= Duration::from_millis(300));
     let mut buffer = [0; 512];
     let len = socket.recv(&mut buffer).unwrap();
@@ -850,10 +847,11 @@ async fn an_app_runs_until_stop_is_called_or_its_future_is_dropped() {
     for is_dropped in [false, true] {
         let server = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let mut app = App::new();
-        app.listen(server).workers(1);
-        app.handle("a.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
-        let run = async move { app.run_until(async { _ = stopped.await }).await.unwrap() };
+        let app = App::new()
+            .listen(server)
+            .workers(1)
+            .handle("a.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
+        let run = async move { app.serve_until(async { _ = stopped.await }).await.unwrap() };
         let running = tokio::spawn(run);
         let becomes = async |is_up_then: bool| {
             let since = Instant::now();
@@ -873,17 +871,17 @@ async fn an_app_runs_until_stop_is_called_or_its_future_is_dropped() {
 
 #[test]
 fn an_app_without_listeners_answers_queries_without_sockets() {
-    let mut app = App::new();
-    app.listen_nowhere();
-    app.handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
-    app.handle_async("b.example", |_: OwnedQuery| async { Reply::default() });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])))
+        .handle_async("b.example", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start_blocking().unwrap();
     assert!(running.addresses().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ask = |name| runtime.block_on(running.query(name, Type::A)).unwrap();
     assert_eq!(told(Some(&ask("a.example"))), "NOERROR a.example. A [192, 0, 2, 1]");
     assert_eq!(told(Some(&ask("b.example"))), "NOERROR");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -896,12 +894,12 @@ fn code_extends_the_zones_of_a_configuration_file() {
                   [[zone]]\nname = \"example.org\"\nfile = \"example.org.zone\"\n\
                   [admin]\naddress = \"off\"\nsocket = \"off\"\n";
     std::fs::write(directory.join("zonda.toml"), config).unwrap();
-    let mut app = App::new();
-    app.config(directory.join("zonda.toml"));
-    app.handle("www.example.org/A", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 1]))
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(directory.join("zonda.toml"))
+        .handle("www.example.org/A", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]))
+        });
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -915,27 +913,27 @@ fn code_extends_the_zones_of_a_configuration_file() {
         (other.rcode(), &*other.records[0].owner.to_string()),
         (Rcode::NOERROR, "example.org.")
     );
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
     std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
 fn names_without_code_or_zone_are_forwarded() {
-    let mut upstream = app();
-    upstream.handle("*.example", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 7]).ttl(60));
-    });
-    upstream.handle("none.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
-    let upstream = upstream.start().unwrap();
-    let mut app = app();
-    app.forward(upstream.addresses()[0]);
-    app.handle("blocked.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
-    app.handle("plain.example", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 1]));
-        reply.authoritative(false);
-    });
-    app.handle("none.example/TXT", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("some")));
-    let running = app.start().unwrap();
+    let upstream = app()
+        .handle("*.example", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 7]).ttl(60));
+        })
+        .handle("none.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
+    let upstream = upstream.start_blocking().unwrap();
+    let app = app()
+        .forward(upstream.addresses()[0])
+        .handle("blocked.example", |_: &Query, reply: &mut Reply| reply.nxdomain())
+        .handle("plain.example", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]));
+            reply.authoritative(false);
+        })
+        .handle("none.example/TXT", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("some")));
+    let running = app.start_blocking().unwrap();
     check(
         &running,
         &[
@@ -951,8 +949,8 @@ fn names_without_code_or_zone_are_forwarded() {
     assert!(ask(&running, "blocked.example", Type::A).unwrap().has(AA));
     assert!(!ask(&running, "plain.example", Type::A).unwrap().has(AA));
     assert!(!ask(&running, "www.example", Type::A).unwrap().has(AA));
-    running.stop().unwrap();
-    upstream.stop().unwrap();
+    running.stop_blocking().unwrap();
+    upstream.stop_blocking().unwrap();
 }
 
 /// Returns a question for TXT with an option that gives a network: family, source and scope prefix
@@ -971,18 +969,18 @@ fn a_cached_reply_is_sent_only_to_clients_it_was_made_for() {
     let mut app = app();
     for (name, vary) in [("client.example", Vary::Client), ("subnet.example", Vary::Subnet)] {
         let calls = Arc::clone(&calls);
-        app.handle(name, move |query: &Query, reply: &mut Reply| {
+        app = app.handle(name, move |query: &Query, reply: &mut Reply| {
             calls.fetch_add(1, Ordering::Relaxed);
             let told = query.client_subnet().map(|told| told.to_string());
             reply.answer(Txt::new(format!("{} {told:?}", query.client().ip())));
             reply.cache(60, vary);
         });
     }
-    app.handle("*.example", |_: &Query, reply: &mut Reply| {
+    app = app.handle("*.example", |_: &Query, reply: &mut Reply| {
         reply.answer(Txt::new("another name"));
         reply.cache(60, Vary::Nothing);
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let asked = |name: &str, client: &str, option: &[u8]| {
         let query = match option {
@@ -1016,18 +1014,17 @@ fn a_cached_reply_is_sent_only_to_clients_it_was_made_for() {
         assert_eq!(Message::parse(&reply).unwrap().rcode(), Rcode::FORMERR, "{name}");
         assert_eq!(calls.load(Ordering::Relaxed), 5, "{name}");
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn a_reply_for_a_network_is_cached_for_the_client_subnet_option() {
     let calls = AtomicU32::new(0);
-    let mut app = app();
-    app.handle("subnet.example", move |_: &Query, reply: &mut Reply| {
+    let app = app().handle("subnet.example", move |_: &Query, reply: &mut Reply| {
         reply.answer(Txt::new(calls.fetch_add(1, Ordering::Relaxed).to_string()));
         reply.cache(60, Vary::Subnet);
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let asked_for = |option: &[u8]| {
         let query = question_for("subnet.example", option);
@@ -1049,5 +1046,5 @@ fn a_reply_for_a_network_is_cached_for_the_client_subnet_option() {
     let query = question_for("subnet.example", &[0, 7, 24, 0, 192, 0, 2]); // of no known family
     let reply = runtime.block_on(running.query_message(&query)).unwrap();
     assert_eq!(Message::parse(&reply).unwrap().rcode(), Rcode::FORMERR);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

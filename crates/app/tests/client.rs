@@ -46,33 +46,34 @@ async fn scope(running: &Running, query: &[u8]) -> u8 {
 #[tokio::test]
 async fn a_reply_has_the_scope_that_code_says_or_that_of_all_that_it_may_have_looked_at() {
     let looks = |query: &OwnedQuery| query.client_subnet().is_some();
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1);
-    app.middleware_async(move |query: OwnedQuery| async move {
-        let mut reply = Reply::default();
-        match query.name().to_string().as_str() {
-            "middleware-looks.example." => _ = looks(&query),
-            "middleware-says.example." if looks(&query) => reply.client_subnet_scope(20),
-            _ => {}
-        }
-        reply
-    });
-    app.handle_async("*.example", move |query: OwnedQuery| async move {
-        let mut reply = saying(Some(1));
-        match query.name().to_string().as_str() {
-            "looks.example." => _ = looks(&query),
-            "says.example." if looks(&query) => reply.client_subnet_scope(16),
-            "middleware-looks.example." => reply.client_subnet_scope(8),
-            "middleware-says.example." => reply.client_subnet_scope(16),
-            _ => {}
-        }
-        reply
-    });
-    app.handle("here.example", |_: &Query, reply: &mut Reply| {
-        *reply = saying(Some(1));
-        reply.client_subnet_scope(12);
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .middleware_async(move |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            match query.name().to_string().as_str() {
+                "middleware-looks.example." => _ = looks(&query),
+                "middleware-says.example." if looks(&query) => reply.client_subnet_scope(20),
+                _ => {}
+            }
+            reply
+        })
+        .handle_async("*.example", move |query: OwnedQuery| async move {
+            let mut reply = saying(Some(1));
+            match query.name().to_string().as_str() {
+                "looks.example." => _ = looks(&query),
+                "says.example." if looks(&query) => reply.client_subnet_scope(16),
+                "middleware-looks.example." => reply.client_subnet_scope(8),
+                "middleware-says.example." => reply.client_subnet_scope(16),
+                _ => {}
+            }
+            reply
+        })
+        .handle("here.example", |_: &Query, reply: &mut Reply| {
+            *reply = saying(Some(1));
+            reply.client_subnet_scope(12);
+        });
+    let running = app.start_blocking().unwrap();
     for (name, expected) in [
         ("blind.example", 0),
         ("looks.example", 24),
@@ -84,26 +85,27 @@ async fn a_reply_has_the_scope_that_code_says_or_that_of_all_that_it_may_have_lo
         let query = question(name, &[0, 1, 24, 0, 192, 0, 2], b"aaaaaaaa");
         assert_eq!(scope(&running, &query).await, expected, "{name}");
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[tokio::test]
 async fn code_sees_client_subnet_and_cookie_and_such_replies_are_not_shared() {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1);
-    app.handle("subnet.example", |query: &Query, reply: &mut Reply| {
-        *reply = saying(query.client_subnet().map(|it| it.to_string()))
-    });
-    app.handle("cookie.example", |query: &Query, reply: &mut Reply| {
-        *reply = saying(query.cookie().map(|it| (it.client, it.server.len())))
-    });
-    app.handle_async("subnet.async.example", |query: OwnedQuery| async move {
-        saying(query.client_subnet().map(|it| it.to_string()))
-    });
-    app.handle_async("cookie.async.example", |query: OwnedQuery| async move {
-        saying(query.cookie().map(|it| (it.client, it.server.len())))
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .handle("subnet.example", |query: &Query, reply: &mut Reply| {
+            *reply = saying(query.client_subnet().map(|it| it.to_string()))
+        })
+        .handle("cookie.example", |query: &Query, reply: &mut Reply| {
+            *reply = saying(query.cookie().map(|it| (it.client, it.server.len())))
+        })
+        .handle_async("subnet.async.example", |query: OwnedQuery| async move {
+            saying(query.client_subnet().map(|it| it.to_string()))
+        })
+        .handle_async("cookie.async.example", |query: OwnedQuery| async move {
+            saying(query.cookie().map(|it| (it.client, it.server.len())))
+        });
+    let running = app.start_blocking().unwrap();
     let clients: [(&[u8], &[u8], [&str; 2]); 3] = [
         (
             &[0, 1, 24, 0, 192, 0, 2],
@@ -127,5 +129,5 @@ async fn code_sees_client_subnet_and_cookie_and_such_replies_are_not_shared() {
             assert_eq!(text(&running, &question(name, subnet, cookie)).await, seen, "{name}");
         }
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

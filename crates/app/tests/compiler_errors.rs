@@ -22,14 +22,8 @@ const MISTAKES: &[Mistake] = &[
         lines: r#"app.handle("a", |_: &Query, _: &mut Reply| 5_u8);"#,
         said: "a handler cannot return `u8`",
     },
-    Mistake {
-        lines: r#"app.handle("a", |_: &Query| {});"#,
-        said: "closure is expected to take 2 arguments",
-    },
-    Mistake {
-        lines: r#"app.handle("a", |_: &Query, _: &Reply| {});"#,
-        said: "type mismatch in closure arguments",
-    },
+    Mistake { lines: r#"app.handle("a", |_: &Query, _: String| {});"#, said: "is no handler" },
+    Mistake { lines: r#"app.handle("a", |_: &Query, _: &Reply| {});"#, said: "is no handler" },
     Mistake {
         lines: r#"app.handle("a", |_: &Query, reply: &mut Reply| reply.answer("192.0.2.1"));"#,
         said: "`str` is no record that a reply can hold",
@@ -45,8 +39,16 @@ const MISTAKES: &[Mistake] = &[
         said: "no method named `nope`",
     },
     Mistake {
-        lines: r#"app.handle_async("a", |_| async { 5_u8 });"#,
-        said: "asynchronous code cannot answer with `u8`",
+        lines: r#"app.handle("a", |_: zonda::State<u8>, _: &Query| {});"#,
+        said: "is no handler",
+    },
+    Mistake {
+        lines: r#"app.handle_async("a", |_: zonda::OwnedQuery| async { 5_u8 });"#,
+        said: "a handler cannot return `u8`",
+    },
+    Mistake {
+        lines: r#"app.handle_async("a", |_: &Query| async { Reply::default() });"#,
+        said: "is no asynchronous handler",
     },
     Mistake { lines: "app.middleware(5_u8);", said: "`u8` is no middleware" },
     Mistake { lines: r#"app.source("a", 5_u8);"#, said: "`u8` is no source of answers" },
@@ -62,11 +64,11 @@ const MISTAKES: &[Mistake] = &[
         said: "incompatible type for trait",
     },
     Mistake {
-        lines: "let _: u8 = app.start().unwrap_err();",
+        lines: "let _: u8 = app.start_blocking().unwrap_err();",
         said: "expected `u8`, found `Error`",
     },
     Mistake {
-        lines: "if let Err(zonda::Error::Serve(error)) = app.start() { let _: u8 = error; }",
+        lines: "if let Err(zonda::Error::Serve(error)) = app.start_blocking() { let _: u8 = error; }",
         said: "expected `u8`, found `ServeError`",
     },
     Mistake {
@@ -88,7 +90,7 @@ const MISTAKES: &[Mistake] = &[
         said: "cannot be shared between threads safely",
     },
     Mistake {
-        lines: r#"app.handle_async("a", |_| async {
+        lines: r#"app.handle_async("a", |_: zonda::OwnedQuery| async {
             let count = std::rc::Rc::new(5);
             std::future::ready(()).await;
             drop(count);
@@ -139,7 +141,7 @@ const MORE_MISTAKES: &[&str] = &[
     r#"app.handle("a", |query, reply| { reply.nope(); });"#,
     r#"let n = std::cell::Cell::new(5); app.handle("a", |_: &Query, _: &mut Reply| n.set(6));"#,
     "let _ = Reply { rcode: 5 };",
-    r#"app.handle_async("a", |_: &Query| async { Reply::default() });"#,
+    r#"app.handle_async("a", |_| async { Reply::default() });"#,
     r#"app.handle_async("a", 5);"#,
     "app.middleware(|_: Query, _: Reply| {});",
     r#"app.source("a", || {});"#,
@@ -150,13 +152,18 @@ const MORE_MISTAKES: &[&str] = &[
     "app.logger(|event: &zonda::Event| event.peer.nope());",
     r#"app.store("a", std::sync::Arc::new(5));"#,
     "app.cache(std::sync::Arc::new(5));",
-    "app.run().unwrap();",
+    "let _: u8 = app.run();",
+    "let _: u8 = app.serve();",
+    r#"app.handle("a", |_: zonda::Captures<u8>| {});"#,
+    r#"app.handle("a", || std::rc::Rc::new(5));"#,
+    "struct Own; impl zonda::FromQuery for Own {}",
+    "struct Own; impl zonda::IntoReply for Own {}",
     "let _ = zonda::MemoryStore::new().nope();",
     r#"let _ = zonda::RecordSet::new("a", 5);"#,
     "struct Own; impl zonda::Store for Own {}",
     "struct Own; impl zonda::Cache for Own {}",
     "struct Own; impl zonda::Stage for Own { fn before(&self, _: u8) {} }",
-    "match app.start().err().unwrap() { zonda::Error::Silence => {} }",
+    "match app.start_blocking().err().unwrap() { zonda::Error::Silence => {} }",
     "let _: zonda::Error = std::io::Error::last_os_error().into();",
     "let _: zonda::A = zonda::Aaaa::new([0; 16]);",
     "let _ = zonda::A::new([1, 2, 3, 4]) == zonda::Aaaa::new([0; 16]);",

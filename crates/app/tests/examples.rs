@@ -65,7 +65,20 @@ fn the_server_answers_by_each_kind_of_handler() {
     assert_eq!(answer("a.b.dyn.example", Type::A), (0, vec![vec![192, 0, 2, 1]]));
     assert_eq!(answer("Ann.users.example", Type::TXT), (0, vec![b"\x03ann".to_vec()]));
     assert_eq!(answer("slow.example", Type::TXT), (0, vec![b"\x11worth waiting for".to_vec()]));
+    assert_eq!(answer("count.example", Type::TXT), (0, vec![b"\x011".to_vec()]));
     assert_eq!(answer("other.example", Type::A), (5, vec![]));
+}
+
+#[test]
+fn a_server_ends_well_at_sigterm_and_sigint() {
+    for signal in ["-TERM", "-INT"] {
+        let address = free_address();
+        let mut running = Running(program("server").arg(&address).spawn().unwrap());
+        ask(&mut running, &address, "slow.example", Type::TXT);
+        let id = running.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert!(running.0.wait().unwrap().success(), "{signal}");
+    }
 }
 
 #[test]

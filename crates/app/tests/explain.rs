@@ -65,24 +65,25 @@ fn what_is_explained_of_code_is_what_it_answers() {
     let socket = folder.path().join("admin.sock");
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let mut app = App::new();
-    app.config(folder.write("zonda.toml", format!("version = 1\n[admin]\nsocket = {socket:?}\n")));
-    app.listen("127.0.0.1:0").workers(1);
-    app.handle("all.example", move |_: &Query, reply: &mut Reply| {
-        counted.fetch_add(1, Ordering::Relaxed);
-        reply.answer(A::new([192, 0, 2, 1]).ttl(60));
-    });
-    app.handle("near.example", |query: &Query, reply: &mut Reply| {
-        let is_far = query.client_subnet().is_some();
-        reply.answer(A::new([192, 0, 2, if is_far { 3 } else { 2 }]));
-        reply.client_subnet_scope(16);
-    });
-    app.handle_async("slow.example", |_: OwnedQuery| async {
-        let mut reply = Reply::default();
-        reply.answer(A::new([192, 0, 2, 4]));
-        reply
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(folder.write("zonda.toml", format!("version = 1\n[admin]\nsocket = {socket:?}\n")))
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .handle("all.example", move |_: &Query, reply: &mut Reply| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            reply.answer(A::new([192, 0, 2, 1]).ttl(60));
+        })
+        .handle("near.example", |query: &Query, reply: &mut Reply| {
+            let is_far = query.client_subnet().is_some();
+            reply.answer(A::new([192, 0, 2, if is_far { 3 } else { 2 }]));
+            reply.client_subnet_scope(16);
+        })
+        .handle_async("slow.example", |_: OwnedQuery| async {
+            let mut reply = Reply::default();
+            reply.answer(A::new([192, 0, 2, 4]));
+            reply
+        });
+    let running = app.start_blocking().unwrap();
     let server = running.addresses()[0];
 
     let all = explain(&socket, "all.example", Some("198.51.100.0/24"));
@@ -106,5 +107,5 @@ fn what_is_explained_of_code_is_what_it_answers() {
     assert_eq!(served(server, "slow.example").0, "192.0.2.4");
     assert!(steps(&slow, "code").iter().any(|it| it.contains("in its own runtime")), "{slow:#}");
     assert!(slow["answer"].is_null(), "{slow:#}");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

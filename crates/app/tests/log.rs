@@ -137,23 +137,24 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
     }));
     let (release, admin) = (Arc::<AtomicBool>::default(), free_port());
     let admin = SocketAddr::from(([127, 0, 0, 1], admin));
-    let mut app = App::new();
-    app.listen_nowhere().metrics(admin);
-    app.middleware(FaultySource(Arc::clone(&release)));
-    app.handle("here.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake here") });
-    app.handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));
-    app.handle_async("afar.example", |_: OwnedQuery| async {
-        panic!("a mistake {}", "afar") as Reply
-    });
-    app.handle_async("at-once.example", |_: OwnedQuery| -> std::future::Ready<Reply> {
-        panic!("a mistake at once")
-    });
+    let mut app = App::new()
+        .listen_nowhere()
+        .metrics(admin)
+        .middleware(FaultySource(Arc::clone(&release)))
+        .handle("here.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake here") })
+        .handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"))
+        .handle_async("afar.example", |_: OwnedQuery| async {
+            panic!("a mistake {}", "afar") as Reply
+        })
+        .handle_async("at-once.example", |_: OwnedQuery| -> std::future::Ready<Reply> {
+            panic!("a mistake at once")
+        });
     let known = Arc::clone(&release);
-    app.handle("*.long.test", move |_: &Query, reply: &mut Reply| {
+    app = app.handle("*.long.test", move |_: &Query, reply: &mut Reply| {
         wait_for(&known);
         reply.refused();
     });
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
 
     for (name, words) in [
         ("here.example", ["code panicked code=\"the handler of here.example\"", "a mistake here"]),
@@ -184,5 +185,5 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
             assert_eq!(long_calls(admin), before + 1);
         });
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

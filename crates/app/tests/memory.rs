@@ -28,21 +28,21 @@ const ENDINGS: [(&str, Rcode); 5] = [
 
 /// Returns an app with code of all kinds.
 fn app() -> App {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1);
-    app.handle("*.worker.example", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 1]));
-    });
-    app.handle_async("*.elsewhere.example", |query: OwnedQuery| async move {
-        tokio::task::yield_now().await;
-        let mut reply = Reply::default();
-        reply.answer(A::new([192, 0, 2, u8::from(query.qtype() == Type::A)]));
-        reply
-    });
-    app.handle("*.denies.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
-    app.handle("*.fails.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));
-    app.handle("*.passes.example", |_: &Query, _: &mut Reply| {});
-    app
+    App::new()
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .handle("*.worker.example", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]));
+        })
+        .handle_async("*.elsewhere.example", |query: OwnedQuery| async move {
+            tokio::task::yield_now().await;
+            let mut reply = Reply::default();
+            reply.answer(A::new([192, 0, 2, u8::from(query.qtype() == Type::A)]));
+            reply
+        })
+        .handle("*.denies.example", |_: &Query, reply: &mut Reply| reply.nxdomain())
+        .handle("*.fails.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"))
+        .handle("*.passes.example", |_: &Query, _: &mut Reply| {})
 }
 
 /// Returns the query of a number, with as much of the number as an ID holds.
@@ -83,7 +83,7 @@ fn resident_kib() -> u64 {
 
 #[test]
 fn a_million_handled_queries_leave_nothing_behind() {
-    let running = app().start().unwrap();
+    let running = app().start_blocking().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let server = running.addresses()[0];
@@ -92,5 +92,5 @@ fn a_million_handled_queries_leave_nothing_behind() {
     ask(&socket, server, WARM_UP..QUERIES);
     let after = resident_kib();
     assert!(after <= before + GROWTH_MAX_KIB, "{before} KiB, {after} KiB after {QUERIES} queries");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

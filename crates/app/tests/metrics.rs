@@ -120,12 +120,15 @@ fn metrics_and_the_list_of_zones_show_how_a_zone_follows_its_store() {
     let folder = Folder::new("store");
     let socket = folder.path().join("admin.sock");
     let config = format!("version = 1\n[admin]\nsocket = {socket:?}\n");
-    let mut app = App::new();
-    app.config(folder.write("zonda.toml", config));
-    app.listen("127.0.0.1:0").workers(1).metrics(admin);
-    app.store("example.net", other).store("Example.org", Handle(Arc::clone(&store)));
-    app.zone_text("example.com", "@ 60 SOA ns.a. a. 1 2 3 4 5\n@ 60 NS ns.a.\n");
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(folder.write("zonda.toml", config))
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .metrics(admin)
+        .store("example.net", other)
+        .store("Example.org", Handle(Arc::clone(&store)))
+        .zone_text("example.com", "@ 60 SOA ns.a. a. 1 2 3 4 5\n@ 60 NS ns.a.\n");
+    let running = app.start_blocking().unwrap();
     let told = |name: &str| metric(admin, name);
     assert_eq!(told("zonda_store_reachable"), 0);
     assert_eq!(told("zonda_store_in_step_timestamp_seconds"), 0);
@@ -160,15 +163,14 @@ fn metrics_and_the_list_of_zones_show_how_a_zone_follows_its_store() {
     assert!(ask("/v1/zones/example.com").contains("\"store\": null"));
     store.is_down.store(false, Ordering::Relaxed);
     await_metric(admin, "zonda_store_loads_total", 2);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn metrics_on_a_public_address_are_refused_without_a_token() {
     let public = SocketAddr::from(([0, 0, 0, 0], free_port()));
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).metrics(public);
-    let Err(error) = app.start() else { panic!("it started") };
+    let app = App::new().listen("127.0.0.1:0").workers(1).metrics(public);
+    let Err(error) = app.start_blocking() else { panic!("it started") };
     let told = error.to_string();
     assert!(told.contains(&format!("others can reach {public}")), "{told}");
 }
@@ -181,12 +183,11 @@ fn an_address_of_metrics_accepts_no_commands() {
     let config = folder.write("zonda.toml", config);
     let port = free_port();
     for (has_token, address) in [(false, [127, 0, 0, 1]), (true, [0, 0, 0, 0])] {
-        let mut app = App::new();
-        app.listen("127.0.0.1:0").workers(1).metrics((address, port));
+        let mut app = App::new().listen("127.0.0.1:0").workers(1).metrics((address, port));
         if has_token {
-            app.config(&config);
+            app = app.config(&config);
         }
-        let running = app.start().unwrap();
+        let running = app.start_blocking().unwrap();
         for (request, without, with) in [
             ("GET /metrics", 200, 200),
             ("GET /health", 200, 200),
@@ -206,18 +207,21 @@ fn an_address_of_metrics_accepts_no_commands() {
             let without = if has_token { 401 } else { without };
             assert_eq!([status(""), status(TOKEN)], [without, with], "{request}, {has_token}");
         }
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 }
 
 #[test]
 fn all_metrics_and_reasons_are_documented() {
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).metrics(admin).forward("127.0.0.1:9");
-    app.store("example.org", MemoryStore::new());
-    app.handle_async("example.net", |_: OwnedQuery| async { Reply::default() });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .metrics(admin)
+        .forward("127.0.0.1:9")
+        .store("example.org", MemoryStore::new())
+        .handle_async("example.net", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start_blocking().unwrap();
     let page = get(admin, "/metrics");
     let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let undocumented: Vec<_> = names.filter(|name| !DOCS.contains(&format!("`{name}`"))).collect();
@@ -225,7 +229,7 @@ fn all_metrics_and_reasons_are_documented() {
     for reason in Reason::ALL {
         assert!(DOCS.contains(&format!("\n| `{}` |", reason.name())), "{}", reason.name());
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// Returns the value of the metric that a line of the page starts with; 0 if there is none.
@@ -239,14 +243,17 @@ fn counted(admin: SocketAddr, metric: &str) -> u64 {
 fn a_query_for_which_code_has_no_room_is_answered_counted_and_logged() {
     let (sender, lines) = std::sync::mpsc::channel();
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).metrics(admin).waiting_max(1);
-    app.deadline(Duration::from_millis(500));
-    app.handle_async("*.example", |_: OwnedQuery| std::future::pending::<Reply>());
-    app.logger(move |event: &Event| {
-        let _ = sender.send((event.reason.name(), event.rcode, event.qtype()));
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .metrics(admin)
+        .waiting_max(1)
+        .deadline(Duration::from_millis(500))
+        .handle_async("*.example", |_: OwnedQuery| std::future::pending::<Reply>())
+        .logger(move |event: &Event| {
+            let _ = sender.send((event.reason.name(), event.rcode, event.qtype()));
+        });
+    let running = app.start_blocking().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(running.addresses()[0]).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -277,5 +284,5 @@ fn a_query_for_which_code_has_no_room_is_answered_counted_and_logged() {
     let replies = page.lines().filter(|line| line.starts_with("zonda_replies_total{"));
     let sum: u64 = replies.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
     assert_eq!(sum, 2, "{page}");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

@@ -53,20 +53,20 @@ macro_rules! tell {
 #[test]
 fn handlers_and_loggers_read_flags_and_edns_of_a_query() {
     let (sender, events) = mpsc::channel();
-    let mut app = App::new();
-    app.listen_nowhere();
-    app.handle("worker.example", |query: &Query, reply: &mut Reply| reply.answer(tell!(query)));
-    app.handle_async("async.example", |query: OwnedQuery| async move {
-        let mut reply = Reply::default();
-        reply.answer(tell!(&query));
-        reply
-    });
-    app.logger(move |event: &Event| {
-        let (rd, cd) = (event.recursion_desired(), event.checking_disabled());
-        let text = format!("{} {rd} {cd} {}", event.qtype(), event.dnssec_ok());
-        let _ = sender.send((text, event.not_reused()));
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .handle("worker.example", |query: &Query, reply: &mut Reply| reply.answer(tell!(query)))
+        .handle_async("async.example", |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            reply.answer(tell!(&query));
+            reply
+        })
+        .logger(move |event: &Event| {
+            let (rd, cd) = (event.recursion_desired(), event.checking_disabled());
+            let text = format!("{} {rd} {cd} {}", event.qtype(), event.dnssec_ok());
+            let _ = sender.send((text, event.not_reused()));
+        });
+    let running = app.start_blocking().unwrap();
     for (flags, dnssec_ok, flags_text, udp_size) in [
         (RD, None, "TXT true false false", "None"),
         (CD, Some(false), "TXT false true false", "Some(1400)"),
@@ -80,15 +80,15 @@ fn handlers_and_loggers_read_flags_and_edns_of_a_query() {
             assert_eq!(not_reused, Some("the handler cache keeps what code answers"), "{name}");
         }
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn apps_and_running_servers_may_be_used_across_threads_and_behind_a_caught_panic() {
-    let mut app = App::new();
-    app.listen_nowhere();
-    app.handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")));
-    let running = catch_unwind(move || app.start().unwrap()).unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")));
+    let running = catch_unwind(move || app.start_blocking().unwrap()).unwrap();
     let panicking = catch_unwind(|| {
         running.handle("b.example", |_: &Query, reply: &mut Reply| reply.nxdomain()).unwrap();
         panic!("of the program");
@@ -99,7 +99,7 @@ fn apps_and_running_servers_may_be_used_across_threads_and_behind_a_caught_panic
     });
     assert_eq!(asked, "1");
     assert!(running.remove_handler("b.example").unwrap());
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// A cache that counts the replies that it gets, and keeps none.
@@ -117,27 +117,28 @@ impl Cache for Inserts {
 #[test]
 fn a_reply_is_cached_for_all_clients_unless_it_depends_on_rd_or_the_udp_size() {
     let inserts = Arc::<Inserts>::default();
-    let mut app = App::new();
-    app.listen_nowhere().cache(Arc::clone(&inserts));
-    app.handle("cd.example", |query: &Query, reply: &mut Reply| {
-        reply.answer(Txt::new(query.checking_disabled().to_string()));
-    });
-    app.handle("rd.example", |query: &Query, reply: &mut Reply| {
-        reply.answer(Txt::new(query.recursion_desired().to_string()));
-    });
-    app.handle("size.example", |query: &Query, reply: &mut Reply| {
-        reply.answer(Txt::new(format!("{:?}", query.udp_size())));
-    });
-    app.handle_async(":what.async.example", |query: OwnedQuery| async move {
-        let mut reply = Reply::default();
-        reply.answer(Txt::new(match query.capture("what").unwrap().as_slice() {
-            b"cd" => query.checking_disabled().to_string(),
-            b"rd" => query.recursion_desired().to_string(),
-            _ => format!("{:?}", query.udp_size()),
-        }));
-        reply
-    });
-    let running = app.start().unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .cache(Arc::clone(&inserts))
+        .handle("cd.example", |query: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(query.checking_disabled().to_string()));
+        })
+        .handle("rd.example", |query: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(query.recursion_desired().to_string()));
+        })
+        .handle("size.example", |query: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(format!("{:?}", query.udp_size())));
+        })
+        .handle_async(":what.async.example", |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            reply.answer(Txt::new(match query.capture("what").unwrap() {
+                b"cd" => query.checking_disabled().to_string(),
+                b"rd" => query.recursion_desired().to_string(),
+                _ => format!("{:?}", query.udp_size()),
+            }));
+            reply
+        });
+    let running = app.start_blocking().unwrap();
     for (name, text, inserted) in [
         ("cd.example", "false", 1),
         ("rd.example", "true", 0),
@@ -150,27 +151,25 @@ fn a_reply_is_cached_for_all_clients_unless_it_depends_on_rd_or_the_udp_size() {
         assert_eq!(ask(&running, &query(name, RD, Some(false))), text, "{name}");
         assert_eq!(inserts.0.load(Ordering::Relaxed) - before, inserted, "{name}");
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn a_query_for_what_is_no_name_is_an_error_that_speaks_of_a_name_and_no_zone() {
-    let mut app = App::new();
-    app.listen_nowhere();
-    let running = app.start().unwrap();
+    let app = App::new().listen_nowhere();
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let error = runtime.block_on(running.query("a..b", Type::A)).unwrap_err();
     assert!(error.to_string().starts_with("name `a..b`: "), "{error}");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn an_address_that_is_taken_is_an_error_that_names_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let mut app = App::new();
-    app.listen(address);
-    let Err(Error::Serve(ServeError::Listen(error))) = app.start() else {
+    let app = App::new().listen(address);
+    let Err(Error::Serve(ServeError::Listen(error))) = app.start_blocking() else {
         panic!("the app starts, or the error is another")
     };
     let text = error.to_string();
@@ -178,11 +177,8 @@ fn an_address_that_is_taken_is_an_error_that_names_it() {
 }
 
 /// Returns the error of an app that listens nowhere, unless it is told to, and cannot start.
-fn start_error(define: impl FnOnce(&mut App)) -> Error {
-    let mut app = App::new();
-    app.listen_nowhere();
-    define(&mut app);
-    app.start().unwrap_err()
+fn start_error(define: impl FnOnce(App) -> App) -> Error {
+    define(App::new().listen_nowhere()).start_blocking().unwrap_err()
 }
 
 #[test]
@@ -190,16 +186,14 @@ fn each_kind_of_error_has_its_code() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let answer = |_: &Query, reply: &mut Reply| reply.nxdomain();
-    let two = start_error(|app| {
-        app.handle("a..b", answer).zone_text("b..c", "");
-    });
+    let two = start_error(|app| app.handle("a..b", answer).zone_text("b..c", ""));
     for (error, code) in [
-        (start_error(|app| _ = app.handle("a..b", answer)), "ZONDA_PATTERN"),
-        (start_error(|app| _ = app.zone_text("a..b", "")), "ZONDA_ZONE"),
-        (start_error(|app| _ = app.zone_text("a.example", "@ A 1")), "ZONDA_ZONE"),
-        (start_error(|app| _ = app.forward("no address")), "ZONDA_CONFIG"),
-        (start_error(|app| _ = app.listen(address)), "EADDRINUSE"),
-        (start_error(|app| _ = app.listen("192.0.2.1:0")), "EADDRNOTAVAIL"),
+        (start_error(|app| app.handle("a..b", answer)), "ZONDA_PATTERN"),
+        (start_error(|app| app.zone_text("a..b", "")), "ZONDA_ZONE"),
+        (start_error(|app| app.zone_text("a.example", "@ A 1")), "ZONDA_ZONE"),
+        (start_error(|app| app.forward("no address")), "ZONDA_CONFIG"),
+        (start_error(|app| app.listen(address)), "EADDRINUSE"),
+        (start_error(|app| app.listen("192.0.2.1:0")), "EADDRNOTAVAIL"),
         (two, "ZONDA_PATTERN"),
         (Error::Silence, "ZONDA_NO_REPLY"),
     ] {
@@ -211,7 +205,7 @@ fn each_kind_of_error_has_its_code() {
 fn an_error_of_the_system_is_the_source_and_names_the_address() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = start_error(|app| _ = app.listen(address));
+    let error = start_error(|app| app.listen(address));
     let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::AddrInUse));
     let Error::Serve(ServeError::Listen(error)) = error else { panic!("{error:?}") };
@@ -221,23 +215,23 @@ fn an_error_of_the_system_is_the_source_and_names_the_address() {
 #[test]
 fn the_wrong_pattern_is_the_source_of_an_error_and_several_mistakes_have_none() {
     let answer = |_: &Query, reply: &mut Reply| reply.nxdomain();
-    let one = start_error(|app| _ = app.handle("a..b", answer));
+    let one = start_error(|app| app.handle("a..b", answer));
     assert!(one.source().unwrap().is::<zonda::PatternError>(), "{one:?}");
-    let two = start_error(|app| _ = app.handle("a..b", answer).handle("b..c", answer));
+    let two = start_error(|app| app.handle("a..b", answer).handle("b..c", answer));
     assert!(two.source().is_none(), "{two:?}");
 }
 
 #[test]
 fn an_app_and_a_running_one_print_patterns_and_addresses_for_debugging() {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0");
-    app.handle("*.example/A", |_: &Query, reply: &mut Reply| reply.nxdomain());
+    let app = App::new()
+        .listen("127.0.0.1:0")
+        .handle("*.example/A", |_: &Query, reply: &mut Reply| reply.nxdomain());
     assert_eq!(
         format!("{app:?}"),
         r#"App { config: None, listen: ["127.0.0.1:0"], routes: ["*.example/A"], .. }"#
     );
-    let running = app.start().unwrap();
+    let running = app.start_blocking().unwrap();
     let address = running.addresses()[0];
     assert_eq!(format!("{running:?}"), format!("Running {{ addresses: [{address}], .. }}"));
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

@@ -85,14 +85,13 @@ impl Store for UnreachableStore {
 #[test]
 fn an_unreachable_store_is_logged_once() {
     tracing::subscriber::set_global_default(LogLines).unwrap();
-    let mut app = App::new();
-    app.listen_nowhere().store("example.org", UnreachableStore);
-    let running = app.start().unwrap();
+    let app = App::new().listen_nowhere().store("example.org", UnreachableStore);
+    let running = app.start_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let reply = runtime.block_on(running.query("www.example.org", Type::A)).unwrap();
     assert_eq!(reply.rcode(), Rcode::SERVFAIL);
-    running.reload().unwrap();
-    running.stop().unwrap();
+    running.reload_blocking().unwrap();
+    running.stop_blocking().unwrap();
     let lines = LINES.lock().unwrap();
     let about_it: Vec<_> = lines.iter().filter(|line| line.contains("example.org")).collect();
     assert_eq!(about_it.len(), 1, "{lines:?}");

@@ -16,9 +16,8 @@ const AGAIN: Duration = Duration::from_secs(8);
 
 /// Returns a running app whose zone `example.org` has what a store has.
 fn serve(store: impl Store + 'static) -> Running {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).store("Example.org", store);
-    app.start().unwrap()
+    let app = App::new().listen("127.0.0.1:0").workers(1).store("Example.org", store);
+    app.start_blocking().unwrap()
 }
 
 /// Response code and data of the answer to a question, as text.
@@ -85,7 +84,7 @@ fn check_store(store: impl Store + 'static) {
     let error = store.set(&www("192.0.2")).unwrap_err().to_string();
     assert!(error.starts_with("www.example.org A: `192.0.2`: "), "{error}");
     assert!(store.get("www.example.org").unwrap().is_empty());
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -104,15 +103,18 @@ fn a_zone_that_configuration_and_program_have_follows_the_store_of_the_configura
         "version = 1\n[[zone]]\nname = \"example.org\"\n[zone.store]\nurl = \"redb:zones.redb\"\n";
     let config = folder.write("zonda.toml", text);
     let store = Arc::new(MemoryStore::new());
-    let mut app = App::new();
-    app.config(config).listen("127.0.0.1:0").workers(1).store("example.org", Arc::clone(&store));
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(config)
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .store("example.org", Arc::clone(&store));
+    let running = app.start_blocking().unwrap();
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
     store.set(&www("192.0.2.2")).unwrap();
-    running.reload().unwrap();
+    running.reload_blocking().unwrap();
     std::thread::sleep(Duration::from_millis(300)); // a change of a store is served after 20
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn a_thousand_changes_at_a_time_are_a_few_zones() {
     await_answer(&running, "n1999.example.org", "A", "NOERROR 192.0.2.1", SOON);
     assert_eq!(told(&running, "n0.example.org", "A"), "NOERROR 192.0.2.1");
     assert!(serial(&running) - first < 200, "{}", serial(&running) - first);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// A store that can be made to fail, with records that nothing checks.
@@ -211,7 +213,7 @@ fn a_zone_stays_unchanged_while_its_store_is_down_and_follows_it_afterwards() {
         mood.store(false, Ordering::Relaxed);
         await_answer(&running, &owner, "A", "NOERROR 192.0.2.9", AGAIN);
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 /// Another store, each read of which takes long, as a database that is far away does.
@@ -254,7 +256,7 @@ fn time_in_which_a_change_waited_does_not_delay_the_next() {
         await_answer(&running, &owner, "A", "NOERROR 192.0.2.1", 4 * SLOW);
         assert!(changed.elapsed() < SLOW * 9 / 5, "{name}: {:?}", changed.elapsed());
     }
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -278,7 +280,7 @@ fn wrong_records_of_a_store_are_left_out_and_valid_ones_served() {
     Handle(moody).set(&RecordSet::new("y.example.org", "A", 60, ["192.0.2.2"])).unwrap();
     await_answer(&running, "y.example.org", "A", "NOERROR 192.0.2.2", SOON);
     assert_eq!(told(&running, "x.example.org", "A"), "NXDOMAIN");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -287,22 +289,24 @@ fn a_reload_and_a_text_for_another_zone_leave_what_a_store_has() {
     store.set(&www("192.0.2.1")).unwrap();
     let running = serve(Arc::clone(&store));
     let first = serial(&running);
-    running.reload().unwrap();
-    running.set_zone_text("example.net", "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns.a.\n").unwrap();
+    running.reload_blocking().unwrap();
+    running
+        .set_zone_text_blocking("example.net", "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns.a.\n")
+        .unwrap();
     assert_eq!(told(&running, "example.net", "NS"), "NOERROR ns.a.");
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
     assert_eq!(serial(&running), first);
     store.set(&www("192.0.2.2")).unwrap();
     await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.2", SOON);
-    running.reload().unwrap();
+    running.reload_blocking().unwrap();
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.2");
     assert_eq!(told(&running, "example.net", "NS"), "NOERROR ns.a.");
     let text = "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns.a.\n";
-    let error = running.set_zone_text("Example.org", text).unwrap_err().to_string();
+    let error = running.set_zone_text_blocking("Example.org", text).unwrap_err().to_string();
     assert_eq!(error, "zone Example.org: its content comes from a store; change it there");
-    assert!(running.remove_zone_text("example.org").is_err());
+    assert!(running.remove_zone_text_blocking("example.org").is_err());
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.2");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -310,16 +314,19 @@ fn changes_of_a_store_do_not_wait_for_a_configuration_that_is_being_edited() {
     let folder = zonda_testkit::process::Folder::new("stores");
     let config = folder.write("zonda.toml", "version = 1\n");
     let store = Arc::new(MemoryStore::new());
-    let mut app = App::new();
-    app.config(&config).listen("127.0.0.1:0").workers(1).store("example.org", Arc::clone(&store));
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(&config)
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .store("example.org", Arc::clone(&store));
+    let running = app.start_blocking().unwrap();
     folder.write("zonda.toml", "version = 1\n[[zone]]\nname = \"half");
     store.set(&www("192.0.2.1")).unwrap();
     await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.1", SOON);
-    assert!(running.reload().is_err());
+    assert!(running.reload_blocking().is_err());
     store.set(&www("192.0.2.2")).unwrap();
     await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.2", SOON);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -328,14 +335,13 @@ fn a_zone_file_of_the_same_name_is_served_instead_of_a_store() {
     let soa = "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.53\n";
     let file = folder.write("example.org.zone", soa);
     let store = Arc::new(MemoryStore::new());
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).zone("example.org", file);
-    let running = app.store("example.org", Arc::clone(&store)).start().unwrap();
+    let app = App::new().listen("127.0.0.1:0").workers(1).zone("example.org", file);
+    let running = app.store("example.org", Arc::clone(&store)).start_blocking().unwrap();
     store.set(&www("192.0.2.1")).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(told(&running, "www.example.org", "A"), "NXDOMAIN");
     assert_eq!(told(&running, "ns.example.org", "A"), "NOERROR 192.0.2.53");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
@@ -345,24 +351,28 @@ fn a_store_is_served_again_once_its_zone_is_in_no_file_any_more() {
     let zone = format!("[[zone]]\nname = \"example.org\"\nfile = \"{}\"\n", file.display());
     let config = folder.write("zonda.toml", format!("version = 1\n{zone}"));
     let store = Arc::new(MemoryStore::new());
-    let mut app = App::new();
-    app.config(&config).listen("127.0.0.1:0").workers(1).store("example.org", Arc::clone(&store));
-    let running = app.start().unwrap();
+    let app = App::new()
+        .config(&config)
+        .listen("127.0.0.1:0")
+        .workers(1)
+        .store("example.org", Arc::clone(&store));
+    let running = app.start_blocking().unwrap();
     store.set(&www("192.0.2.1")).unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    running.reload().unwrap();
+    running.reload_blocking().unwrap();
     assert_eq!(told(&running, "www.example.org", "A"), "NXDOMAIN");
     folder.write("zonda.toml", "version = 1\n");
-    running.reload().unwrap();
+    running.reload_blocking().unwrap();
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }
 
 #[test]
 fn an_invalid_zone_name_is_reported_at_the_start() {
-    let mut app = App::new();
-    app.listen("127.0.0.1:0").store("a..b", MemoryStore::new());
-    assert!(app.start().is_err_and(|error| error.to_string().starts_with("zone `a..b`: ")));
+    let app = App::new().listen("127.0.0.1:0").store("a..b", MemoryStore::new());
+    assert!(
+        app.start_blocking().is_err_and(|error| error.to_string().starts_with("zone `a..b`: "))
+    );
 }
 
 #[cfg(feature = "redb")]
@@ -412,7 +422,7 @@ mod in_a_file {
         let running = serve(store);
         assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
         assert!(RedbStore::open(&file).is_err(), "a file belongs to one at a time");
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
         assert_eq!(RedbStore::open(&file).unwrap().get("www.example.org").unwrap().len(), 1);
     }
 
@@ -497,7 +507,7 @@ mod redis {
         redis.cli(&["HSET", "org:example:new", "A", "[\"192.0.2.4\"]"]);
         await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.4", SOON);
         assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.2");
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 
     #[test]
@@ -511,7 +521,7 @@ mod redis {
         await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.1", SOON);
         redis.cli(&["FLUSHALL"]);
         await_answer(&running, "www.example.org", "A", "NXDOMAIN", SOON);
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 
     #[test]
@@ -529,7 +539,7 @@ mod redis {
         }
         assert!(frozen.elapsed() > Duration::from_secs(10));
         let stopping = Instant::now();
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
         assert!(stopping.elapsed() < Duration::from_secs(5));
     }
 
@@ -542,7 +552,7 @@ mod redis {
         assert!(error.contains("WRONGPASS") && !error.contains("guess"), "{error}");
         let running = serve(store);
         assert_eq!(told(&running, "www.example.org", "A"), "SERVFAIL");
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 }
 
@@ -599,7 +609,7 @@ mod postgresql {
         await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.4", AGAIN);
         postgres.psql("UPDATE zonda_records SET data = '192.0.2.5'");
         await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.5", SOON);
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 
     /// A PostgreSQL store whose content is compared often.
@@ -626,7 +636,7 @@ mod postgresql {
         while postgres.psql(triggers) != "2" {
             assert!(asked.elapsed() < 3 * SOON, "the trigger is not made anew");
         }
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 
     #[test]
@@ -642,7 +652,7 @@ mod postgresql {
         await_answer(&running, "www.example.org", "A", "NXDOMAIN", 3 * SOON);
         store.set(&www("192.0.2.3")).unwrap();
         await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.3", SOON);
-        running.stop().unwrap();
+        running.stop_blocking().unwrap();
     }
 
     #[test]
@@ -668,5 +678,5 @@ fn a_zone_that_follows_a_store_answers_queries_without_sockets() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let reply = runtime.block_on(running.query_message(&query)).unwrap();
     assert_eq!(Message::parse(&reply).unwrap().records[0].rdata, [192, 0, 2, 1]);
-    running.stop().unwrap();
+    running.stop_blocking().unwrap();
 }

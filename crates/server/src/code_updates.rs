@@ -16,6 +16,24 @@ use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
 /// Routes that are put into force by the caller: they take far less than a millisecond.
 const INLINE_ROUTES_MAX: usize = 256;
 
+/// The code of a program as changes of single routes find it.
+pub trait CodeTable: Send + 'static {
+    /// Changes of the routes that are put into force together.
+    type Change: Send + 'static;
+
+    /// Returns the number of routes, with those that a change adds.
+    fn len_with(&self, change: &Self::Change) -> usize;
+
+    /// Makes changes.
+    fn apply(&mut self, change: Self::Change);
+
+    /// Returns the code as the server takes it.
+    fn code(&self) -> Code;
+
+    /// Adds a later change to one that is not in force yet.
+    fn merge(earlier: &mut Self::Change, later: Self::Change);
+}
+
 /// Changes of the routes of a runtime.
 #[derive(Debug, Default)]
 pub struct CodeChange {
@@ -64,9 +82,36 @@ impl RouteTable {
     }
 }
 
+impl CodeTable for RouteTable {
+    type Change = CodeChange;
+
+    fn len_with(&self, change: &CodeChange) -> usize {
+        self.patterns.len() + change.added.len()
+    }
+
+    fn apply(&mut self, change: CodeChange) {
+        Self::apply(self, change);
+    }
+
+    fn code(&self) -> Code {
+        Self::code(self)
+    }
+
+    fn merge(earlier: &mut CodeChange, later: CodeChange) {
+        for number in later.removed {
+            // A route that is not in force yet has nothing to be removed from.
+            if earlier.added.remove(&number).is_none() {
+                earlier.removed.insert(number);
+            }
+        }
+        earlier.added.extend(later.added);
+        earlier.has_middleware = later.has_middleware;
+    }
+}
+
 /// Puts changes of routes into force. Ends its thread when it is dropped.
-pub struct CodeUpdates {
-    shared: Arc<Shared>,
+pub struct CodeUpdates<T: CodeTable = RouteTable> {
+    shared: Arc<Shared<T>>,
     put: Put,
     /// Whether the thread was started, and lives.
     has_thread: bool,
@@ -79,25 +124,25 @@ type Put = Arc<dyn Fn(Code) + Send + Sync>;
 type Report = Box<dyn FnOnce() + Send>;
 
 /// What the callers and the thread share.
-struct Shared {
-    state: Mutex<State>,
+struct Shared<T: CodeTable> {
+    state: Mutex<State<T>>,
     /// Wakes the thread.
     wake: Condvar,
 }
 
 /// Changes that wait, and the routes that they are about.
-struct State {
+struct State<T: CodeTable> {
     /// The routes that are in force; nothing while the thread has them.
-    table: Option<RouteTable>,
-    waiting: Option<CodeChange>,
+    table: Option<T>,
+    waiting: Option<T::Change>,
     reports: Vec<Report>,
     /// Whether the thread is to end.
     is_over: bool,
 }
 
-impl CodeUpdates {
+impl<T: CodeTable> CodeUpdates<T> {
     /// Makes one for routes that are in force; `put` puts new code into force.
-    pub fn new(table: RouteTable, put: impl Fn(Code) + Send + Sync + 'static) -> Self {
+    pub fn new(table: T, put: impl Fn(Code) + Send + Sync + 'static) -> Self {
         let (waiting, reports) = (None, Vec::new());
         let state = State { table: Some(table), waiting, reports, is_over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
@@ -105,13 +150,13 @@ impl CodeUpdates {
     }
 
     /// Puts a change into force. Returns whether that is done; else `report` is called when it is.
-    pub fn change(&mut self, change: CodeChange, report: impl FnOnce() + Send + 'static) -> bool {
+    pub fn change(&mut self, change: T::Change, report: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.shared.lock();
         // A change that waits comes first.
         let is_first = state.waiting.is_none();
         if let Some(table) = state.table.as_mut()
             && is_first
-            && table.patterns.len() + change.added.len() <= INLINE_ROUTES_MAX
+            && table.len_with(&change) <= INLINE_ROUTES_MAX
         {
             table.apply(change);
             let code = table.code();
@@ -119,7 +164,7 @@ impl CodeUpdates {
             return true;
         }
         match &mut state.waiting {
-            Some(waiting) => waiting.merge(change),
+            Some(waiting) => T::merge(waiting, change),
             none => *none = Some(change),
         }
         state.reports.push(Box::new(report));
@@ -138,30 +183,16 @@ impl CodeUpdates {
     }
 }
 
-impl Drop for CodeUpdates {
+impl<T: CodeTable> Drop for CodeUpdates<T> {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
         self.shared.wake.notify_one();
     }
 }
 
-impl CodeChange {
-    /// Adds a later change.
-    fn merge(&mut self, later: Self) {
-        for number in later.removed {
-            // A route that is not in force yet has nothing to be removed from.
-            if self.added.remove(&number).is_none() {
-                self.removed.insert(number);
-            }
-        }
-        self.added.extend(later.added);
-        self.has_middleware = later.has_middleware;
-    }
-}
-
-impl Shared {
+impl<T: CodeTable> Shared<T> {
     /// Locks the state, which is whole after every statement.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,7 +200,7 @@ impl Shared {
     fn run(&self, put: &(dyn Fn(Code) + Send + Sync)) {
         loop {
             let state = self.lock();
-            let is_idle = |state: &mut State| state.waiting.is_none() && !state.is_over;
+            let is_idle = |state: &mut State<T>| state.waiting.is_none() && !state.is_over;
             let state =
                 self.wake.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
             if state.is_over {
@@ -180,7 +211,7 @@ impl Shared {
     }
 
     /// Puts all changes that wait into force; the state is free meanwhile.
-    fn work(&self, mut state: MutexGuard<'_, State>, put: &(dyn Fn(Code) + Send + Sync)) {
+    fn work(&self, mut state: MutexGuard<'_, State<T>>, put: &(dyn Fn(Code) + Send + Sync)) {
         let (Some(change), Some(mut table)) = (state.waiting.take(), state.table.take()) else {
             return;
         };
@@ -287,7 +318,7 @@ mod tests {
     #[test]
     fn changes_of_a_route_that_waits_take_the_place_of_it() {
         let mut first = change(&[(1, "a.test")], &[]);
-        first.merge(change(&[(2, "a.test")], &[1]));
+        RouteTable::merge(&mut first, change(&[(2, "a.test")], &[1]));
         assert_eq!((first.added.len(), first.removed.len()), (1, 0));
     }
 }

@@ -61,7 +61,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
-pub use code_updates::{CodeChange, CodeUpdates, RouteTable};
+pub use code_updates::{CodeChange, CodeTable, CodeUpdates, RouteTable};
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};

@@ -1,8 +1,8 @@
 //! A server in a thread of its own, for programs that hold one.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::check::{check_text, tell_all_mistakes};
@@ -22,7 +22,8 @@ use zonda_zone::Diff;
 /// A running server. Dropping it leaves the server running until the process ends.
 pub struct Server {
     control: Arc<Control>,
-    thread: JoinHandle<Result<(), ServeError>>,
+    /// The thread of the server, until its end was waited for.
+    thread: Mutex<Option<JoinHandle<Result<(), ServeError>>>>,
 }
 
 impl Server {
@@ -48,7 +49,7 @@ impl Server {
         });
         let thread = thread.map_err(ServeError::Start)?;
         match started.recv() {
-            Ok(control) => Ok(Self { control, thread }),
+            Ok(control) => Ok(Self { control, thread: Mutex::new(Some(thread)) }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error),
                 Ok(Ok(())) | Err(_) => Err(ServeError::Worker("zonda".to_owned())),
@@ -181,7 +182,9 @@ impl Server {
     /// Whether the server has stopped, because it was asked to or had to.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.is_finished()
+        // Locked while its end is waited for.
+        let thread = self.thread.try_lock();
+        thread.is_ok_and(|thread| thread.as_ref().is_none_or(JoinHandle::is_finished))
     }
 
     /// Asks the server to stop, which [`wait`](Self::wait) waits for.
@@ -194,7 +197,19 @@ impl Server {
     /// # Errors
     /// When it had to.
     pub fn wait(self) -> Result<(), ServeError> {
-        self.thread.join().unwrap_or_else(|_| Err(ServeError::Worker("zonda".to_owned())))
+        self.join()
+    }
+
+    /// Waits as [`wait`](Self::wait) does. Only the first of several calls is told why the server
+    /// had to stop.
+    ///
+    /// # Errors
+    /// When it had to.
+    pub fn join(&self) -> Result<(), ServeError> {
+        // Locked until the thread has ended, so that further calls wait, too.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(ServeError::Worker("zonda".to_owned())))
     }
 
     /// Answers what was received, and stops.

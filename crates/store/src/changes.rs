@@ -2,6 +2,7 @@
 
 use super::{StoreError, Watch};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -74,6 +75,12 @@ pub struct Announcer {
 struct Listener {
     changes: Mutex<Changes>,
     changed: Condvar,
+}
+
+impl fmt::Debug for Announcer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Announcer").finish_non_exhaustive()
+    }
 }
 
 impl Announcer {

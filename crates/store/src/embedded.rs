@@ -10,6 +10,7 @@ use super::zone_names::ZoneNames;
 use super::{Announcer, RecordSet, Store, StoreError, Watch};
 use redb::{Database, ReadableDatabase, TableDefinition};
 use std::error::Error;
+use std::fmt;
 use std::path::Path;
 use zonda_wire::{Name, Type};
 
@@ -32,6 +33,12 @@ pub struct RedbStore {
     database: Database,
     read_max: u64,
     announcer: Announcer,
+}
+
+impl fmt::Debug for RedbStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbStore").finish_non_exhaustive()
+    }
 }
 
 impl RedbStore {

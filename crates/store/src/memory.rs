@@ -3,6 +3,7 @@
 use super::record_set::normal_owner;
 use super::{Announcer, RecordSet, Store, StoreError, Watch};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zonda_wire::{Name, Type};
 
@@ -12,6 +13,12 @@ pub struct MemoryStore {
     /// By owner and type in normal form.
     sets: Mutex<BTreeMap<(String, String), RecordSet>>,
     announcer: Announcer,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("rrsets", &self.sets().len()).finish_non_exhaustive()
+    }
 }
 
 impl MemoryStore {

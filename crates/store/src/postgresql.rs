@@ -19,6 +19,7 @@ use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Config, NoTls};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -109,6 +110,16 @@ pub struct PostgresStore {
     client: Mutex<Option<Client>>,
     /// Calls that wait for the server.
     calls: Calls,
+}
+
+impl fmt::Debug for PostgresStore {
+    /// Writes the hosts and the database, and no password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("hosts", &self.config.get_hosts())
+            .field("database", &self.config.get_dbname())
+            .finish_non_exhaustive()
+    }
 }
 
 impl PostgresStore {

@@ -3,7 +3,8 @@
 //! The hash runs over the labels from right to left, so that one pass over a name yields the hash
 //! of every ancestor, and the hash of a child follows from that of its parent.
 
-use zonda_wire::name::{LABELS_MAX, NAME_BYTES_MAX};
+use std::fmt;
+use zonda_wire::name::{LABELS_MAX, NAME_BYTES_MAX, Presentation};
 
 /// A secret of the process that decides where names fall in hash tables.
 ///
@@ -49,6 +50,19 @@ pub struct LookupName {
     starts: [u8; LABELS_MAX + 1],
     /// The hash of the suffix that begins at label *i*; `hashes[count]` is the root's.
     hashes: [u64; LABELS_MAX + 1],
+}
+
+impl fmt::Display for LookupName {
+    /// Writes the name as in a zone file, with the final dot.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Presentation(self.as_wire()).fmt(f)
+    }
+}
+
+impl fmt::Debug for LookupName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LookupName({self})")
+    }
 }
 
 impl Default for LookupName {

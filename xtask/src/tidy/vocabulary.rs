@@ -31,7 +31,11 @@ struct Type {
 const TYPES: &[Type] = &[
     Type {
         title: "App",
-        rust: &[("crates/app/src/app.rs", "App"), ("crates/app/src/running.rs", "Running")],
+        rust: &[
+            ("crates/app/src/app.rs", "App"),
+            ("crates/app/src/start.rs", "App"),
+            ("crates/app/src/running.rs", "Running"),
+        ],
         node: &["App", "AppOptions"],
         python: "bindings/python/python/zonda/app.py",
     },

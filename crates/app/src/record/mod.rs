@@ -21,10 +21,11 @@
 //! A field may be changed. What then does not fit its type goes into the reply as it is: strings
 //! are cut off at 255 octets, and nothing else is checked again.
 
+use crate::into_reply::{Failure, IntoReply};
 use field::{Fields, STRING_BYTES_MAX};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use zonda_engine::code::Record;
+use zonda_engine::code::{Record, Reply};
 use zonda_wire::rdata::RdataError;
 use zonda_wire::rdata::from_text;
 use zonda_wire::{Name, NameError, Type};
@@ -101,6 +102,19 @@ macro_rules! record {
                 read().map_err(|error| DataError::of(Type::$rtype, &error))
             }
 
+            /// Returns the records of this type in the answer of a message, with owner and time to
+            /// live; without those whose data cannot be read.
+            #[must_use]
+            pub fn all_in(message: &zonda_wire::Message) -> Vec<Self> {
+                let answers = message.section(zonda_wire::Section::Answer);
+                let own = answers.filter(|record| record.rtype == Type::$rtype);
+                let read = |record: &zonda_wire::message::Record| {
+                    let (owner, ttl_secs) = (Some(record.owner.clone()), record.ttl);
+                    Self::from_rdata(&record.rdata).ok().map(|it| Self { owner, ttl_secs, ..it })
+                };
+                own.filter_map(read).collect()
+            }
+
             /// Sets the time to live, seconds.
             #[must_use]
             pub fn ttl(mut self, secs: u32) -> Self {
@@ -131,6 +145,16 @@ macro_rules! record {
 
             fn write_rdata(&self, out: &mut Vec<u8>) {
                 $(<field::$codec as field::Codec>::write(&self.$field, out);)+
+            }
+        }
+
+        impl crate::into_reply::IntoReply for $name {
+            fn into_reply(
+                self,
+                reply: &mut zonda_engine::code::Reply,
+            ) -> Result<(), crate::into_reply::Failure> {
+                reply.answer(self);
+                Ok(())
             }
         }
 
@@ -292,6 +316,13 @@ impl Record for Any {
 
     fn write_rdata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.rdata);
+    }
+}
+
+impl IntoReply for Any {
+    fn into_reply(self, reply: &mut Reply) -> Result<(), Failure> {
+        reply.answer(self);
+        Ok(())
     }
 }
 

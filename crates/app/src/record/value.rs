@@ -8,6 +8,7 @@ use zonda_wire::rdata::{gateway, loc, svcb};
 
 /// A service parameter of SVCB and HTTPS (rfc9460#7).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SvcParam {
     /// Keys that a client must understand, to use the record at all.
     Mandatory(Vec<u16>),

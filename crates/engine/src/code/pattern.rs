@@ -54,6 +54,7 @@ enum Label {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PatternError {
     /// The labels make no name.
     Name(NameError),

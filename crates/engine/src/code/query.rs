@@ -3,6 +3,7 @@
 use super::pattern::Pattern;
 use crate::message::{Now, Peer};
 use std::cell::Cell;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 use zonda_wire::query::{Query as WireQuery, flag};
@@ -33,6 +34,17 @@ pub struct Query<'a> {
     pub(super) saw_client: Cell<bool>,
     /// The pattern of the route that was taken; none in middleware.
     pub pattern: Option<&'a Pattern>,
+}
+
+impl fmt::Debug for Query<'_> {
+    /// Writes what does not differ between clients.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Query")
+            .field("name", &format_args!("{}", self.name))
+            .field("qtype", &self.qtype())
+            .field("pattern", &self.pattern.map(Pattern::as_str))
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Query<'a> {

@@ -21,6 +21,7 @@ use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use connection::{Address, Connection, Reply};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,6 +51,16 @@ pub struct RedisStore {
     compare_every: Duration,
     read_max: u64,
     connection: Mutex<Option<Connection>>,
+}
+
+impl fmt::Debug for RedisStore {
+    /// Writes the address without its password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("address", &format_args!("{}", self.address))
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RedisStore {
