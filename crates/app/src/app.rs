@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zonda_config::{Config, Flags};
-use zonda_engine::code::{Cache, Elsewhere, Handler, Pattern, Query, Reply, Route, Source, Stage};
+use zonda_engine::code::{
+    Cache, Elsewhere, Guard, Handler, Pattern, Query, Reply, Route, Source, Stage,
+};
 use zonda_server::{
     Code, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
 };
@@ -39,6 +41,7 @@ pub struct App {
     stores: Vec<(Name, Arc<dyn Store>)>,
     routes: Vec<Route<Handler>>,
     middleware: Vec<Arc<dyn Stage>>,
+    guards: Vec<Route<Guard>>,
     cache: Option<Arc<dyn Cache>>,
     asynchronous: AsyncTable,
     limits: AsyncLimits,
@@ -170,6 +173,22 @@ impl App {
     /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
     pub fn middleware(&mut self, middleware: impl Stage + 'static) -> &mut Self {
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Passes queries for the names of a pattern, and their replies, through middleware: behind the
+    /// [middleware](Self::middleware) for all queries, that of a wider pattern first. It makes no
+    /// name exist, and hides no handler and no zone. [`Query::capture`] has what its own pattern
+    /// captures.
+    pub fn middleware_for(
+        &mut self,
+        pattern: &str,
+        middleware: impl Stage + 'static,
+    ) -> &mut Self {
+        if let Some(pattern) = self.pattern(pattern) {
+            let handler = Guard::Here(Arc::new(middleware));
+            self.guards.push(Route { pattern, handler });
+        }
         self
     }
 
@@ -356,8 +375,10 @@ impl App {
         let code = Code {
             routes: app.routes,
             middleware: app.middleware,
+            guards: app.guards,
             middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0),
             cache: app.cache,
+            ..Code::default()
         };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;
