@@ -43,6 +43,8 @@ class Query {
   sawClient = false;
   /** Whether what the core answers was asked for. */
   sawBelow = false;
+  /** Whether a handler has left it to another one. */
+  hasGoneOn = false;
 
   constructor(batch, at) {
     this.#batch = batch;

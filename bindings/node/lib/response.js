@@ -369,7 +369,7 @@ class Reply {
   /** Writes the reply into a batch. */
   write(batch) {
     this.#sent = true;
-    const { ticketLow, ticketHigh, sawClient, sawBelow } = this.#request;
+    const { ticketLow, ticketHigh, sawClient, sawBelow, hasGoneOn } = this.#request;
     const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
     const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
@@ -383,7 +383,8 @@ class Reply {
       return;
     }
     const isOfClient = this.#kept?.vary === 0 && (sawClient || sawBelow);
-    const kept = isOfClient ? null : this.#kept;
+    // A handler that has left the query need not do so the next time.
+    const kept = isOfClient || hasGoneOn ? null : this.#kept;
     const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
     batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags, error, kept, looks);
     for (let section = 0; section < 3; section++) {

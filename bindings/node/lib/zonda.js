@@ -403,7 +403,9 @@ class App extends EventEmitter {
    * without another. */
   #next(route, request) {
     if (this.#routes.size < (route === undefined ? 1 : 2)) return undefined;
-    return this.#numbered.get(this.#bridge.nextHandler(request, route?.pattern));
+    const next = this.#numbered.get(this.#bridge.nextHandler(request, route?.pattern));
+    if (next !== undefined) request.hasGoneOn = true;
+    return next;
   }
 
   /** Calls the only function of a query: the usual case, mostly without anything that could be waited

@@ -1,7 +1,7 @@
 //! A query as Python's code sees it.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -29,6 +29,8 @@ pub struct Query {
     state: PyOnceLock<Py<PyDict>>,
     /// Whether the code has looked at what only this client's queries say.
     saw_client: AtomicBool,
+    /// Whether a handler has left the query to another one.
+    has_gone_on: AtomicBool,
 }
 
 impl Query {
@@ -37,8 +39,8 @@ impl Query {
         let WaitingQuery { message, peer, .. } = taken;
         let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
         let (state, saw_client) = (PyOnceLock::new(), AtomicBool::new(false));
-        let pattern = Mutex::new(pattern);
-        Self { message, parsed, peer, pattern, server, state, saw_client }
+        let (pattern, has_gone_on) = (Mutex::new(pattern), AtomicBool::new(false));
+        Self { message, parsed, peer, pattern, server, state, saw_client, has_gone_on }
     }
 
     /// The name asked for in wire form, and the type.
@@ -51,8 +53,14 @@ impl Query {
         self.pattern.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether a handler has left the query to another one.
+    pub fn has_gone_on(&self) -> bool {
+        self.has_gone_on.load(Ordering::Relaxed)
+    }
+
     /// Notes that the query has come to the handler of another pattern.
     pub fn go_on_to(&self, pattern: Arc<Pattern>) {
+        self.has_gone_on.store(true, Ordering::Relaxed);
         *self.pattern.lock().unwrap_or_else(PoisonError::into_inner) = Some(pattern);
     }
 

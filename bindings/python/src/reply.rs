@@ -80,6 +80,8 @@ impl Reply {
             self.draft.clear();
         }
         let mut draft = std::mem::take(&mut self.draft);
+        // A handler that has left the query need not do so the next time.
+        draft.keep = draft.keep.filter(|_| !query.get().has_gone_on());
         // A reply made with knowledge of the client is not for every client.
         (draft.scope, draft.saw_client) = (scope, query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))

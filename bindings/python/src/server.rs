@@ -63,8 +63,7 @@ struct Settings {
 
 /// A query as `take` gives it: the number of its handler, if it has one, those of the guards that
 /// it passes, if there are any, and its reply.
-type QueryAndReply<'py> =
-    (Option<u32>, Option<Vec<u32>>, Bound<'py, Query>, Bound<'py, Reply>);
+type QueryAndReply<'py> = (Option<u32>, Option<Vec<u32>>, Bound<'py, Query>, Bound<'py, Reply>);
 
 /// Patterns of routes, by the numbers of their handlers.
 type Patterns = Arc<RwLock<HashMap<u32, Arc<Pattern>>>>;

@@ -180,11 +180,7 @@ impl App {
     /// [middleware](Self::middleware) for all queries, that of a wider pattern first. It makes no
     /// name exist, and hides no handler and no zone. [`Query::capture`] has what its own pattern
     /// captures.
-    pub fn middleware_for(
-        &mut self,
-        pattern: &str,
-        middleware: impl Stage + 'static,
-    ) -> &mut Self {
+    pub fn middleware_for(&mut self, pattern: &str, middleware: impl Stage + 'static) -> &mut Self {
         if let Some(pattern) = self.pattern(pattern) {
             let handler = Guard::Here(Arc::new(middleware));
             self.guards.push(Route { pattern, handler });

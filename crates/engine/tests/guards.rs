@@ -9,7 +9,7 @@ use zonda_engine::code::{
 };
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    DeferredQuery, Deferral, Engine, HandlerOutcome, Now, Outcome, Peer, Resumption, Settings,
+    Deferral, DeferredQuery, Engine, HandlerOutcome, Now, Outcome, Peer, Resumption, Settings,
     Snapshot, To, Transport,
 };
 use zonda_wire::message::Message;
@@ -256,8 +256,11 @@ fn a_query_that_a_guard_defers_goes_on_behind_that_guard() {
 #[test]
 fn a_guard_elsewhere_has_its_names_deferred_with_or_without_a_handler() {
     let routes = vec![elsewhere("*.example", 5), answers("here.eu.test", 1)];
-    let guards =
-        vec![guard_elsewhere("*.eu.example", 0), guard_elsewhere("*.eu.test", 1), guard_elsewhere("*.test/TXT", 2)];
+    let guards = vec![
+        guard_elsewhere("*.eu.example", 0),
+        guard_elsewhere("*.eu.test", 1),
+        guard_elsewhere("*.test/TXT", 2),
+    ];
     let mut engine = engine(code(routes, guards));
     for (name, reply, is_guarded) in [
         ("www.eu.example", "deferred to 5", true),
@@ -409,7 +412,8 @@ fn a_denial_by_middleware_takes_the_place_of_the_answer_but_for_aliases() {
         draft.negative_ttl(&"other".parse().unwrap(), 5);
         draft.reply(Rcode::NOERROR);
     });
-    let guard = Route { pattern: "*.test".parse().unwrap(), handler: Guard::Here(Arc::new(Denies)) };
+    let guard =
+        Route { pattern: "*.test".parse().unwrap(), handler: Guard::Here(Arc::new(Denies)) };
     let mut engine = engine(code(vec![alias, answers("*", 1)], vec![guard]));
     for (name, expected) in [
         ("a.test", vec![(Section::Authority, "test.", Type::SOA)]),
@@ -424,7 +428,8 @@ fn a_denial_by_middleware_takes_the_place_of_the_answer_but_for_aliases() {
         let (Outcome::Reply(len), buffer) = outcome(&mut engine, name) else { panic!("{name}") };
         let reply = Message::parse(&buffer[..len]).unwrap();
         let records = reply.records.iter().map(|it| (it.section, it.owner.to_string(), it.rtype));
-        let expected = expected.into_iter().map(|(section, owner, rtype)| (section, owner.to_owned(), rtype));
+        let expected =
+            expected.into_iter().map(|(section, owner, rtype)| (section, owner.to_owned(), rtype));
         assert_eq!(records.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{name}");
         assert_eq!(reply.rcode(), Rcode::NXDOMAIN);
     }

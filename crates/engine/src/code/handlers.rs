@@ -73,7 +73,8 @@ impl Handlers {
         let (panic_log, chaining_runtime) = (None, None);
         let guards = Guards::new(Vec::new(), seed);
         let has_stages = !middleware.is_empty();
-        let runtimes_ahead = middleware_runtime.map_or(RuntimesAhead::Nothing, RuntimesAhead::ForAll);
+        let runtimes_ahead =
+            middleware_runtime.map_or(RuntimesAhead::Nothing, RuntimesAhead::ForAll);
         Self {
             routes,
             middleware,

@@ -592,7 +592,11 @@ mod tests {
         assert!(error("*").contains("leave `*.` out"));
         assert!(error("eu.example/A").contains("`www/A`"), "{}", error("eu.example/A"));
         assert!(error(".").contains("`eu.example`"), "{}", error("."));
-        let long = format!("{}.{}", "a".repeat(61), "b".repeat(63) + &format!(".{}", "c".repeat(63)).repeat(2));
+        let long = format!(
+            "{}.{}",
+            "a".repeat(61),
+            "b".repeat(63) + &format!(".{}", "c".repeat(63)).repeat(2)
+        );
         assert_eq!(long.len() + 2, 255);
         assert_eq!(Pattern::check_suffix(&long), Err(PatternError::Name(NameError::TooLong)));
         assert!(Pattern::check_suffix("a..b").is_err());

@@ -21,9 +21,7 @@ const REUSE: Reuse = Reuse::No(NotReused::Middleware);
 pub fn before(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let snapshot = ask.snapshot;
     match &snapshot.handlers {
-        Some(handlers) if handlers.has_stages => {
-            show_query(ask, answer, worker, handlers)
-        }
+        Some(handlers) if handlers.has_stages => show_query(ask, answer, worker, handlers),
         _ => Continue(()),
     }
 }
@@ -68,7 +66,8 @@ fn show_query(
     let mut guards = guards_of(ask, worker, handlers);
     let flow = (first_guard..guards.len()).try_for_each(|index| {
         let Route { pattern, handler } = &handlers.guards.here.as_slice()[guards[index]];
-        let (place, number) = (handlers.guard_place(guards[index]), handlers.middleware.len() + index);
+        let (place, number) =
+            (handlers.guard_place(guards[index]), handlers.middleware.len() + index);
         let then = ResumePoint::Middleware(number + 1);
         let callable = Callable { place, pattern: Some(pattern), then, may_keep: false };
         call(ask, answer, worker, (handlers, callable), |query, filled| {

@@ -109,9 +109,8 @@ fn call_here(
         return Continue(());
     };
     let callable = Callable { place, pattern: Some(pattern), may_keep, ..Callable::default() };
-    let flow = call(ask, answer, worker, (handlers, callable), |query, filled| {
-        code.answer(query, filled)
-    });
+    let flow =
+        call(ask, answer, worker, (handlers, callable), |query, filled| code.answer(query, filled));
     if let Break(Verdict::Defer) = flow {
         let passed = handlers.routes.passed(place);
         worker.deferral.history.then = ResumePoint::Handlers(Some(passed));
