@@ -42,7 +42,7 @@ pub struct History {
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
     /// The query goes on at its handlers behind the one that it has passed: all middleware has seen
     /// it. Without that, behind those elsewhere that come first, which have seen it, too.
