@@ -412,11 +412,13 @@ class App extends EventEmitter {
    * for. */
   #call(route, request, response) {
     let behind;
+    let isSettled = false;
     let passed;
     const next = (error) => {
       if (behind !== undefined) throw new Error('next() was called twice');
       behind = isNothing(error) ? this.#behind(route, request, response) : Promise.resolve();
-      behind.catch(() => {}); // it is waited for below
+      const settled = () => (isSettled = true);
+      behind.then(settled, settled);
       passed = error;
       return behind;
     };
@@ -427,7 +429,7 @@ class App extends EventEmitter {
     }
     return (async () => {
       const returned = await result;
-      await behind;
+      if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
       response.addReturned(returned);
       if (!response.answered) await this.#leave(route, request, response);
