@@ -65,6 +65,9 @@ struct Settings {
 /// it passes, if there are any, and its reply.
 type QueryAndReply<'py> = (Option<u32>, Option<Vec<u32>>, Bound<'py, Query>, Bound<'py, Reply>);
 
+/// Patterns as Python writes them, and the numbers of their handlers or guards.
+type NumberedRoutes = Vec<(String, u32)>;
+
 /// Patterns of routes, by the numbers of their handlers.
 type Patterns = Arc<RwLock<HashMap<u32, Arc<Pattern>>>>;
 
@@ -120,8 +123,8 @@ impl Core {
         &self,
         py: Python<'_>,
         mut settings: Settings,
-        routes: Vec<(String, u32)>,
-        guards: Vec<(String, u32)>,
+        routes: NumberedRoutes,
+        guards: NumberedRoutes,
         middleware: bool,
     ) -> PyResult<()> {
         let mut table = RouteTable::new(RUNTIME);
@@ -148,8 +151,8 @@ impl Core {
         &self,
         py: Python<'_>,
         removed: Vec<u32>,
-        added: Vec<(String, u32)>,
-        guards: Vec<(String, u32)>,
+        added: NumberedRoutes,
+        guards: NumberedRoutes,
         middleware: bool,
     ) -> PyResult<Option<u64>> {
         let change = self.change(removed.clone(), (added, guards), middleware)?;
@@ -384,7 +387,7 @@ impl Core {
     fn change(
         &self,
         removed: Vec<u32>,
-        (routes, guards): (Vec<(String, u32)>, Vec<(String, u32)>),
+        (routes, guards): (NumberedRoutes, NumberedRoutes),
         has_middleware: bool,
     ) -> PyResult<CodeChange> {
         let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
