@@ -288,8 +288,8 @@ impl Reply {
     }
 
     /// Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
-    /// `soa` says. Of the records so far only aliases that lead to the name stay, and the SOA record
-    /// if there is no other one.
+    /// `soa` says. Of the records so far only aliases that lead to the name stay, and the SOA
+    /// record if there is no other one.
     #[pyo3(signature = (*, ttl=None, soa=None))]
     fn nxdomain(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.negative(Rcode::NXDOMAIN, ttl, soa)

@@ -9,8 +9,8 @@
 //!
 //! A query that a handler passes on goes to the handler of the next wider pattern, and from the
 //! last one to the zones. Middleware is for all names, or for those of a pattern: then it is a
-//! [`Guard`], which claims no name. Code that runs in the worker is called with a [`HandlerReply`] to fill in; code that runs elsewhere has the query
-//! deferred, and gives a `HandlerReply` later.
+//! [`Guard`], which claims no name. Code that runs in the worker is called with a [`HandlerReply`]
+//! to fill in; code that runs elsewhere has the query deferred, and gives a `HandlerReply` later.
 //!
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 

@@ -539,8 +539,9 @@ impl Reply {
     }
 
     /// Has code elsewhere answer, which may wait. What that leaves as it is, goes on from here: a
-    /// middleware's query at what follows it, a handler's as if that had passed it on. What is in this reply is
-    /// not sent. Code that has waited itself cannot say so: its answer is SERVFAIL then.
+    /// middleware's query at what follows it, a handler's as if that had passed it on. What is in
+    /// this reply is not sent. Code that has waited itself cannot say so: its answer is SERVFAIL
+    /// then.
     pub fn defer_to(&mut self, code: Elsewhere) {
         self.ending = Ending::Defer(code);
     }

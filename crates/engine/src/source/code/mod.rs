@@ -126,7 +126,7 @@ enum Next {
     Any,
     /// All of them, but for those elsewhere that come first, which have seen the query.
     Here,
-    /// Those in the worker.
+    /// The handlers in the worker alone.
     AllHere,
 }
 
@@ -214,9 +214,9 @@ fn answer_as_supplied(
     answer_with(ask, answer, worker, (handlers, filled, route.is_some()))
 }
 
-/// The route whose code elsewhere has filled in a reply that may be kept. There is none if the query
-/// passes middleware or guards elsewhere, as the reply may be theirs, and if other code has taken
-/// the place of that which was asked.
+/// The route whose code elsewhere has filled in a reply that may be kept. There is none if the
+/// query passes middleware or guards elsewhere, as the reply may be theirs, and if other code has
+/// taken the place of that which was asked.
 fn route_of_supplied<'h>(
     ask: &Ask<'_>,
     handlers: &'h Handlers,
