@@ -170,7 +170,7 @@ fn told((outcome, buffer): (Outcome, Vec<u8>)) -> String {
         },
     };
     let reply = Message::parse(&buffer[..len]).unwrap();
-    let addresses = reply.section(Section::Answer).into_iter().filter_map(|it| it.rdata.last());
+    let addresses = reply.section(Section::Answer).filter_map(|it| it.rdata.last());
     let addresses: String = addresses.map(|last| format!(" {last}")).collect();
     format!("{}{addresses}", reply.rcode())
 }

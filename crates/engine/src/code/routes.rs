@@ -242,8 +242,8 @@ impl<H> Routes<H> {
     fn is_replaced(&self, list: &[RouteEntry], index: usize) -> bool {
         let RouteEntry { rank, place } = list[index];
         let pattern = &self.routes[place].pattern;
-        let later = list[..index].iter().rev().take_while(|other| other.rank == rank);
-        later.into_iter().any(|other| self.routes[other.place].pattern == *pattern)
+        let mut later = list[..index].iter().rev().take_while(|other| other.rank == rank);
+        later.any(|other| self.routes[other.place].pattern == *pattern)
     }
 
     /// Returns what the routes say about a name and type for which no code has answered.
