@@ -184,9 +184,11 @@ export declare class Reply {
   additional(...records: Array<ResourceRecord | readonly ResourceRecord[]>): this;
   /** Makes it a reply with a response code, and the records that were added. */
   reply(rcode?: ResponseCode): this;
-  /** Says that the name exists, but has no records of the type. */
+  /** Says that the name exists, but has no records of the type. Of the records so far only aliases
+   * that lead to the name stay, and the SOA record if there is no other one. */
   noData(cached?: NegativeCaching): this;
-  /** Says that there is no such name. */
+  /** Says that there is no such name. Of the records so far only aliases that lead to the name stay,
+   * and the SOA record if there is no other one. */
   nxdomain(cached?: NegativeCaching): this;
   /** Refuses to answer. */
   refused(): this;
@@ -194,8 +196,8 @@ export declare class Reply {
   servfail(why?: string): this;
   /** Sends nothing. */
   drop(): this;
-  /** Leaves the query to the zones, as if there were no handler; records that were added are not
-   * sent. */
+  /** Leaves the query to the handlers of the next wider pattern, or the zones, as if there were no
+   * handler; records that were added are not sent. */
   passOn(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
   extendedError(code: number | string, text?: string): this;
@@ -441,7 +443,8 @@ export declare class App extends EventEmitter {
   /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
   constructor(options?: AppOptions | string | string[]);
   /** Has all queries and replies pass functions, behind those that were added before; with a pattern
-   * first, those for the names of that alone: other queries do not reach JavaScript for it. */
+   * first, those for the names of that alone: other queries do not reach JavaScript for it. What is
+   * for all queries comes first, then what is for the widest pattern. */
   middleware(...middleware: Middleware[]): this;
   middleware(pattern: string, ...middleware: Middleware[]): this;
   /** As `middleware`, by the name that programs for web servers know. */

@@ -68,11 +68,25 @@ class Bridge {
     await this.#ask('ZONDA_STATE', (token) => this.#core.reload(token));
   }
 
-  /** Adds routes, and removes those of handlers' numbers; a promise if that takes a while. */
-  changeCode(removed, added, hasMiddleware) {
+  /** Adds routes and guards, and removes the routes of handlers' numbers; a promise if that takes a
+   * while. */
+  changeCode(removed, added, guards, hasMiddleware) {
     const token = this.#token();
-    if (this.#core.changeCode(removed, added, hasMiddleware, token)) return undefined;
+    if (this.#core.changeCode(removed, added, guards, hasMiddleware, token)) return undefined;
     return this.#expected(1, token);
+  }
+
+  /** The number of the handler for a request that the handler of a pattern has passed on; of the
+   * first one, without a pattern. Nothing if there is no further one, or the server has stopped. */
+  nextHandler({ name, typeNumber }, pattern) {
+    if (!this.#core.isRunning()) return undefined;
+    return this.#core.nextHandler(name, typeNumber, pattern) ?? undefined;
+  }
+
+  /** The name and data of the SOA record of the server's zone that holds a name, for a time to live;
+   * `null` if there is none. */
+  negativeSoa(name, ttl) {
+    return this.#core.isRunning() ? this.#core.negativeSoa(name, ttl) ?? null : null;
   }
 
   /** Serves a zone from a store: the core's, or one that is written in JavaScript. */

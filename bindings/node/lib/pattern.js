@@ -46,27 +46,10 @@ function zoneOf(pattern) {
   return place < 0 || place === labels.length - 1 ? undefined : labels.slice(place + 1).join('.');
 }
 
-/** A function that tells whether a canonical pattern is for a query. */
-function matcher(canonical) {
-  const types = splitTypes(canonical)[1].slice(1).split('|').filter(Boolean);
-  const labels = patternLabels(canonical);
-  const isOpen = labels[0] === '*';
-  if (isOpen) labels.shift();
-  const wanted = labels.map(asInNames);
-  return ({ name, type }) => {
-    if (types.length > 0 && !types.includes(type)) return false;
-    const asked = name === '.' ? [] : splitLabels(name);
-    const before = asked.length - labels.length;
-    if (isOpen ? before < 1 && labels.length > 0 : before !== 0) return false;
-    return wanted.every((label, place) => label === undefined || label === asked[before + place]);
-  };
-}
-
-/** A label of a pattern as names have it, where `*`, `:` and `/` mean nothing; nothing for one that
- * is captured. */
-function asInNames(label) {
-  if (label.startsWith(':')) return undefined;
-  return label.replace(/^\\(?=:|\*$)/, '').replaceAll('\\/', '/');
+/** Throws what is wrong with a suffix that patterns leave out. */
+function checkSuffix(suffix) {
+  canonicalPattern(suffix);
+  withCode('ZONDA_PATTERN', () => native.checkSuffix(suffix));
 }
 
 /** A pattern below a suffix: `www` and `www/A` become `www.eu.example` and `www.eu.example/A`; `@` is
@@ -76,4 +59,4 @@ function below(pattern, suffix) {
   return names === '@' ? `${suffix}${types}` : `${names.replace(/\.$/, '')}.${suffix}${types}`;
 }
 
-module.exports = { below, canonicalPattern, captures, matcher, zoneOf };
+module.exports = { below, canonicalPattern, captures, checkSuffix, zoneOf };

@@ -10,6 +10,10 @@ const { decodeMessage } = require('./message.js');
 const NO_HANDLER = 0xffffffff;
 /** Numbers in front of a query's octets. */
 const WORDS = 11;
+/** The bit that tells of a query that it passes guards. */
+const GUARDED = 1 << 17;
+/** The guards of a query that passes none. */
+const NO_GUARDS = [];
 /** Bits of the header's flags. */
 const FLAG_RD = 0x0100;
 /** Bits of the number of names that are remembered. */
@@ -39,6 +43,8 @@ class Query {
   sawClient = false;
   /** Whether what the core answers was asked for. */
   sawBelow = false;
+  /** Whether a handler has left it to another one. */
+  hasGoneOn = false;
 
   constructor(batch, at) {
     this.#batch = batch;
@@ -57,6 +63,15 @@ class Query {
   /** The number of its handler. */
   get handler() {
     return this.#batch.words[this.#at + 3];
+  }
+
+  /** The numbers of the guards that it passes, in this order. */
+  get guards() {
+    const { words } = this.#batch;
+    const at = this.#at;
+    if ((words[at + 4] & GUARDED) === 0) return NO_GUARDS;
+    const end = at + (words[at] >> 2) - 1;
+    return Array.from(words.subarray(end - words[end], end));
   }
 
   /** The name asked for, in lower case and without a final dot; the root is `.`. */
@@ -200,9 +215,10 @@ class Query {
     return this.edns?.options.find((option) => option.code === code)?.data;
   }
 
-  /** The zone that a negative reply is from if nothing else says it. */
+  /** The zone that a negative reply is from if no zone of the server holds the name: a name above
+   * could be another server's. */
   get zone() {
-    return this.#zone ?? (splitLabels(this.name).slice(1).join('.') || '.');
+    return this.#zone ?? this.name;
   }
 
   /** The labels that the route captures with `:word`, in lower case. */
@@ -217,7 +233,7 @@ class Query {
     return this.#labels;
   }
 
-  /** Tells which route it has, and so which labels of the name are captured. */
+  /** Tells which route it has come to, and so which labels of the name are captured. */
   setRoute({ pattern, captures, zone }) {
     this.pattern = pattern;
     this.#zone = zone;

@@ -9,7 +9,7 @@ const { ENDING, LOOKS } = require('./batch.js');
 const { checkFields } = require('./data.js');
 const { errorWith } = require('./errors.js');
 const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
-const { errorNumber, rcodeNumber, rcodeWord, typeNumber } = require('./tables.js');
+const { errorNumber, rcodeNumber, rcodeWord, typeNumber, typeWord } = require('./tables.js');
 
 /** The time to live of a record that says nothing else, seconds. */
 const TTL = 300;
@@ -25,6 +25,8 @@ const OPT = 41;
 const EXTENDED_OTHER = 0;
 /** The longest scope: all bits of an IPv6 address. */
 const SCOPE_MAX = 128;
+/** The types of records that lead to another name. */
+const ALIASES = new Set(['CNAME', 'DNAME']);
 /** The sections, in the order of their numbers. */
 const SECTIONS = ['answers', 'authorities', 'additionals'];
 
@@ -36,8 +38,6 @@ class Reply {
   #flags = FLAGS.aa;
   #error = null;
   #kept = null;
-  /** Whether the core is not to send it again by itself. */
-  #isNeverKept = false;
   #scope = null;
   #sections = [null, null, null];
   /** What the core would answer, if it was asked. */
@@ -47,10 +47,13 @@ class Reply {
   #state;
   #sent = false;
   #complain;
+  /** Gives the SOA record of the zone of the server that holds a name, for a time to live. */
+  #soaFor;
 
-  constructor(request, complain) {
+  constructor(request, complain, soaFor = () => null) {
     this.#request = request;
     this.#complain = complain;
+    this.#soaFor = soaFor;
   }
 
   /** Adds records to the answer. */
@@ -105,26 +108,44 @@ class Reply {
   }
 
   /** Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
-   * seconds, or as the record `soa` says. */
+   * seconds, or as the record `soa` says. Of the records so far only aliases that lead to the name
+   * stay, and the SOA record if there is no other one. */
   noData(cached) {
-    return this.reply('NOERROR').#addSoa(cached);
+    return this.#deny('NOERROR', cached);
   }
 
   /** Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record `soa`
-   * says. */
+   * says. Of the records so far only aliases that lead to the name stay, and the SOA record if there
+   * is no other one. */
   nxdomain(cached) {
-    return this.reply('NXDOMAIN').#addSoa(cached);
+    return this.#deny('NXDOMAIN', cached);
   }
 
-  /** Adds the record by which resolvers cache a negative reply (rfc2308#5). */
-  #addSoa({ ttl, soa } = {}) {
+  /** Makes it a negative reply. */
+  #deny(rcode, { ttl, soa } = {}) {
+    if (!this.#change()) return this;
+    const [answers, authorities] = this.#sections;
+    const isReplaced = ttl !== undefined || soa !== undefined;
+    this.#sections = [
+      answers === null ? null : aliasesOf(answers, this.#request),
+      authorities === null || isReplaced ? null : authorities.filter((it) => isOfType(it, 'SOA')),
+      null,
+    ];
+    this.reply(rcode);
     if (soa !== undefined) return this.authority({ type: 'SOA', ...soa });
-    if (ttl === undefined) return this;
+    return ttl === undefined ? this : this.authority(this.#makeSoa(ttl));
+  }
+
+  /** The record by which resolvers cache a negative reply for some seconds (rfc2308#5). */
+  #makeSoa(ttl) {
+    const isTtl = Number.isInteger(ttl) && ttl >= 0 && ttl <= TTL_MAX; // it is told when it is sent
+    const known = isTtl ? this.#soaFor(this.#request.name, ttl) : null;
+    if (known !== null) return { type: 'SOA', ttl, ...known };
     const name = this.#request.zone;
     const below = `hostmaster.${name === '.' ? '' : name}`;
     const mailbox = below.length <= NAME_LENGTH_MAX ? below : name;
     const times = { serial: 1, refresh: 7200, retry: 900, expire: 1_209_600, minimum: ttl };
-    return this.authority({ type: 'SOA', name, ttl, data: { mname: name, rname: mailbox, ...times } });
+    return { type: 'SOA', name, ttl, data: { mname: name, rname: mailbox, ...times } };
   }
 
   /** Refuses to answer. */
@@ -149,8 +170,8 @@ class Reply {
     return this;
   }
 
-  /** Leaves the query to the zones, as if there were no handler; records that were added are not
-   * sent. */
+  /** Leaves the query to the handler of the next wider pattern, and behind the last one to the zones,
+   * as if there were no handler; records that were added are not sent. */
   passOn() {
     if (this.#change()) {
       this.#sections = [null, null, null];
@@ -179,12 +200,6 @@ class Reply {
     const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
     return this;
-  }
-
-  /** Has the core not send the reply again by itself, as middleware for a pattern would not be called
-   * then. */
-  keepNothing() {
-    this.#isNeverKept = true;
   }
 
   /** Says that the reply depends on the first bits of the client's network alone: the scope with
@@ -354,7 +369,7 @@ class Reply {
   /** Writes the reply into a batch. */
   write(batch) {
     this.#sent = true;
-    const { ticketLow, ticketHigh, sawClient, sawBelow } = this.#request;
+    const { ticketLow, ticketHigh, sawClient, sawBelow, hasGoneOn } = this.#request;
     const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
     const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
@@ -368,7 +383,8 @@ class Reply {
       return;
     }
     const isOfClient = this.#kept?.vary === 0 && (sawClient || sawBelow);
-    const kept = this.#isNeverKept || isOfClient ? null : this.#kept;
+    // A handler that has left the query need not do so the next time.
+    const kept = isOfClient || hasGoneOn ? null : this.#kept;
     const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
     batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags, error, kept, looks);
     for (let section = 0; section < 3; section++) {
@@ -440,6 +456,22 @@ function asRead(record, asked) {
   check(record);
   const { name = asked, ttl = TTL } = record;
   return readable({ ...record, name: String(name), ttl: secondsOf(record, ttl) });
+}
+
+/** The records of an answer by which an alias leads to the name that is denied (rfc2308#2.1): CNAME
+ * and DNAME with their signatures, unless they are what is asked for. */
+function aliasesOf(answers, { type: asked }) {
+  if (asked === 'ANY') return [];
+  const isAlias = (type) => ALIASES.has(type) && type !== asked;
+  return answers.filter((record) => {
+    const type = isOfType(record, 'RRSIG') ? record.data?.typeCovered : record?.type;
+    return type !== undefined && isAlias(typeWord(typeNumber(type)));
+  });
+}
+
+/** Whether a record, or what stands in its place, has a type. */
+function isOfType(record, type) {
+  return record?.type !== undefined && typeWord(typeNumber(record.type)) === type;
 }
 
 /** An error of a record, which names where that is in the reply, and its data. */

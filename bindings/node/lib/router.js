@@ -2,7 +2,7 @@
 
 // Handlers and middleware of the names below a suffix.
 
-const { below } = require('./pattern.js');
+const { below, checkSuffix } = require('./pattern.js');
 
 /** Names below a suffix, which patterns leave out. */
 class Router {
@@ -10,6 +10,7 @@ class Router {
   #suffix;
 
   constructor(app, suffix) {
+    checkSuffix(suffix); // tells the mistake where it is made
     this.#app = app;
     this.#suffix = suffix;
   }

@@ -12,12 +12,14 @@ const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
 const { checkedOptions, coreOptions } = require('./options.js');
 const { pathOf } = require('./path.js');
-const { canonicalPattern, captures, matcher, zoneOf } = require('./pattern.js');
+const { canonicalPattern, captures, zoneOf } = require('./pattern.js');
 const { NO_HANDLER } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
 const { Router } = require('./router.js');
 const { typeNumber } = require('./tables.js');
 
+/** Functions that are called by `next()` of one another on one stack. */
+const STACKED_MAX = 256;
 /** How long a route is kept for queries that wait already. */
 const FORGET_MILLIS = 10_000;
 
@@ -25,18 +27,21 @@ const FORGET_MILLIS = 10_000;
 class App extends EventEmitter {
   #bridge;
   #onError;
-  /** Middleware that all queries pass, or with `matches` those of a pattern. */
+  /** Functions that all queries pass. */
   #middleware = [];
-  /** Canonical patterns of middleware: their queries reach JavaScript, with or without a handler. */
-  #guarded = new Set();
+  /** Functions that queries for the names of a pattern pass: its guard, by the number that the core
+   * knows it by; and these numbers by the canonical forms of patterns. */
+  #guards = [];
+  #guardNumbers = new Map();
   /** Routes by the canonical forms of their patterns, and by the numbers that the core knows them
    * by. */
   #routes = new Map();
   #numbered = new Map();
   #nextNumber = 0;
-  /** What the core is still to be told of routes, once in a turn. */
+  /** What the core is still to be told of routes and guards, once in a turn. */
   #added = new Map();
   #removed = [];
+  #addedGuards = [];
   #isPublishDue = false;
   /** Settled when the routes that the core was told of last are in force. */
   #published;
@@ -51,6 +56,7 @@ class App extends EventEmitter {
   /** Settled when all changes of zones that were asked for are made. */
   #changes = Promise.resolve();
   #tell = (error, request) => this.#complain(error, request);
+  #soaFor = (name, ttl) => this.#bridge.negativeSoa(name, ttl);
 
   constructor(given = {}) {
     super();
@@ -64,26 +70,29 @@ class App extends EventEmitter {
   }
 
   /** Has all queries and replies pass functions, behind those that were added before; with a
-   * pattern first, those for the names of that alone. */
+   * pattern first, those for the names of that alone, behind those for all. */
   middleware(...middleware) {
     const pattern = typeof middleware[0] === 'string' ? middleware.shift() : undefined;
     const functions = middleware.flat().map(checked);
-    if (pattern === undefined) {
-      for (const function_ of functions) this.#middleware.push({ function_ });
-    } else {
-      const canonical = canonicalPattern(pattern);
-      const matches = matcher(canonical);
-      for (const function_ of functions) this.#middleware.push({ function_, matches });
-      this.#guarded.add(canonical);
-      if (!this.#routes.has(canonical)) this.#addRoute(pattern, canonical, []);
-    }
+    if (pattern === undefined) this.#middleware.push(...functions);
+    else this.#guardFor(pattern).push(...functions);
     this.#publish();
     return this;
   }
 
+  /** The functions that queries for the names of a pattern pass. */
+  #guardFor(pattern) {
+    const canonical = canonicalPattern(pattern);
+    if (!this.#guardNumbers.has(canonical)) {
+      const number = this.#guards.push([]) - 1;
+      this.#guardNumbers.set(canonical, number);
+      this.#addedGuards.push({ pattern: canonical, handler: number });
+    }
+    return this.#guards[this.#guardNumbers.get(canonical)];
+  }
+
   /** The names below a suffix, whose patterns leave the suffix out. */
   route(suffix) {
-    canonicalPattern(suffix); // tells the mistake where it is made
     return new Router(this, suffix);
   }
 
@@ -103,17 +112,12 @@ class App extends EventEmitter {
 
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern) {
-    const canonical = canonicalPattern(pattern);
-    const wasThere = (this.#routes.get(canonical)?.handlers.length ?? 0) > 0;
-    if (!wasThere) return false;
-    this.#takeOut(canonical);
-    if (this.#guarded.has(canonical)) this.#addRoute(pattern, canonical, []);
-    this.#publish();
-    return true;
+    const wasThere = this.#takeOut(canonicalPattern(pattern));
+    if (wasThere) this.#publish();
+    return wasThere;
   }
 
-  /** Adds a route in place of one for the same pattern. One without handlers leads queries to the
-   * middleware of a pattern. */
+  /** Adds a route in place of one for the same pattern. */
   #addRoute(pattern, canonical, handlers) {
     const number = this.#nextNumber++;
     const route = { pattern, number, handlers };
@@ -202,7 +206,12 @@ class App extends EventEmitter {
     if (this.#state !== 'starting') return; // it is to stop, which waits for this
     this.#state = 'running';
     this.#putIntoForce(); // what was added meanwhile
-    this.emit('listening', this.addresses);
+    try {
+      this.emit('listening', this.addresses);
+    } catch (error) {
+      await this.stop(); // nothing runs when start() is rejected
+      throw error;
+    }
   }
 
   /** Takes note that the server has stopped, because it was asked to, here or through its admin
@@ -310,29 +319,27 @@ class App extends EventEmitter {
     this.#isPublishDue = false;
     if (this.#state !== 'running') return;
     const added = Array.from(this.#added, ([handler, pattern]) => ({ pattern, handler }));
-    const removed = this.#removed;
-    [this.#added, this.#removed] = [new Map(), []];
-    this.#published = this.#bridge.changeCode(removed, added, this.#isAllPassed());
+    const [removed, guards] = [this.#removed, this.#addedGuards];
+    [this.#added, this.#removed, this.#addedGuards] = [new Map(), [], []];
+    this.#published = this.#bridge.changeCode(removed, added, guards, this.#middleware.length > 0);
   }
 
   #setCode() {
     const routes = [...this.#routes.values()];
     const numbered = routes.map(({ pattern, number }) => ({ pattern, handler: number }));
-    [this.#added, this.#removed] = [new Map(), []];
-    this.#bridge.core.setCode(numbered, this.#isAllPassed());
-  }
-
-  /** Whether all queries pass middleware. */
-  #isAllPassed() {
-    return this.#middleware.some(({ matches }) => matches === undefined);
+    const guards = Array.from(this.#guardNumbers, ([pattern, handler]) => ({ pattern, handler }));
+    [this.#added, this.#removed, this.#addedGuards] = [new Map(), [], []];
+    this.#bridge.core.setCode(numbered, this.#middleware.length > 0, guards);
   }
 
   /** Has code answer a query. */
   #dispatch(request) {
     const { handler } = request;
-    const route = handler === NO_HANDLER ? undefined : this.#numbered.get(handler);
+    // One that is gone has left the query to the next one.
+    const found = () => this.#numbered.get(handler) ?? this.#next(undefined, request);
+    const route = handler === NO_HANDLER ? undefined : found();
     if (route !== undefined) request.setRoute(route);
-    const response = new Reply(request, this.#tell);
+    const response = new Reply(request, this.#tell, this.#soaFor);
     let result;
     this.#isInFunction = true;
     try {
@@ -353,54 +360,91 @@ class App extends EventEmitter {
     );
   }
 
-  /** Calls middleware and the handlers of a route; returns a promise if they want to be waited for.
-   * */
+  /** Calls middleware, guards, and the handlers of a route; returns a promise if they want to be
+   * waited for. */
   #run(route, request, response) {
-    const handlers = route?.handlers ?? [];
-    const middleware = this.#middleware.length === 0 ? [] : this.#middlewareOf(request);
-    if (middleware.length === 0) {
-      if (handlers.length === 1) return this.#call(handlers[0], request, response);
-      return handlers.length === 0 ? undefined : this.#pass(handlers, request, response);
+    const { guards } = request;
+    if (this.#middleware.length === 0 && guards.length === 0) {
+      if (route?.handlers.length === 1) return this.#call(route, request, response);
+      return this.#handle(route, request, response);
     }
-    response.keepNothing();
-    return this.#pass(middleware, request, response, async () => {
-      if (handlers.length > 0) await this.#pass(handlers, request, response);
+    const ofGuards = guards.flatMap((number) => this.#guards[number] ?? []);
+    return this.#pass([...this.#middleware, ...ofGuards], request, response, async () => {
+      await this.#handle(route, request, response);
       if (!response.answered) await this.#below(request, response);
     });
   }
 
-  /** The functions of middleware that a query passes. */
-  #middlewareOf(request) {
-    const isFor = ({ matches }) => matches === undefined || matches(request);
-    return this.#middleware.filter(isFor).map(({ function_ }) => function_);
+  /** Calls the handlers of a route, if there is one, and of those for wider patterns, until one
+   * answers. */
+  async #handle(route, request, response) {
+    let now = route;
+    while (now !== undefined && !response.answered) {
+      const called = now;
+      request.setRoute(called);
+      const behind = () => this.#behind(called, request, response);
+      await this.#pass(called.handlers, request, response, behind);
+      now = response.answered ? undefined : this.#next(called, request);
+    }
+  }
+
+  /** Has the handlers for wider patterns than a route's answer, or else the core. */
+  async #behind(route, request, response) {
+    if (response.answered) return;
+    try {
+      await this.#leave(route, request, response);
+    } finally {
+      request.setRoute(route); // what the functions of the route see behind `next()`
+    }
+    await this.#below(request, response);
+  }
+
+  /** The route for the next wider pattern than another one's that is for a request; the first one,
+   * without another. */
+  #next(route, request) {
+    if (this.#routes.size < (route === undefined ? 1 : 2)) return undefined;
+    const next = this.#numbered.get(this.#bridge.nextHandler(request, route?.pattern));
+    if (next !== undefined) request.hasGoneOn = true;
+    return next;
   }
 
   /** Calls the only function of a query: the usual case, mostly without anything that could be waited
    * for. */
-  #call(handler, request, response) {
+  #call(route, request, response) {
     let behind;
+    let isSettled = false;
     let passed;
     const next = (error) => {
       if (behind !== undefined) throw new Error('next() was called twice');
-      behind = isNothing(error) ? this.#below(request, response) : Promise.resolve();
-      behind.catch(() => {}); // it is waited for below
+      behind = isNothing(error) ? this.#behind(route, request, response) : Promise.resolve();
+      const settled = () => (isSettled = true);
+      behind.then(settled, settled);
       passed = error;
       return behind;
     };
-    const result = handler(request, response, next);
+    const result = route.handlers[0](request, response, next);
     if (typeof result?.then !== 'function' && behind === undefined) {
-      return response.addReturned(result);
+      response.addReturned(result);
+      return response.answered ? undefined : this.#leave(route, request, response);
     }
     return (async () => {
       const returned = await result;
-      await behind;
+      if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
       response.addReturned(returned);
+      if (!response.answered) await this.#leave(route, request, response);
     })();
   }
 
+  /** Leaves a query to the handlers for wider patterns than a route's, if there are any; behind them,
+   * the core answers. */
+  #leave(route, request, response) {
+    const next = this.#next(route, request);
+    return next && this.#handle(next, request, response);
+  }
+
   /** Calls functions, each of which may call the next one; `last` is what is behind them. */
-  async #pass(functions, request, response, last = () => this.#below(request, response)) {
+  async #pass(functions, request, response, last) {
     const floating = new Set();
     const call = (place) => {
       if (place === functions.length) return response.answered ? undefined : last();
@@ -411,7 +455,11 @@ class App extends EventEmitter {
         isCalled = true;
         passed = error;
         if (!isNothing(error)) return Promise.resolve();
-        const behind = (async () => call(place + 1))();
+        const isDeep = place % STACKED_MAX === STACKED_MAX - 1;
+        const behind = (async () => {
+          if (isDeep) await undefined; // begins with an empty stack
+          return call(place + 1);
+        })();
         floating.add(behind);
         const settled = () => floating.delete(behind);
         behind.then(settled, settled);

@@ -4,9 +4,11 @@
 //! octets in it are filled up to whole numbers.
 //!
 //! ```text
-//! query  octets of the part · ticket, low · high · handler · type | transport << 16 | IPv6 << 24
+//! query  octets of the part · ticket, low · high · handler
+//!        · type | transport << 16 | are there guards? << 17 | IPv6 << 24
 //!        · port | octets of the name << 16 · octets of the message · address, 16 octets
 //!        · name in lower case, presentation format, without a final dot · message
+//!        · if there are guards: their numbers in the order in which they are passed · their count
 //! reply  octets of the part · ticket, low · high · ending | RCODE << 8 | extended error? << 24
 //!        | vary << 25 · seconds for which it is kept · flags | extended error << 16
 //!        · scope | is scope said? << 8 | was client looked at? << 9
@@ -28,8 +30,14 @@ use zonda_wire::{Ede, Name, Query, Rcode, Section, Type, name, rdata};
 /// What JavaScript sees of a query beside its octets.
 const QUERY_WORDS: usize = 11;
 
-/// Appends a query.
-pub fn write_query(out: &mut Vec<u8>, ticket: Ticket, handler: u32, deferred: &Deferred) {
+/// Appends a query with its ticket and the number of its handler. `guards` returns the numbers of
+/// the guards for a name and type.
+pub fn write_query(
+    out: &mut Vec<u8>,
+    (ticket, handler): (Ticket, u32),
+    deferred: &Deferred,
+    guards: impl FnOnce(&[u8], Type) -> Vec<u32>,
+) {
     let Ok(query) = Query::parse(&deferred.query) else { return }; // workers let only queries wait
     let start = out.len();
     out.resize(start + QUERY_WORDS * 4, 0);
@@ -39,6 +47,13 @@ pub fn write_query(out: &mut Vec<u8>, ticket: Ticket, handler: u32, deferred: &D
     pad(out);
     out.extend_from_slice(&deferred.query);
     pad(out);
+    let is_guarded = deferred.deferral.history.is_guarded;
+    if is_guarded {
+        let guards = guards(wire, query.qtype);
+        let count = guards.len() as u32; // far below 2³²
+        let numbers = guards.into_iter().chain([count]);
+        out.extend(numbers.flat_map(u32::to_ne_bytes));
+    }
     let address = deferred.peer.address;
     let is_ipv6 = u32::from(address.is_ipv6());
     let transport = u32::from(deferred.peer.transport == Transport::Tcp);
@@ -48,7 +63,7 @@ pub fn write_query(out: &mut Vec<u8>, ticket: Ticket, handler: u32, deferred: &D
         number as u32,
         (number >> 32) as u32,
         handler,
-        u32::from(query.qtype.0) | transport << 16 | is_ipv6 << 24,
+        u32::from(query.qtype.0) | transport << 16 | u32::from(is_guarded) << 17 | is_ipv6 << 24,
         u32::from(address.port()) | (name_octets as u32) << 16, // at most four for each of 255
         deferred.query.len() as u32,                            // at most 65,535
     ];

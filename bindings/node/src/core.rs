@@ -1,10 +1,10 @@
 //! The server as JavaScript holds it.
 
+mod code;
 mod options;
 mod queries;
 mod zones;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -12,11 +12,9 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Buffer, BufferSlice, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
-use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
+use zonda_engine::code::HandlerReply;
 use zonda_runtime::Runtime;
-use zonda_server::{
-    Code, CodeChange, CodeUpdates, ProgramError, RuntimeHandle, Server, Stores, Texts,
-};
+use zonda_server::{Code, CodeUpdates, ProgramError, RuntimeHandle, Server, Stores, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
@@ -59,15 +57,6 @@ pub struct CoreOptions {
     pub shares_addresses: bool,
     /// Whether the app starts without zones that cannot be loaded; not unless it is said.
     pub allows_failed_zones: Option<bool>,
-}
-
-/// A pattern and the number of its handler.
-#[napi(object)]
-pub struct NumberedRoute {
-    /// Pattern of the route.
-    pub pattern: String,
-    /// Number of the handler.
-    pub handler: u32,
 }
 
 /// A zone, or a file or directory of zones, that could not be loaded.
@@ -306,59 +295,6 @@ impl Core {
         })
     }
 
-    /// Says which handlers there are, and whether there is middleware; from now on if it runs.
-    #[napi]
-    pub fn set_code(
-        &mut self,
-        routes: Vec<NumberedRoute>,
-        has_middleware: bool,
-    ) -> napi::Result<()> {
-        let table = server::route_table(routes_by_number(routes)?, has_middleware);
-        self.code = table.code();
-        if let Ok(running) = self.shared.running() {
-            running.set_code(self.code.clone());
-        }
-        let shared = Arc::downgrade(&self.shared);
-        self.updates = Some(CodeUpdates::new(table, move |code| {
-            if let Some(Ok(running)) = shared.upgrade().map(|shared| shared.running()) {
-                running.set_code(code);
-            }
-        }));
-        Ok(())
-    }
-
-    /// Adds and removes handlers while the server runs, and says whether there is middleware.
-    /// Returns whether that is in force; else an event of `token` follows when it is.
-    ///
-    /// # Errors
-    /// The first pattern that is none.
-    #[napi(catch_unwind)]
-    pub fn change_code(
-        &mut self,
-        removed: Vec<u32>,
-        added: Vec<NumberedRoute>,
-        has_middleware: bool,
-        token: u32,
-    ) -> napi::Result<bool> {
-        let (removed, added) = (removed.into_iter().collect(), routes_by_number(added)?);
-        let Some(updates) = &mut self.updates else { return Ok(true) }; // `set_code` comes first
-        let shared = Arc::clone(&self.shared);
-        let change = CodeChange { removed, added, has_middleware };
-        Ok(updates.change(change, move || shared.tell_end(token, None)))
-    }
-
-    /// Has workers answer all names from the table, so that JavaScript has nothing to do.
-    #[napi]
-    pub fn answer_from_table(&mut self) -> napi::Result<()> {
-        let pattern = "*".parse::<Pattern>().map_err(error)?;
-        let handler = Handler::Here(Arc::clone(&self.table) as Arc<_>);
-        self.code = Code { routes: vec![Route { pattern, handler }], ..Code::default() };
-        if let Ok(running) = self.shared.running() {
-            running.set_code(self.code.clone());
-        }
-        Ok(())
-    }
-
     /// Gives a name of the table records, as they stand in replies, in place of those that it had.
     ///
     /// # Errors
@@ -482,12 +418,14 @@ impl Core {
     #[napi(catch_unwind)]
     pub fn take(&self, mut into: BufferSlice<'_>, from: u32) -> i32 {
         let mut started = lock(&self.shared.started);
-        let Some(StartedServer { handle, taken: (queries, more), .. }) = started.as_mut() else {
+        let Some(StartedServer { handle, running, taken: (queries, more), .. }) = started.as_mut()
+        else {
             return 0;
         };
         if queries.is_empty() {
             *more = handle.runtime.take(TAKE_MAX, |ticket, handler, deferred| {
-                batch::write_query(queries, ticket, handler, deferred);
+                let guards = |name: &[u8], qtype| running.guard_numbers(name, qtype);
+                batch::write_query(queries, (ticket, handler), deferred, guards);
             });
         }
         let octets = queries.len() as i32; // at most 34 MB
@@ -574,14 +512,6 @@ impl Drop for Core {
         self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
     }
-}
-
-/// The patterns of routes, by the numbers of their handlers.
-fn routes_by_number(routes: Vec<NumberedRoute>) -> napi::Result<BTreeMap<u32, Pattern>> {
-    let read = |NumberedRoute { pattern, handler }| {
-        Ok((handler, server::pattern(&pattern).map_err(error)?))
-    };
-    routes.into_iter().map(read).collect()
 }
 
 /// Gives up what is left of a server that has ended, unless the program stops it at this moment.

@@ -198,3 +198,13 @@ pub fn check_pattern(pattern: String) -> napi::Result<String> {
     let checked = crate::server::pattern(&pattern).map(|pattern| pattern.canonical());
     checked.map_err(napi::Error::from_reason)
 }
+
+/// Throws what is wrong with a suffix that patterns leave out.
+///
+/// # Errors
+/// When no pattern can stand in front of it.
+#[napi]
+pub fn check_suffix(suffix: String) -> napi::Result<()> {
+    let wrong = |error| crate::core::error(format!("router `{suffix}`: {error}"));
+    zonda_engine::code::Pattern::check_suffix(&suffix).map_err(wrong)
+}

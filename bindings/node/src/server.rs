@@ -16,7 +16,7 @@ use zonda_server::{
 };
 
 /// The number of JavaScript's runtime, the only one.
-const RUNTIME: u16 = 0;
+pub const RUNTIME: u16 = 0;
 
 /// What a server is started with.
 pub struct Start {
@@ -69,11 +69,15 @@ pub fn pattern(text: &str) -> Result<Pattern, String> {
     text.parse().map_err(|error| format!("route `{text}`: {error}"))
 }
 
-/// The code of JavaScript: patterns, by the numbers that it knows their handlers by. If it has
-/// middleware, it is given all queries.
-pub fn route_table(added: BTreeMap<u32, Pattern>, has_middleware: bool) -> RouteTable {
+/// The code of JavaScript: patterns, by the numbers that it knows their handlers and guards by. If
+/// it has middleware for all queries, it is given them.
+pub fn route_table(
+    added: BTreeMap<u32, Pattern>,
+    guards: BTreeMap<u32, Pattern>,
+    has_middleware: bool,
+) -> RouteTable {
     let mut table = RouteTable::new(RUNTIME);
-    table.apply(CodeChange { added, has_middleware, ..CodeChange::default() });
+    table.apply(CodeChange { added, guards, has_middleware, ..CodeChange::default() });
     table
 }
 

@@ -26,6 +26,8 @@ pub struct WaitingQuery {
     pub ticket: Ticket,
     /// Number of the handler; `NO_HANDLER` if there is only middleware.
     pub handler: u32,
+    /// Whether the query passes guards.
+    pub is_guarded: bool,
     /// Octets of the query.
     pub message: Box<[u8]>,
     /// Client that sent the query.
@@ -52,7 +54,8 @@ impl Batches {
         let mut taken = Vec::new();
         let more = self.runtime.take(BATCH_MAX, |ticket, handler, query| {
             let (message, peer) = (query.query.as_slice().into(), query.peer);
-            taken.push(WaitingQuery { ticket, handler, message, peer });
+            let is_guarded = query.deferral.history.is_guarded;
+            taken.push(WaitingQuery { ticket, handler, is_guarded, message, peer });
         });
         (taken, more)
     }

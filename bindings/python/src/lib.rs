@@ -22,6 +22,7 @@ mod foreign;
 mod inbox;
 mod log;
 mod own_store;
+mod pattern;
 mod query;
 mod record;
 mod reply;
@@ -35,7 +36,9 @@ mod _core {
     #[pymodule_export]
     use crate::own_store::Calls;
     #[pymodule_export]
-    use crate::query::{Matcher, Query};
+    use crate::pattern::{canonical_pattern, check_suffix};
+    #[pymodule_export]
+    use crate::query::Query;
     #[pymodule_export]
     use crate::record::Record;
     #[pymodule_export]
@@ -45,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::server::Core;
     #[pymodule_export]
-    use crate::server::{canonical_pattern, log_lines, question, read_reply};
+    use crate::server::{log_lines, question, read_reply};
     #[pymodule_export]
     use crate::store::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store};
 }

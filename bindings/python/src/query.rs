@@ -1,7 +1,7 @@
 //! A query as Python's code sees it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,7 +13,7 @@ use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Name, Query as Parsed, Type};
 
 use crate::batch::WaitingQuery;
-use crate::server::check_pattern_text;
+use crate::server::SharedServer;
 
 /// A query; what it says is read when it is asked for.
 #[pyclass(frozen, module = "zonda")]
@@ -21,21 +21,47 @@ pub struct Query {
     message: Box<[u8]>,
     parsed: Parsed,
     peer: Peer,
-    /// Pattern of the route that was taken.
-    pattern: Option<Arc<Pattern>>,
+    /// Pattern of the handler that the query has come to.
+    pattern: Mutex<Option<Arc<Pattern>>>,
+    /// The server that has received the query.
+    server: SharedServer,
     /// State that code keeps for the query.
     state: PyOnceLock<Py<PyDict>>,
     /// Whether the code has looked at what only this client's queries say.
     saw_client: AtomicBool,
+    /// Whether a handler has left the query to another one.
+    has_gone_on: AtomicBool,
 }
 
 impl Query {
     /// Makes the object of a waiting query. A query that cannot be read never waits.
-    pub fn new(taken: WaitingQuery, pattern: Option<Arc<Pattern>>) -> Self {
+    pub fn new(taken: WaitingQuery, pattern: Option<Arc<Pattern>>, server: SharedServer) -> Self {
         let WaitingQuery { message, peer, .. } = taken;
         let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
         let (state, saw_client) = (PyOnceLock::new(), AtomicBool::new(false));
-        Self { message, parsed, peer, pattern, state, saw_client }
+        let (pattern, has_gone_on) = (Mutex::new(pattern), AtomicBool::new(false));
+        Self { message, parsed, peer, pattern, server, state, saw_client, has_gone_on }
+    }
+
+    /// The name asked for in wire form, and the type.
+    pub fn question(&self) -> (&[u8], Type) {
+        (self.wire_name(), self.parsed.qtype)
+    }
+
+    /// The pattern of the handler that the query has come to.
+    pub fn pattern_now(&self) -> Option<Arc<Pattern>> {
+        self.pattern.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a handler has left the query to another one.
+    pub fn has_gone_on(&self) -> bool {
+        self.has_gone_on.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the query has come to the handler of another pattern.
+    pub fn go_on_to(&self, pattern: Arc<Pattern>) {
+        self.has_gone_on.store(true, Ordering::Relaxed);
+        *self.pattern.lock().unwrap_or_else(PoisonError::into_inner) = Some(pattern);
     }
 
     /// The message and its sender.
@@ -53,9 +79,16 @@ impl Query {
         self.saw_client.store(true, Ordering::Relaxed);
     }
 
-    /// The zone that a negative reply is from if nothing else says it.
+    /// The zone that a negative reply is from if no zone of the server holds the name.
     pub fn zone(&self) -> Name {
-        Pattern::zone_of(self.pattern.as_deref(), &self.wire_name().to_ascii_lowercase())
+        Pattern::zone_of(self.pattern_now().as_deref(), &self.wire_name().to_ascii_lowercase())
+    }
+
+    /// The SOA record of a negative reply, which resolvers are to keep for some seconds, from the
+    /// zone of the server that holds the name: the owner and the data.
+    pub fn negative_soa(&self, ttl_secs: u32) -> Option<(Name, Vec<u8>)> {
+        let server = self.server.read().unwrap_or_else(PoisonError::into_inner);
+        server.as_ref()?.negative_soa(self.wire_name(), ttl_secs)
     }
 
     /// The name asked for in wire form.
@@ -87,7 +120,7 @@ impl Query {
     /// The pattern of the handler that answers, in its canonical form; `None` without one.
     #[getter]
     fn pattern(&self) -> Option<String> {
-        self.pattern.as_ref().map(|pattern| pattern.canonical())
+        self.pattern_now().map(|pattern| pattern.canonical())
     }
 
     /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.
@@ -192,8 +225,8 @@ impl Query {
     /// The labels that the route's pattern captured, in lower case.
     #[getter]
     fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let captures = PyDict::new(py);
-        for word in self.pattern.iter().flat_map(|pattern| pattern.words()) {
+        let (captures, pattern) = (PyDict::new(py), self.pattern_now());
+        for word in pattern.iter().flat_map(|pattern| pattern.words()) {
             captures.set_item(word, self.capture(word))?;
         }
         Ok(captures)
@@ -201,7 +234,7 @@ impl Query {
 
     /// The label, in lower case, that the route's pattern captured under a name.
     fn capture(&self, word: &str) -> Option<String> {
-        let label = self.pattern.as_ref()?.captured_label(self.wire_name(), word)?;
+        let label = self.pattern_now()?.captured_label(self.wire_name(), word)?;
         let mut name = vec![label.len() as u8]; // at most 63
         name.extend_from_slice(&label);
         name.push(0);
@@ -228,24 +261,5 @@ pub fn type_text(py: Python<'_>, rtype: Type) -> Bound<'_, PyString> {
     match rtype.mnemonic() {
         Some(known) => PyString::intern(py, known),
         None => PyString::new(py, &rtype.to_string()),
-    }
-}
-
-/// A pattern that tells which queries it is for.
-#[pyclass(frozen, module = "zonda._core")]
-pub struct Matcher(Pattern);
-
-#[pymethods]
-impl Matcher {
-    /// One of a pattern.
-    #[new]
-    fn new(pattern: &str) -> PyResult<Self> {
-        check_pattern_text(pattern).map(Self)
-    }
-
-    /// Whether the pattern is for a query.
-    fn takes(&self, query: &Query) -> bool {
-        let Self(pattern) = self;
-        pattern.takes(query.parsed.qtype) && pattern.matches_wire(query.wire_name())
     }
 }

@@ -6,7 +6,7 @@ use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
 use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
-use zonda_wire::{Ede, Message, Rcode, Section};
+use zonda_wire::{Ede, Message, Rcode, Section, Type};
 
 use crate::batch::TicketReply;
 use crate::foreign;
@@ -30,9 +30,9 @@ pub struct Reply {
     is_touched: bool,
     /// Whether the code failed.
     has_failed: bool,
-    /// Whether the core is not to send it again by itself, as middleware for a pattern would not
-    /// be called then.
-    is_never_kept: bool,
+    /// Whether what is left is not for further handlers, as middleware has called them, or has
+    /// left them out.
+    has_passed_handlers: bool,
     /// Whether the reply can no longer be changed.
     is_sent: bool,
 }
@@ -47,8 +47,8 @@ impl Reply {
     /// One of a draft, to no query.
     fn with_draft(draft: HandlerReply) -> Self {
         let (query, below, is_touched, has_failed) = (None, None, false, false);
-        let (is_never_kept, is_sent) = (false, false);
-        Self { query, draft, below, is_touched, has_failed, is_never_kept, is_sent }
+        let (has_passed_handlers, is_sent) = (false, false);
+        Self { query, draft, below, is_touched, has_failed, has_passed_handlers, is_sent }
     }
 
     /// One that was received.
@@ -63,6 +63,13 @@ impl Reply {
         self.query.as_ref().map(|(ticket, _)| *ticket)
     }
 
+    /// The query, if its handler has left it, and it may go on to another handler.
+    pub fn query_left<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Query>> {
+        let is_left = self.draft.ending == Ending::PassOn && self.below.is_none();
+        let (_, query) = self.query.as_ref().filter(|_| is_left && !self.has_failed)?;
+        (!self.has_passed_handlers).then(|| query.bind(py).clone())
+    }
+
     /// Takes out what is to be sent; nothing if that was done before. A reply of the core that was
     /// not changed passes the query on: the core has kept it.
     pub fn give(&mut self) -> Option<TicketReply> {
@@ -73,7 +80,8 @@ impl Reply {
             self.draft.clear();
         }
         let mut draft = std::mem::take(&mut self.draft);
-        draft.keep = draft.keep.filter(|_| !self.is_never_kept);
+        // A handler that has left the query need not do so the next time.
+        draft.keep = draft.keep.filter(|_| !query.get().has_gone_on());
         // A reply made with knowledge of the client is not for every client.
         (draft.scope, draft.saw_client) = (scope, query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))
@@ -160,12 +168,25 @@ impl Reply {
         ttl: Option<u32>,
         soa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let zone = self.query.as_ref().map(|(_, query)| query.get().zone());
+        let query = self.query.as_ref().map(|(_, query)| query.get());
+        let qtype = query.map_or(Type(0), |query| query.question().1);
+        let made = ttl.filter(|_| soa.is_none()).zip(query);
+        let known = made.and_then(|(ttl, query)| query.negative_soa(ttl));
+        let zone = made.map(|(ttl, query)| (ttl, query.zone()));
         let draft = self.open()?;
-        draft.reply(rcode);
-        match (soa, ttl, zone) {
-            (Some(soa), ttl, _) => add(draft, Section::Authority, soa, ttl),
-            (None, Some(ttl), Some(zone)) => {
+        draft.deny(rcode, qtype);
+        match (soa, ttl, known, zone) {
+            (Some(soa), ttl, ..) => {
+                draft.clear_authority();
+                add(draft, Section::Authority, soa, ttl)
+            }
+            (None, Some(ttl), Some((zone, rdata)), _) => {
+                draft.clear_authority();
+                let fixed = (Type::SOA, ttl);
+                let pushed = draft.push(Section::Authority, zone.as_wire(), fixed, &rdata);
+                pushed.map_err(|error| PyValueError::new_err(error.to_string()))
+            }
+            (None, Some(_), None, Some((ttl, zone))) => {
                 draft.negative_ttl(&zone, ttl);
                 Ok(())
             }
@@ -259,14 +280,16 @@ impl Reply {
     }
 
     /// Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
-    /// seconds, or as the record `soa` says.
+    /// seconds, or as the record `soa` says. Of the records so far only aliases that lead to the
+    /// name stay, and the SOA record if there is no other one.
     #[pyo3(signature = (*, ttl=None, soa=None))]
     fn no_data(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.negative(Rcode::NOERROR, ttl, soa)
     }
 
     /// Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
-    /// `soa` says.
+    /// `soa` says. Of the records so far only aliases that lead to the name stay, and the SOA
+    /// record if there is no other one.
     #[pyo3(signature = (*, ttl=None, soa=None))]
     fn nxdomain(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.negative(Rcode::NXDOMAIN, ttl, soa)
@@ -293,7 +316,8 @@ impl Reply {
         self.open().map(HandlerReply::drop)
     }
 
-    /// Leaves the query to the zones, as if there were no handler.
+    /// Leaves the query to the handler of the next wider pattern, and behind the last one to the
+    /// zones, as if there were no handler.
     fn pass_on(&mut self) -> PyResult<()> {
         self.open().map(HandlerReply::pass_on)
     }
@@ -403,9 +427,9 @@ impl Reply {
         self.has_failed = true;
     }
 
-    /// Has the core not send the reply again by itself.
-    fn _keep_nothing(&mut self) {
-        self.is_never_kept = true;
+    /// Has no handler called for the query, if that is left.
+    fn _pass_handlers(&mut self) {
+        self.has_passed_handlers = true;
     }
 
     /// Takes over what the core answers.

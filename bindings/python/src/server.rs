@@ -1,5 +1,6 @@
 //! The server, as Python's event loop drives it.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ use zonda_wire::Name;
 use crate::batch::{Batches, WaitingQuery};
 use crate::inbox::Inbox;
 use crate::log;
+use crate::pattern::check_pattern_text;
 use crate::query::Query;
 use crate::record::parse_type;
 use crate::reply::Reply;
@@ -33,7 +35,6 @@ use crate::store::{self, read_zone_name, zone_name};
 use crate::wake::Wake;
 
 pyo3::import_exception!(zonda.errors, ConfigError);
-pyo3::import_exception!(zonda.errors, PatternError);
 pyo3::import_exception!(zonda.errors, StateError);
 pyo3::import_exception!(zonda.errors, ZoneError);
 
@@ -60,8 +61,18 @@ struct Settings {
     allow_failed_zones: bool,
 }
 
-/// A query as `take` gives it: the number of its handler, if it has one, and its reply.
-type QueryAndReply<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
+/// A query as `take` gives it: the number of its handler, if it has one, those of the guards that
+/// it passes, if there are any, and its reply.
+type QueryAndReply<'py> = (Option<u32>, Option<Vec<u32>>, Bound<'py, Query>, Bound<'py, Reply>);
+
+/// Patterns as Python writes them, and the numbers of their handlers or guards.
+type NumberedRoutes = Vec<(String, u32)>;
+
+/// Patterns of routes, by the numbers of their handlers.
+type Patterns = Arc<RwLock<HashMap<u32, Arc<Pattern>>>>;
+
+/// The server, while it runs.
+pub type SharedServer = Arc<RwLock<Option<Server>>>;
 
 /// A server and its queries that wait for Python.
 #[pyclass(frozen, module = "zonda._core")]
@@ -72,13 +83,13 @@ pub struct Core {
     starting: Mutex<()>,
     /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
-    server: Arc<RwLock<Option<Server>>>,
+    server: SharedServer,
     /// Changes of routes while the server runs.
     updates: Mutex<Option<CodeUpdates>>,
     /// What queries are taken from, while the server runs; it holds sockets.
     batches: Mutex<Option<Batches>>,
-    /// The patterns of routes, by the numbers of their handlers.
-    patterns: RwLock<Vec<Option<Arc<Pattern>>>>,
+    /// The patterns of routes that are in force, or are about to be.
+    patterns: Patterns,
 }
 
 #[pymethods]
@@ -96,7 +107,7 @@ impl Core {
             server: Arc::default(),
             updates: Mutex::default(),
             batches: Mutex::default(),
-            patterns: RwLock::default(),
+            patterns: Patterns::default(),
         })
     }
 
@@ -106,17 +117,18 @@ impl Core {
         self.wake.descriptor()
     }
 
-    /// Starts the server. A route is a pattern and the number of its handler; with middleware, all
-    /// queries come to Python. It is an exception if the server was given up.
+    /// Starts the server. A route is a pattern and the number of its handler, or of its guard; with
+    /// middleware, all queries come to Python. It is an exception if the server was given up.
     fn start(
         &self,
         py: Python<'_>,
         mut settings: Settings,
-        routes: Vec<(String, u32)>,
+        routes: NumberedRoutes,
+        guards: NumberedRoutes,
         middleware: bool,
     ) -> PyResult<()> {
         let mut table = RouteTable::new(RUNTIME);
-        table.apply(self.change(Vec::new(), routes, middleware)?);
+        table.apply(self.change(Vec::new(), (routes, guards), middleware)?);
         let code = table.code();
         let server = Arc::downgrade(&self.server);
         *lock(&self.updates) = Some(CodeUpdates::new(table, move |code| {
@@ -133,56 +145,89 @@ impl Core {
         })
     }
 
-    /// Adds routes, and removes those of handlers' numbers, while the server runs. Returns the
-    /// number under which a result comes when that is in force; nothing if it is.
+    /// Adds routes and guards, and removes the routes of handlers' numbers, while the server runs.
+    /// Returns the number under which a result comes when that is in force; nothing if it is.
     fn change_code(
         &self,
         py: Python<'_>,
         removed: Vec<u32>,
-        added: Vec<(String, u32)>,
+        added: NumberedRoutes,
+        guards: NumberedRoutes,
         middleware: bool,
     ) -> PyResult<Option<u64>> {
-        let change = self.change(removed, added, middleware)?;
-        let inbox = Arc::clone(&self.inbox);
-        let number = inbox.number();
-        let report = move || inbox.give(number, None);
+        let change = self.change(removed.clone(), (added, guards), middleware)?;
+        let (inbox, patterns) = (Arc::clone(&self.inbox), Arc::clone(&self.patterns));
+        let (number, no_longer) = (inbox.number(), removed.clone());
+        let report = move || {
+            forget(&patterns, &no_longer);
+            inbox.give(number, None);
+        };
         let is_done = py.detach(|| match &mut *lock(&self.updates) {
             Some(updates) => updates.change(change, report),
             None => true,
         });
+        if is_done {
+            forget(&self.patterns, &removed);
+        }
         Ok((!is_done).then_some(number))
     }
 
+    /// Has a query go on to the next handler behind the one that it has come to, whose pattern is
+    /// its own from now on: that handler's number, or nothing if there is none.
+    fn next_handler(&self, query: &Bound<'_, Query>) -> Option<u32> {
+        let query = query.get();
+        let (question, passed) = (query.question(), query.pattern_now());
+        let server = self.server();
+        let next = server.as_ref()?.next_handler(question, passed.as_deref(), RUNTIME)?;
+        let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
+        query.go_on_to(Arc::clone(patterns.get(&next)?));
+        Some(next)
+    }
+
     /// Makes `wake_fd` silent, which comes before everything else that it was for, and takes
-    /// queries: a list of (number of the handler, query, reply), and whether there are more.
+    /// queries: a list of (number of the handler, numbers of the guards, query, reply), and whether
+    /// there are more.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, bool)> {
         self.wake.clear();
         let (taken, more) =
             py.detach(|| lock(&self.batches).as_ref().map(Batches::take)).unwrap_or_default();
         let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
         let waiting = |taken: WaitingQuery| -> PyResult<QueryAndReply<'py>> {
-            let (ticket, handler) = (taken.ticket, taken.handler);
-            let pattern = patterns.get(handler as usize).cloned().flatten();
-            let query = Bound::new(py, Query::new(taken, pattern))?;
+            let (ticket, handler, is_guarded) = (taken.ticket, taken.handler, taken.is_guarded);
+            let pattern = patterns.get(&handler).cloned();
+            let query = Query::new(taken, pattern, Arc::clone(&self.server));
+            let guards = is_guarded.then(|| self.guards_of(&query));
+            let query = Bound::new(py, query)?;
             let reply = Bound::new(py, Reply::new(ticket, query.clone().unbind()))?;
-            Ok(((handler != NO_HANDLER).then_some(handler), query, reply))
+            Ok(((handler != NO_HANDLER).then_some(handler), guards, query, reply))
         };
         let list = taken.into_iter().map(waiting).collect::<PyResult<Vec<_>>>()?;
         Ok((PyList::new(py, list)?, more))
     }
 
-    /// Sends replies; those that were sent before are passed over.
-    fn complete(&self, py: Python<'_>, replies: &Bound<'_, PyList>) -> PyResult<()> {
-        let mut given = Vec::with_capacity(replies.len());
-        for reply in replies {
-            given.extend(reply.cast::<Reply>()?.try_borrow_mut()?.give());
+    /// Sends replies; those that were sent before are passed over. Returns queries that a handler
+    /// has left to the next one, as `take` does.
+    fn complete<'py>(
+        &self,
+        py: Python<'py>,
+        replies: &Bound<'py, PyList>,
+    ) -> PyResult<Vec<QueryAndReply<'py>>> {
+        let (mut given, mut left) = (Vec::with_capacity(replies.len()), Vec::new());
+        for item in replies {
+            let reply = item.cast::<Reply>()?;
+            let query = reply.try_borrow()?.query_left(py);
+            let next = query.and_then(|query| Some((self.next_handler(&query)?, query)));
+            match next {
+                Some((next, query)) => left.push((Some(next), None, query, reply.clone())),
+                None => given.extend(reply.try_borrow_mut()?.give()),
+            }
         }
         py.detach(|| {
             if let Some(batches) = &*lock(&self.batches) {
                 batches.complete(&given);
             }
         });
-        Ok(())
+        Ok(left)
     }
 
     /// Has the reply be what the core answers where no handler does; returns the number under which
@@ -331,11 +376,18 @@ impl Core {
         }
     }
 
-    /// A change of routes as the server takes it; the patterns are kept for queries.
+    /// The numbers of the guards that a query passes.
+    fn guards_of(&self, query: &Query) -> Vec<u32> {
+        let (name, qtype) = query.question();
+        self.server().as_ref().map_or_else(Vec::new, |server| server.guard_numbers(name, qtype))
+    }
+
+    /// A change of routes and guards as the server takes it; the patterns of routes are kept for
+    /// queries.
     fn change(
         &self,
         removed: Vec<u32>,
-        routes: Vec<(String, u32)>,
+        (routes, guards): (NumberedRoutes, NumberedRoutes),
         has_middleware: bool,
     ) -> PyResult<CodeChange> {
         let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
@@ -343,12 +395,11 @@ impl Core {
         let mut change = CodeChange { removed, has_middleware, ..CodeChange::default() };
         for (text, handler) in routes {
             let pattern = check_pattern_text(&text)?;
-            let place = handler as usize;
-            if patterns.len() <= place {
-                patterns.resize(place + 1, None);
-            }
-            patterns[place] = Some(Arc::new(pattern.clone()));
+            patterns.insert(handler, Arc::new(pattern.clone()));
             change.added.insert(handler, pattern);
+        }
+        for (text, guard) in guards {
+            change.guards.insert(guard, check_pattern_text(&text)?);
         }
         Ok(change)
     }
@@ -461,6 +512,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Forgets the patterns of handlers that are called no longer.
+fn forget(patterns: &Patterns, removed: &[u32]) {
+    let mut patterns = patterns.write().unwrap_or_else(PoisonError::into_inner);
+    removed.iter().for_each(|number| _ = patterns.remove(number));
+}
+
 /// The exception for a server that could not start or had to stop.
 fn serve_error(error: &ServeError) -> PyErr {
     let ProgramError { code, text, listen } = error.into();
@@ -476,17 +533,6 @@ fn serve_error(error: &ServeError) -> PyErr {
 fn parse_client(text: &str) -> PyResult<SocketAddr> {
     let address = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, 0)));
     address.map_err(|_| PyValueError::new_err(format!("{text} is no address")))
-}
-
-/// A pattern of names and types.
-pub fn check_pattern_text(text: &str) -> PyResult<Pattern> {
-    text.parse().map_err(|error| PatternError::new_err(format!("route {text:?}: {error}")))
-}
-
-/// The one text of all patterns that mean the same as this one; an exception says why it is none.
-#[pyfunction]
-pub fn canonical_pattern(text: &str) -> PyResult<String> {
-    check_pattern_text(text).map(|pattern| pattern.canonical())
 }
 
 /// The lines that the core has logged: the number of the level, and the text.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_config::Flags;
 use zonda_engine::code::{
-    Cache, Elsewhere, Handler as RouteHandler, Pattern, Query, Reply, Route, Source, Stage,
+    Cache, Elsewhere, Guard, Handler as RouteHandler, Pattern, Query, Reply, Route, Source, Stage,
 };
 use zonda_server::Texts;
 use zonda_wire::Name;
@@ -41,6 +41,7 @@ pub struct App {
     /// What asynchronous code without a route takes.
     pub(crate) checks: Vec<Check>,
     pub(crate) middleware: Vec<Arc<dyn Stage>>,
+    pub(crate) guards: Vec<Route<Guard>>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) asynchronous: AsyncTable,
     pub(crate) limits: AsyncLimits,
@@ -185,6 +186,18 @@ impl App {
     /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
     pub fn middleware(mut self, middleware: impl Stage + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Passes queries for the names of a pattern, and their replies, through middleware: behind the
+    /// [middleware](Self::middleware) for all queries, that of a wider pattern first. It makes no
+    /// name exist, and hides no handler and no zone. [`Query::capture`] has what its own pattern
+    /// captures.
+    pub fn middleware_for(mut self, pattern: &str, middleware: impl Stage + 'static) -> Self {
+        if let Some(pattern) = self.pattern(pattern) {
+            let handler = Guard::Here(Arc::new(middleware));
+            self.guards.push(Route { pattern, handler });
+        }
         self
     }
 

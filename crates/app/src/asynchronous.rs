@@ -272,7 +272,8 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                         // Of code that was taken away when the query was on its way.
                         let is_known = code.is_some() || handler == NO_HANDLER;
                         let query = OwnedQuery::new(deferred).filter(|_| is_known);
-                        queries.push((ticket, query.map(|query| (query, code))));
+                        let has_passed = deferred.deferral.history.has_passed_middleware;
+                        queries.push((ticket, query.map(|query| (query, code, has_passed))));
                     })
                 };
                 let until = Instant::now() + BATCH_TIME_MAX;
@@ -330,8 +331,8 @@ fn supplied(draft: &Option<Reply>) -> HandlerOutcome<'_> {
     }
 }
 
-/// A query, and the code of its name, if there is any.
-type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
+/// A query, the code of its name, if there is any, and whether it has passed all middleware.
+type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>, bool);
 
 /// How far code has come with a query.
 enum Progress {
@@ -342,8 +343,9 @@ enum Progress {
 }
 
 /// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
-fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Progress {
-    let mut answering = Box::pin(pass(query, code.clone(), Arc::clone(middleware)));
+fn begin(with_code: WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Progress {
+    let code = with_code.1.clone();
+    let mut answering = Box::pin(pass(with_code, Arc::clone(middleware)));
     let pace = Pace { code, middleware: Arc::clone(middleware) };
     let start = Instant::now();
     if start > until || pace.takes_task() {
@@ -421,14 +423,13 @@ impl Drop for PendingReply {
 /// Returns the reply of middleware or of the handler to a query, if there is one; `None` if the
 /// code panics.
 async fn pass(
-    query: OwnedQuery,
-    code: Option<Arc<AsyncCode>>,
+    (query, code, has_passed): WithCode,
     middleware: Arc<Vec<AsyncCode>>,
 ) -> Option<Reply> {
     let saw_client = query.saw_client();
     let mut looks = Reply::default();
     let note = |draft: &mut Reply| draft.saw_client |= saw_client.swap(false, Ordering::Relaxed);
-    let has_passed = code.as_ref().is_some_and(|code| code.is_deferred);
+    let has_passed = has_passed || code.as_ref().is_some_and(|code| code.is_deferred);
     for code in middleware.iter().filter(|_| !has_passed) {
         let mut draft = call(code, query.clone(), "a middleware").await?;
         note(&mut draft);

@@ -87,7 +87,7 @@ impl CodeTable for LiveCode {
     type Change = RouteChange;
 
     fn len_with(&self, change: &RouteChange) -> usize {
-        self.routes.len() + change.added.len()
+        self.routes.len() + self.fixed.guards.len() + change.added.len()
     }
 
     fn apply(&mut self, change: RouteChange) {

@@ -55,8 +55,10 @@ impl App {
         let code = Code {
             routes: app.routes.into_iter().map(|route| route.route).collect(),
             middleware: app.middleware,
+            guards: app.guards,
             middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0),
             cache: app.cache,
+            ..Code::default()
         };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;

@@ -23,16 +23,19 @@ pub(crate) fn deferral(
         To::Code(elsewhere) => Some(elsewhere),
         To::Forward(_) | To::Transfer | To::Update => None,
     };
-    let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
+    let received_nanos = ask.received_nanos();
+    let History { then, is_guarded, has_passed_middleware, search_step, .. } =
+        worker.deferral.history;
     let checkpoint = checkpoint(ask, &worker.deferral, prepared);
     let code_scope = answer.code_scope;
     let change = ask.progress.change().map(|change| Box::new(change.clone()));
-    let search_step = worker.deferral.history.search_step;
     let history = History {
         received_nanos,
         tags,
         code,
         then,
+        is_guarded,
+        has_passed_middleware,
         asked_by_code,
         code_scope,
         checkpoint,

@@ -1,7 +1,7 @@
 //! Queries that come to the engine once more, and what has become known of them meanwhile.
 
 use crate::answer_facts::AnswerBelow;
-use crate::code::{Ending, HandlerReply, History, ResumePoint};
+use crate::code::{Ending, HandlerReply, History, PassedRoute, ResumePoint};
 use crate::deferral::{UpdateOutcome, UpstreamAnswer};
 use crate::message::Peer;
 use crate::prepared::RewrittenQuery;
@@ -76,12 +76,14 @@ impl Progress<'_> {
 pub enum Entry<'a> {
     /// At the middleware of this number.
     Middleware(usize),
-    /// At its handler, if that runs in the worker.
-    Handler,
+    /// Behind the handler that it has passed; without one, behind those elsewhere that come first.
+    Handlers(Option<PassedRoute>),
+    /// At its handlers in the worker: it has passed all code elsewhere.
+    HandlersHere,
     /// The query enters behind all code, which has passed it on.
     Zones,
-    /// The query enters behind all code, which has left this answer unchanged; at its handler, if
-    /// that runs in the worker, where the answer has to be made again.
+    /// The query enters behind all code, which has left this answer unchanged; at its handlers in
+    /// the worker where the answer has to be made again.
     Answered(&'a AnswerBelow),
     /// Nowhere: the code has filled in this reply.
     Filled(&'a HandlerReply),
@@ -95,12 +97,11 @@ impl<'a> Progress<'a> {
         match self.resumption {
             Resumption::New => Entry::Middleware(0),
             Resumption::Upstream(_) | Resumption::Update(_) => Entry::Zones,
-            Resumption::Below => Entry::Handler,
+            Resumption::Below => Entry::HandlersHere,
             Resumption::Code(HandlerOutcome::Reply(reply)) if reply.ending == Ending::PassOn => {
-                match self.history.map_or(ResumePoint::Handler, |history| history.then) {
-                    ResumePoint::Handler => Entry::Handler,
+                match self.history.map(|history| history.then).unwrap_or_default() {
+                    ResumePoint::Handlers(passed) => Entry::Handlers(passed),
                     ResumePoint::Middleware(number) => Entry::Middleware(number),
-                    ResumePoint::Zones => Entry::Zones,
                 }
             }
             Resumption::Code(HandlerOutcome::Reply(reply)) => Entry::Filled(reply),

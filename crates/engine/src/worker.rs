@@ -53,6 +53,8 @@ pub struct Worker {
     pub deferral: Deferral,
     /// The reply that code in the worker fills in, and what code has noted about the query.
     pub handler_reply: HandlerReply,
+    /// The places of the guards that a query passes.
+    pub guards: Vec<usize>,
     /// The code that is called at the moment.
     pub watch: Arc<Watch>,
     /// The octets of an OPT record under way.
@@ -91,6 +93,7 @@ impl Default for Worker {
             rdata: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
             handler_reply: HandlerReply::default(),
+            guards: Vec::new(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
             signature_record: SignatureRecord::default(),

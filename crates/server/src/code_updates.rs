@@ -10,8 +10,9 @@
 
 use crate::program::Code;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
+use zonda_engine::code::{Elsewhere, Guard, Handler, Pattern, Route, panic_message};
 
 /// Routes that are put into force by the caller: they take far less than a millisecond.
 const INLINE_ROUTES_MAX: usize = 256;
@@ -41,6 +42,8 @@ pub struct CodeChange {
     pub removed: BTreeSet<u32>,
     /// Patterns that are added, by the numbers of their handlers.
     pub added: BTreeMap<u32, Pattern>,
+    /// Patterns whose names pass middleware from now on, by the numbers of their guards.
+    pub guards: BTreeMap<u32, Pattern>,
     /// Whether all queries pass middleware from now on.
     pub has_middleware: bool,
 }
@@ -50,14 +53,18 @@ pub struct CodeChange {
 pub struct RouteTable {
     runtime: u16,
     patterns: BTreeMap<u32, Pattern>,
+    /// Patterns of guards, by the numbers of these.
+    guards: BTreeMap<u32, Pattern>,
     has_middleware: bool,
 }
 
 impl RouteTable {
-    /// Makes a table without routes for the runtime of a number.
+    /// Makes a table without routes for the runtime of a number, which itself calls the handlers
+    /// behind one that passes a query on.
     #[must_use]
     pub fn new(runtime: u16) -> Self {
-        Self { runtime, patterns: BTreeMap::new(), has_middleware: false }
+        let (patterns, guards) = (BTreeMap::new(), BTreeMap::new());
+        Self { runtime, patterns, guards, has_middleware: false }
     }
 
     /// Makes changes.
@@ -66,19 +73,29 @@ impl RouteTable {
             self.patterns.remove(&number);
         }
         self.patterns.extend(change.added);
+        self.guards.extend(change.guards);
         self.has_middleware = change.has_middleware;
     }
 
     /// Returns the routes as the server takes them.
     #[must_use]
     pub fn code(&self) -> Code {
-        let route = |(&handler, pattern): (&u32, &Pattern)| {
-            let handler = Handler::Elsewhere(Elsewhere { runtime: self.runtime, handler });
+        let elsewhere = |handler: u32| Elsewhere { runtime: self.runtime, handler };
+        let route = |(&number, pattern): (&u32, &Pattern)| {
+            let handler = Handler::Elsewhere(elsewhere(number));
             Route { pattern: pattern.clone(), handler }
         };
-        let routes = self.patterns.iter().map(route).collect();
-        let middleware_runtime = self.has_middleware.then_some(self.runtime);
-        Code { routes, middleware_runtime, ..Code::default() }
+        let guard = |(&number, pattern): (&u32, &Pattern)| {
+            let handler = Guard::Elsewhere(elsewhere(number));
+            Route { pattern: pattern.clone(), handler }
+        };
+        Code {
+            routes: self.patterns.iter().map(route).collect(),
+            guards: self.guards.iter().map(guard).collect(),
+            middleware_runtime: self.has_middleware.then_some(self.runtime),
+            chaining_runtime: Some(self.runtime),
+            ..Code::default()
+        }
     }
 }
 
@@ -86,7 +103,8 @@ impl CodeTable for RouteTable {
     type Change = CodeChange;
 
     fn len_with(&self, change: &CodeChange) -> usize {
-        self.patterns.len() + change.added.len()
+        let routes = self.patterns.len() + self.guards.len();
+        routes + change.added.len() + change.guards.len()
     }
 
     fn apply(&mut self, change: CodeChange) {
@@ -105,6 +123,7 @@ impl CodeTable for RouteTable {
             }
         }
         earlier.added.extend(later.added);
+        earlier.guards.extend(later.guards);
         earlier.has_middleware = later.has_middleware;
     }
 }
@@ -218,9 +237,17 @@ impl<T: CodeTable> Shared<T> {
         let reports = std::mem::take(&mut state.reports);
         drop(state);
         table.apply(change);
-        put(table.code());
-        self.lock().table = Some(table);
-        reports.into_iter().for_each(|report| report());
+        catch("a change of routes", || put(table.code()));
+        self.lock().table = Some(table); // with the change: the next one puts it into force, too
+        reports.into_iter().for_each(|report| catch("the report of a change", report));
+    }
+}
+
+/// Calls a function, and logs if it panics: the thread has later changes to make.
+fn catch(what: &str, call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        let panic = panic_message(&*payload);
+        tracing::error!(what, panic, "it panicked; the next change puts all routes into force");
     }
 }
 
@@ -248,7 +275,7 @@ mod tests {
         CodeChange {
             added: added.iter().map(pattern).collect(),
             removed: removed.iter().copied().collect(),
-            has_middleware: false,
+            ..CodeChange::default()
         }
     }
 
@@ -313,6 +340,43 @@ mod tests {
         updates.shared.work(updates.shared.lock(), &*updates.put);
         let routes = put.try_recv().unwrap();
         assert!(routes.len() == 299 && !routes.iter().any(|(_, number)| *number == 250));
+    }
+
+    #[test]
+    fn a_panic_while_a_change_is_put_into_force_leaves_later_changes_to_the_thread() {
+        let mut table = RouteTable::new(0);
+        let names: Vec<_> = (0..1000).map(|number| (number, format!("n{number}.test"))).collect();
+        let names: Vec<_> = names.iter().map(|(number, name)| (*number, &**name)).collect();
+        table.apply(change(&names, &[]));
+        let (sender, put) = channel();
+        let mut updates = CodeUpdates::new(table, move |code| {
+            let routes = told(&code);
+            assert!(routes.iter().any(|(name, _)| name == "second.test"), "told to");
+            sender.send(routes).unwrap();
+        });
+        let (sender, reports) = channel();
+        for (number, name) in [(1000, "first.test"), (1001, "second.test")] {
+            let sender = sender.clone();
+            let report = move || sender.send(name).unwrap();
+            assert!(!updates.change(change(&[(number, name)], &[]), report));
+            let wait = std::time::Duration::from_secs(10);
+            assert_eq!(reports.recv_timeout(wait).unwrap(), name, "the change is reported");
+        }
+        let routes = put.try_recv().unwrap();
+        for name in ["first.test", "second.test"] {
+            assert!(routes.iter().any(|(known, _)| known == name), "{name} is in force");
+        }
+    }
+
+    #[test]
+    fn guards_are_put_into_force_with_the_routes() {
+        let mut table = RouteTable::new(0);
+        let guards = BTreeMap::from([(7, "*.test".parse().unwrap())]);
+        table.apply(CodeChange { guards, ..change(&[(1, "a.test")], &[]) });
+        table.apply(change(&[], &[1]));
+        let code = table.code();
+        assert!(code.routes.is_empty() && code.guards.len() == 1);
+        assert!(matches!(code.guards[0].handler, Guard::Elsewhere(it) if it.handler == 7));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, Origin};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
-use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
+use zonda_engine::code::{Cache, Callee, Guard, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
 use zonda_runtime::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_wire::Name;
@@ -76,8 +76,12 @@ pub struct Code {
     pub routes: Vec<Route<Handler>>,
     /// What all queries pass.
     pub middleware: Vec<Arc<dyn Stage>>,
-    /// Number of the runtime that has middleware of its own.
+    /// What queries for the names of patterns pass.
+    pub guards: Vec<Route<Guard>>,
+    /// Number of the runtime that has middleware of its own for all queries.
     pub middleware_runtime: Option<u16>,
+    /// Number of the runtime that itself calls the handlers behind one of its own.
+    pub chaining_runtime: Option<u16>,
     /// Where the user keeps answers of handlers.
     pub cache: Option<Arc<dyn Cache>>,
 }
@@ -159,10 +163,17 @@ fn option_error(mut error: ConfigError) -> String {
 impl Code {
     /// As workers use it, for names that are hashed with `seed`; nothing if there is no code.
     pub(crate) fn handlers(self, seed: HashSeed) -> Option<Arc<Handlers>> {
-        let Self { routes, middleware, middleware_runtime, cache } = self;
-        let is_empty = routes.is_empty() && middleware.is_empty() && middleware_runtime.is_none();
-        let handlers = || Handlers::new(routes, middleware, middleware_runtime, seed);
-        (!is_empty).then(|| Arc::new(handlers().with_cache(cache).with_panic_log(log_panic)))
+        let Self { routes, middleware, guards, middleware_runtime, chaining_runtime, cache } = self;
+        let has_names = !routes.is_empty() || !guards.is_empty();
+        if !has_names && middleware.is_empty() && middleware_runtime.is_none() {
+            return None;
+        }
+        let handlers = Handlers::new(routes, middleware, middleware_runtime, seed)
+            .with_guards(guards, seed)
+            .with_chaining_runtime(chaining_runtime)
+            .with_cache(cache)
+            .with_panic_log(log_panic);
+        Some(Arc::new(handlers))
     }
 }
 

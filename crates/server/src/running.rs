@@ -15,8 +15,10 @@ use crate::program::{Code, OwnReply};
 use crate::run::{Options, run};
 use crate::serve_error::ServeError;
 use crate::signals::Signals;
+use zonda_engine::code::{LookupName, Pattern};
+use zonda_engine::zones::Source;
 use zonda_engine::{AnswerBelow, Peer};
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
 use zonda_zone::Diff;
 
 /// A running server. Dropping it leaves the server running until the process ends.
@@ -83,6 +85,51 @@ impl Server {
     pub fn set_code(&self, code: Code) {
         // The log has why it fails, and the watchdog.
         let _ = self.control.publisher().set_code(code);
+    }
+
+    /// Returns the numbers of a runtime's guards that a query for a name, in wire form, and a type
+    /// passes, in this order.
+    #[must_use]
+    pub fn guard_numbers(&self, name: &[u8], qtype: Type) -> Vec<u32> {
+        let snapshot = self.control.snapshot();
+        let name = LookupName::new(name, snapshot.zones.seed());
+        let handlers = snapshot.handlers.as_ref();
+        handlers.map_or_else(Vec::new, |it| it.guards.numbers_for(&name, qtype))
+    }
+
+    /// Returns the number of a runtime's handler that is called for a query which the handler of a
+    /// pattern has passed on; of the first one, without a pattern. The name is in wire form. None
+    /// if there is no further one.
+    #[must_use]
+    pub fn next_handler(
+        &self,
+        (name, qtype): (&[u8], Type),
+        passed: Option<&Pattern>,
+        runtime: u16,
+    ) -> Option<u32> {
+        let snapshot = self.control.snapshot();
+        let name = LookupName::new(name, snapshot.zones.seed());
+        snapshot.handlers.as_ref()?.next_number((&name, qtype), passed, runtime)
+    }
+
+    /// Returns the SOA record of a negative reply of code, which resolvers are to keep for some
+    /// seconds: the apex of the zone that holds the name, and the data of that zone's record with
+    /// the seconds in place of its minimum (rfc2308#5). None if this server has no data of the
+    /// zone. The name is in wire form.
+    #[must_use]
+    pub fn negative_soa(&self, name: &[u8], ttl_secs: u32) -> Option<(Name, Vec<u8>)> {
+        let snapshot = self.control.snapshot();
+        let name = LookupName::new(name, snapshot.zones.seed());
+        let entry = snapshot.zones.get(snapshot.zones.find(&name, name.label_count())?.index);
+        let zone = match &entry.source {
+            Source::Data(zone) => zone,
+            Source::Local(local) => &local.zone,
+            Source::Cluster(cluster) => &cluster.data,
+            Source::Forward(_) | Source::Excepted | Source::Unavailable(_) => return None,
+        };
+        let mut rdata = zone.soa().0.first().to_vec();
+        *rdata.last_chunk_mut()? = ttl_secs.to_be_bytes();
+        Some((entry.apex.clone(), rdata))
     }
 
     /// Changes a zone; returns what differs once that is published. Blocks.

@@ -185,10 +185,12 @@ class Reply:
         """The records of the answer that are of a class: `reply.of(zonda.A)[0].ip`."""
     def no_data(self, *, ttl: int | None = None, soa: _One | None = None) -> None:
         """Says that the name exists, but has no records of the type. Resolvers cache that for `ttl`
-        seconds, or as the record `soa` says; without both, they do not cache it."""
+        seconds, or as the record `soa` says; without both, they do not cache it. Of the records so
+        far only aliases that lead to the name stay, and the SOA record if there is no other one."""
     def nxdomain(self, *, ttl: int | None = None, soa: _One | None = None) -> None:
         """Says that there is no such name. Resolvers cache that for `ttl` seconds, or as the record
-        `soa` says; without both, they do not cache it."""
+        `soa` says; without both, they do not cache it. Of the records so far only aliases that lead
+        to the name stay, and the SOA record if there is no other one."""
     def refused(self) -> None:
         """Refuses to answer."""
     def not_implemented(self) -> None:
@@ -198,7 +200,8 @@ class Reply:
     def drop(self) -> None:
         """Sends nothing."""
     def pass_on(self) -> None:
-        """Leaves the query to the zones, as if there were no handler."""
+        """Leaves the query to the handler of the next wider pattern, or the zones, as if there were
+        no handler."""
     def clear(self) -> None:
         """Makes it as new."""
     def extended_error(self, code: _ExtendedError | int, text: str = "") -> None:
@@ -222,7 +225,7 @@ class Reply:
     def is_dropped(self) -> bool:
         """Whether nothing is sent."""
     def _fail(self) -> None: ...
-    def _keep_nothing(self) -> None: ...
+    def _pass_handlers(self) -> None: ...
     def _take_over(self, message: bytes | None) -> None: ...
 
 class Store:
@@ -299,6 +302,9 @@ class Calls:
     def fail(self, why: str) -> None: ...
     def changed(self, owner: str | None = None) -> None: ...
 
+# A query as the core gives it: the numbers of its handler and of the guards that it passes.
+_Taken: TypeAlias = tuple[_Number | None, list[_Number] | None, Query, Reply]
+
 class _Settings(TypedDict):
     listen: list[str]
     listens_nowhere: bool
@@ -321,13 +327,22 @@ class Core:
     @property
     def wake_fd(self) -> int: ...
     def start(
-        self, settings: _Settings, routes: list[tuple[str, _Number]], middleware: bool
+        self,
+        settings: _Settings,
+        routes: list[tuple[str, _Number]],
+        guards: list[tuple[str, _Number]],
+        middleware: bool,
     ) -> None: ...
     def change_code(
-        self, removed: list[_Number], added: list[tuple[str, _Number]], middleware: bool
+        self,
+        removed: list[_Number],
+        added: list[tuple[str, _Number]],
+        guards: list[tuple[str, _Number]],
+        middleware: bool,
     ) -> int | None: ...
-    def take(self) -> tuple[list[tuple[_Number | None, Query, Reply]], bool]: ...
-    def complete(self, replies: list[Reply]) -> None: ...
+    def next_handler(self, query: Query) -> _Number | None: ...
+    def take(self) -> tuple[list[_Taken], bool]: ...
+    def complete(self, replies: list[Reply]) -> list[_Taken]: ...
     def below(self, query: Query, reply: Reply) -> int | None: ...
     def ask(self, message: bytes, client: str | None = None) -> tuple[bytes | None, int | None]: ...
     def results(self) -> list[tuple[int, bytes | None]]: ...
@@ -340,14 +355,8 @@ class Core:
     def give_up(self) -> None: ...
     def stop(self) -> None: ...
 
-@final
-class Matcher:
-    """A pattern that tells which queries it is for."""
-
-    def __new__(cls, pattern: str) -> Matcher: ...
-    def takes(self, query: Query) -> bool: ...
-
 def canonical_pattern(text: str) -> str: ...
+def check_suffix(text: str) -> None: ...
 def log_lines() -> list[tuple[int, str]]: ...
 def question(
     name: str,

@@ -10,9 +10,18 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar, overload
 
-from ._core import Core, Matcher, Query, Reply, Store, canonical_pattern, question, read_reply
+from ._core import (
+    Core,
+    Query,
+    Reply,
+    Store,
+    canonical_pattern,
+    check_suffix,
+    question,
+    read_reply,
+)
 from .errors import NoReply, StateError
-from .serving import Handler, Middleware, Pump, chain, log, only_for
+from .serving import Filling, Handler, Middleware, Pump, around, log, settle
 from .stores import OwnStore
 
 if TYPE_CHECKING:
@@ -90,17 +99,18 @@ class App:
         self._forward: list[str] = []
         self._middleware: list[Middleware] = []
         self._routes: dict[str, int] = {}
-        self._handlers: dict[int, Handler | None] = {}
-        # Routes of middleware, whose queries come to Python with or without a handler, and whether
-        # all queries do.
-        self._guarded: set[str] = set()
-        self._has_middleware = False
+        self._handlers: dict[int, Handler] = {}
+        # Functions that queries for the names of a pattern pass: its guard, by the number that the
+        # core knows it by; and these numbers by patterns.
+        self._guards: list[list[Middleware]] = []
+        self._guard_numbers: dict[str, int] = {}
         self._answers: dict[Optional[int], Handler] = {}
         self._next_number = 0
-        # What the core is still to be told of routes, once in a turn of the loop, and what is
-        # settled when it has put into force what it was told last.
+        # What the core is still to be told of routes and guards, once in a turn of the loop, and
+        # what is settled when it has put into force what it was told last.
         self._added: dict[int, str] = {}
         self._removed: list[int] = []
+        self._added_guards: list[tuple[str, int]] = []
         self._is_publish_due = False
         self._is_started = False
         self._published: asyncio.Future[bytes | None] | None = None
@@ -116,8 +126,8 @@ class App:
         """Has a function answer the names of a pattern: ``@app.handle("*.example.com", ["A"])``.
 
         The function is called with query and reply, and may be a coroutine function. What it does
-        not answer is answered from the zones. It may return records instead of putting them into
-        the reply.
+        not answer goes to the handler of the next wider pattern, and behind the last one to the
+        zones. It may return records instead of putting them into the reply.
         """
 
         def decorate(function: _Handler) -> _Handler:
@@ -137,11 +147,6 @@ class App:
         app runs, from the event loop's thread."""
         _check(function, "a handler")
         route = _route(pattern, types)
-        self._add_route(route, function)
-        self._publish()
-
-    def _add_route(self, route: str, function: Handler | None) -> None:
-        """Adds a route in place of a former one; without a function, for middleware alone."""
         self._drop(route)
         number = self._next_number
         self._next_number += 1
@@ -150,17 +155,16 @@ class App:
         self._added[number] = route
         if self._core is not None:
             self._answers[number] = self._composed(function)
+        self._publish()
 
     def remove_handler(
         self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
     ) -> None:
         """Takes a handler out. Raises ``KeyError`` where there is none."""
         route = _route(pattern, types)
-        if self._handlers.get(self._routes.get(route, -1)) is None:
+        if route not in self._routes:
             raise KeyError(route)
         self._drop(route)
-        if route in self._guarded:
-            self._add_route(route, None)
         self._publish()
 
     @overload
@@ -171,7 +175,8 @@ class App:
 
     def middleware(self, function: Any) -> Any:
         """Has all queries pass a function: ``@app.middleware``; or those for the names of a pattern
-        alone, so that others do not reach Python for it: ``@app.middleware("*.example.com")``.
+        alone, so that others do not reach Python for it: ``@app.middleware("*.example.com")``. What
+        is for all queries comes first, then what is for the widest pattern.
 
         It is called with query, reply, and ``call_next``, which has what is behind it fill the
         reply: further middleware, then the handler, or else the zones and other servers.
@@ -188,16 +193,21 @@ class App:
         _check(function, "middleware")
         if route is None:
             self._middleware.append(function)
-            self._has_middleware = True
+            if self._core is not None:
+                self._compose()
         else:
-            self._middleware.append(only_for(Matcher(route), function))
-            self._guarded.add(route)
-            if route not in self._routes:
-                self._add_route(route, None)
-        if self._core is not None:
-            self._compose()
+            self._guard_for(route).append(function)
         self._publish()
         return function
+
+    def _guard_for(self, route: str) -> list[Middleware]:
+        """The functions that queries for a route pass."""
+        if route not in self._guard_numbers:
+            number = len(self._guards)
+            self._guards.append([])
+            self._guard_numbers[route] = number
+            self._added_guards.append((route, number))
+        return self._guards[self._guard_numbers[route]]
 
     def route(self, suffix: str) -> Router:
         """The names below a suffix, whose patterns leave the suffix out."""
@@ -244,7 +254,8 @@ class App:
             raise StateError("the app runs already")
         self._compose()
         core = Core()
-        self._core, self._pump = core, Pump(core, self._answers, self._deadline)
+        pump = Pump(core, self._answers, self._behind_guards, self._deadline)
+        self._core, self._pump = core, pump
         self._starting = asyncio.get_running_loop().create_task(self._start(core))
         self._starting.add_done_callback(_note)
         try:
@@ -444,11 +455,10 @@ class App:
         """Forgets the handler of a route."""
         number = self._routes.pop(route, None)
         if number is not None:
-            del self._handlers[number]
             if self._added.pop(number, None) is None:
                 self._removed.append(number)
             else:
-                self._answers.pop(number, None)
+                self._forget([number])
 
     def _publish(self) -> None:
         """Has handlers and middleware put into force, if the app runs: few of them at once, and
@@ -469,7 +479,8 @@ class App:
             return
         routes = [(route, number) for number, route in self._added.items()]
         removed, self._removed, self._added = self._removed, [], {}
-        later = core.change_code(removed, routes, self._has_middleware)
+        guards, self._added_guards = self._added_guards, []
+        later = core.change_code(removed, routes, guards, bool(self._middleware))
         if later is None:
             self._forget(removed)
         else:  # queries for what was removed come until then
@@ -477,8 +488,9 @@ class App:
             self._published.add_done_callback(lambda _: self._forget(removed))
 
     def _forget(self, removed: list[int]) -> None:
-        """Forgets what answered for the numbers of handlers."""
+        """Forgets handlers, by their numbers, and what answered for them."""
         for number in removed:
+            self._handlers.pop(number, None)
             self._answers.pop(number, None)
 
     def _compose(self) -> None:
@@ -486,19 +498,52 @@ class App:
         self._answers.clear()
         for number, handler in self._handlers.items():
             self._answers[number] = self._composed(handler)
-        if self._has_middleware:
-            self._answers[None] = chain(self._middleware, None, self._below)
+        if self._middleware:
+            self._answers[None] = around(tuple(self._middleware), self._inner(None, False))
 
-    def _composed(self, handler: Handler | None) -> Handler:
+    def _composed(self, handler: Handler) -> Handler:
         """What answers for a handler: middleware, if there is some, around it."""
-        if handler is not None and not self._middleware:
+        if not self._middleware:
             return handler
-        return chain(self._middleware, handler, self._below)
+        return around(tuple(self._middleware), self._inner(handler))
 
-    def _code(self) -> tuple[list[tuple[str, int]], bool]:
-        """Routes and the numbers of their handlers, and whether there is middleware."""
-        self._added, self._removed = {}, []
-        return list(self._routes.items()), self._has_middleware
+    def _behind_guards(self, number: int | None, guards: Sequence[int]) -> Handler:
+        """What answers a query that passes guards, for the number of a handler, which may have been
+        removed."""
+        layers = [*self._middleware]
+        for guard in guards:
+            layers += self._guards[guard]
+        handler = None if number is None else self._handlers.get(number)
+        return around(layers, self._inner(handler, number is not None))
+
+    def _inner(self, handler: Handler | None, has_next: bool = True) -> Filling:
+        """What is inside of all middleware: a handler, those of wider patterns, and the core."""
+
+        async def fill(query: Query, reply: Reply) -> None:
+            if handler is not None:
+                await settle(handler(query, reply), reply)
+            while has_next and not reply.is_answered:
+                behind = self._next_handler(query)
+                if behind is None:
+                    break
+                await settle(behind(query, reply), reply)
+            if not reply.is_answered:
+                await self._below(query, reply)
+
+        return fill
+
+    def _next_handler(self, query: Query) -> Handler | None:
+        """The handler that is next behind the one that a query has come to."""
+        if self._core is None:
+            return None
+        number = self._core.next_handler(query)
+        return None if number is None else self._handlers.get(number)
+
+    def _code(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]], bool]:
+        """Routes and guards with their numbers, and whether there is middleware for all queries."""
+        self._forget(self._removed)
+        self._added, self._removed, self._added_guards = {}, [], []
+        return list(self._routes.items()), list(self._guard_numbers.items()), bool(self._middleware)
 
     def _settings(self) -> dict[str, Any]:
         """What the core is started with."""
@@ -524,7 +569,9 @@ class Router:
 
     def __init__(self, app: App, suffix: str) -> None:
         """Names of an app below a suffix."""
-        canonical_pattern(suffix)  # tells the mistake where it is made
+        if not isinstance(suffix, str):
+            raise TypeError(f"a suffix must be a text such as 'eu.example', not {suffix!r}")
+        check_suffix(suffix)  # tells the mistake where it is made
         self._app = app
         self._suffix = suffix
 

@@ -19,10 +19,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
 
-from ._core import Core, Matcher, Query, Record, Reply, log_lines
+from ._core import Core, Query, Record, Reply, log_lines
 
 if TYPE_CHECKING:
-    from ._core import _One
+    from ._core import _One, _Taken
 
 log = logging.getLogger("zonda")
 
@@ -59,13 +59,18 @@ class Pump:
     """Moves queries and replies between the core and handlers."""
 
     def __init__(
-        self, core: Core, answers: Mapping[Optional[int], Handler], deadline: float
+        self,
+        core: Core,
+        answers: Mapping[Optional[int], Handler],
+        guarded: Callable[[Optional[int], Sequence[int]], Handler],
+        deadline: float,
     ) -> None:
-        """Of a core, and what answers by the numbers of handlers."""
+        """Of a core, what answers by the numbers of handlers, and what does behind guards."""
         self.loop = asyncio.get_running_loop()
         self.deadline = deadline
         self._core = core
         self._answers = answers
+        self._guarded = guarded
         self._spare: _Follower | None = None
         self._following: set[_Follower] = set()
         self._finished: list[Reply] = []
@@ -126,7 +131,7 @@ class Pump:
         """Sends what is finished."""
         if self._finished:
             finished, self._finished = self._finished, []
-            self._core.complete(finished)
+            self._serve(self._core.complete(finished))
 
     def _turn(self) -> None:
         """Deals with all that the core has."""
@@ -142,16 +147,26 @@ class Pump:
         if queries:
             self._serve(queries)
 
-    def _serve(self, queries: list[tuple[Optional[int], Query, Reply]]) -> None:
-        """Has a batch answered."""
+    def _serve(self, queries: list[_Taken]) -> None:
+        """Has a batch answered, and what handlers leave by those of wider patterns."""
+        while queries:
+            done: list[Reply] = []
+            try:
+                self._call(queries, done)
+            finally:
+                queries = self._core.complete(done)
+
+    def _call(self, queries: list[_Taken], done: list[Reply]) -> None:
+        """Has what answers a batch called; replies are done then, but for those that wait."""
         loop, answers = self.loop, self._answers
-        done: list[Reply] = []
         follower = self._ready()
         _enter_task(loop, follower.task)
         try:
-            for number, query, reply in queries:
-                answer = answers.get(number) or answers.get(None)
-                if answer is None:  # it was removed meanwhile: the zones answer
+            for number, guards, query, reply in queries:
+                answer = answers.get(number) if guards is None else None
+                if answer is None and (number is not None or guards is not None):
+                    answer = self._guarded(number, guards or ())  # or it was removed meanwhile
+                if answer is None:
                     done.append(reply)
                     continue
                 try:
@@ -180,7 +195,6 @@ class Pump:
                 done.append(reply)
         finally:
             _leave_task(loop, follower.task)
-            self._core.complete(done)
 
     def _ready(self) -> _Follower:
         """A follower without work."""
@@ -314,52 +328,38 @@ def _rest(
 
 
 # Has a reply filled, with nothing to return.
-_Filling = Callable[[Query, Reply], Awaitable[None]]
-Below = _Filling
+Filling = Callable[[Query, Reply], Awaitable[None]]
+
+# Functions of middleware that are called on one stack, which has room for few hundred of them.
+_STACKED_MAX = 32
 
 
-def chain(middleware: Sequence[Middleware], handler: Handler | None, below: Below) -> Handler:
-    """What answers behind middleware: a handler, if there is one, else what is below."""
+def around(layers: Sequence[Middleware], inner: Filling) -> Handler:
+    """What passes middleware, in its order, before it comes to what is inside."""
 
-    async def last(query: Query, reply: Reply) -> None:
-        if handler is not None:
-            await settle(handler(query, reply), reply)
-        if not reply.is_answered:
-            await below(query, reply)
-
-    answer: _Filling = last
-    for layer in reversed(middleware):
-        answer = _wrapped(layer, answer)
-    return answer
-
-
-def only_for(matcher: Matcher, layer: Middleware) -> Middleware:
-    """A middleware for the queries that a matcher takes; others go on as if it were not there."""
-
-    def answer(
-        query: Query, reply: Reply, call_next: CallNext
-    ) -> Union[Answer, Awaitable[Answer]]:
-        if not matcher.takes(query):
-            return call_next()
-        reply._keep_nothing()  # a reply that the core sends again passes no middleware
-        return layer(query, reply, call_next)
+    def answer(query: Query, reply: Reply) -> Awaitable[None]:
+        reply._pass_handlers()  # what is inside calls them
+        return _pass(layers, 0, inner, query, reply)
 
     return answer
 
 
-def _wrapped(layer: Middleware, inner: _Filling) -> _Filling:
-    """A middleware around what is behind it."""
+async def _pass(
+    layers: Sequence[Middleware], place: int, inner: Filling, query: Query, reply: Reply
+) -> None:
+    """Calls middleware from a place on; each function has what is behind it called."""
+    if place == len(layers):
+        await inner(query, reply)
+        return
+    is_called = False
 
-    async def answer(query: Query, reply: Reply) -> None:
-        is_called = False
+    def call_next() -> Awaitable[None]:
+        nonlocal is_called
+        if is_called:
+            raise RuntimeError("call_next() was called twice: what is behind it answers once")
+        is_called = True
+        behind = _pass(layers, place + 1, inner, query, reply)
+        # A task begins with an empty stack.
+        return behind if (place + 1) % _STACKED_MAX else asyncio.ensure_future(behind)
 
-        def call_next() -> Awaitable[None]:
-            nonlocal is_called
-            if is_called:
-                raise RuntimeError("call_next() was called twice: what is behind it answers once")
-            is_called = True
-            return inner(query, reply)
-
-        await settle(layer(query, reply, call_next), reply)
-
-    return answer
+    await settle(layers[place](query, reply, call_next), reply)

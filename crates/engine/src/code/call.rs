@@ -59,7 +59,7 @@ pub fn handler_query<'a>(
 pub struct Callable<'h> {
     /// The number under which the watch knows the code.
     pub place: usize,
-    /// The pattern of the handler's route; none for middleware and caches.
+    /// The pattern of the handler's route or of the guard; none for middleware for all names.
     pub pattern: Option<&'h Pattern>,
     /// Whether the code's reply may be kept.
     pub may_keep: bool,

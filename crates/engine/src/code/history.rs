@@ -1,6 +1,7 @@
 //! What is known of a query from before it was answered.
 
 use super::elsewhere::Elsewhere;
+use super::routes::PassedRoute;
 use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -18,6 +19,10 @@ pub struct History {
     pub code: Option<Elsewhere>,
     /// Where the query goes on if that code passes it on.
     pub then: ResumePoint,
+    /// Whether it passes guards of the runtime that it was deferred to.
+    pub is_guarded: bool,
+    /// Whether it has passed all middleware before, so that its handler alone is called.
+    pub has_passed_middleware: bool,
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
@@ -37,15 +42,21 @@ pub struct History {
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumePoint {
-    /// The query goes on at its handler, if that runs in the worker: all middleware has seen it.
-    #[default]
-    Handler,
-    /// The query goes on at the middleware of this number.
+    /// The query goes on at its handlers behind the one that it has passed: all middleware has seen
+    /// it. Without that, behind those elsewhere that come first, which have seen it, too.
+    Handlers(Option<PassedRoute>),
+    /// The query goes on at the middleware of this number; guards are numbered behind middleware
+    /// for all names.
     Middleware(usize),
-    /// The query goes on at the zones: its handler has seen it.
-    Zones,
+}
+
+impl Default for ResumePoint {
+    /// Behind the handlers elsewhere that come first.
+    fn default() -> Self {
+        Self::Handlers(None)
+    }
 }
 
 /// Tags that code adds to a query for the query log and observers: keys and values in the order in

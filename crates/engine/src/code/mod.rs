@@ -7,9 +7,10 @@
 //! Between a route and its handler are two caches of replies: the engine's own, then that of the
 //! user's code, if there is one.
 //!
-//! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
-//! the worker is called with a [`HandlerReply`] to fill in; code that runs elsewhere has the query
-//! deferred, and gives a `HandlerReply` later.
+//! A query that a handler passes on goes to the handler of the next wider pattern, and from the
+//! last one to the zones. Middleware is for all names, or for those of a pattern: then it is a
+//! [`Guard`], which claims no name. Code that runs in the worker is called with a [`HandlerReply`]
+//! to fill in; code that runs elsewhere has the query deferred, and gives a `HandlerReply` later.
 //!
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
@@ -19,6 +20,7 @@ pub(crate) mod claim;
 mod client;
 mod dependence;
 mod elsewhere;
+mod guards;
 mod handler;
 pub(crate) mod handler_cache;
 mod handlers;
@@ -34,6 +36,7 @@ mod watch;
 
 pub use cache::Cache;
 pub use elsewhere::{Elsewhere, NO_HANDLER};
+pub use guards::{Guard, Guards};
 pub use handler::{Handler, Source};
 pub use handlers::{Callee, Handlers, PanicLog, panic_message};
 pub use history::{History, ResumePoint, Tags};
@@ -47,6 +50,6 @@ pub use record::Record;
 /// The name of [`Reply`] where the [writer](zonda_wire::Reply) of one is meant too.
 pub use reply::Reply as HandlerReply;
 pub use reply::{Ending, Overfull, Reply};
-pub use routes::{Claim, Route, Routes};
+pub use routes::{Claim, PassedRoute, Route, Routes};
 pub use watch::{Call, Watch};
 pub use zonda_zone::LookupName;

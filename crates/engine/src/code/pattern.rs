@@ -66,6 +66,12 @@ pub enum PatternError {
     CapturedTwice(String),
     /// What follows the `/` is no type.
     Type(String),
+    /// A suffix of a router has a `*`.
+    SuffixWithStar,
+    /// A suffix of a router has types.
+    SuffixWithTypes,
+    /// A suffix of a router is the root.
+    RootSuffix,
 }
 
 impl fmt::Display for PatternError {
@@ -84,6 +90,17 @@ impl fmt::Display for PatternError {
             Self::Type(text) => write!(
                 f,
                 "`{text}` is no record type, as `/A|AAAA` has them; write `\\/` for the character"
+            ),
+            Self::SuffixWithStar => f.write_str(
+                "patterns stand in front of the suffix of a router, and `*` only at the start of a \
+                 pattern: leave `*.` out of the suffix",
+            ),
+            Self::SuffixWithTypes => f.write_str(
+                "the suffix of a router has no types: its patterns say them, as `www/A` does",
+            ),
+            Self::RootSuffix => f.write_str(
+                "the suffix of a router is a name such as `eu.example`: patterns of all names are \
+                 the app's own",
             ),
         }
     }
@@ -320,17 +337,32 @@ impl Pattern {
     }
 
     /// Returns the name of the zone that a negative reply to a query for a name, in wire form, is
-    /// from if nothing else says it: what the pattern spells out behind its captures, or else the
-    /// name above.
+    /// from if no zone holds the name: what the pattern spells out behind its captures, or else the
+    /// name itself. A name above could be another server's.
     #[doc(hidden)]
     #[must_use]
     pub fn zone_of(pattern: Option<&Self>, name: &[u8]) -> Name {
-        let open = pattern.filter(|pattern| !pattern.is_exact()).map(Self::literal_suffix);
-        open.filter(|suffix| suffix.as_wire().len() > 1).unwrap_or_else(|| {
-            let label = name.first().map_or(0, |len| usize::from(*len) + 1);
-            let above = name.get(label..).unwrap_or_default();
-            Name::from_wire(above).unwrap_or_else(|_| Name::root())
-        })
+        let suffix = pattern.map(Self::literal_suffix);
+        let spelled_out = suffix.filter(|suffix| suffix.as_wire().len() > 1);
+        spelled_out.unwrap_or_else(|| Name::from_wire(name).unwrap_or_else(|_| Name::root()))
+    }
+
+    /// Checks a suffix that patterns are to leave out, as those of a router do.
+    ///
+    /// # Errors
+    /// When no pattern can stand in front of it.
+    pub fn check_suffix(text: &str) -> Result<(), PatternError> {
+        let suffix: Self = text.parse()?;
+        if !suffix.types.is_empty() {
+            return Err(PatternError::SuffixWithTypes);
+        }
+        if suffix.is_open {
+            return Err(PatternError::SuffixWithStar);
+        }
+        if suffix.labels.is_empty() {
+            return Err(PatternError::RootSuffix);
+        }
+        format!("x.{text}").parse().map(|_: Self| ())
     }
 
     /// Whether the pattern matches one name alone.
@@ -355,9 +387,9 @@ impl Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     /// Number of labels that the pattern spells out or captures; without `*` all.
-    labels: u8,
+    pub(super) labels: u8,
     /// The labels that the pattern spells out, one bit each, the last one in the highest bit.
-    literals: u128,
+    pub(super) literals: u128,
     /// Whether the pattern says which types it is for.
-    has_types: bool,
+    pub(super) has_types: bool,
 }

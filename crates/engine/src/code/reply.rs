@@ -41,6 +41,8 @@ pub struct Reply {
     pub flags: u16,
     /// Response code and flags of the reply that it was read from.
     read: (Rcode, u16),
+    /// The type asked for, if the reply was read: aliases of that type are no way to another name.
+    qtype: Type,
     /// The extended error (rfc8914); its text is [`Reply::extended_error`]'s.
     ede: Option<Ede>,
     /// Whether the reply may be given again to the same question, and to which clients.
@@ -112,6 +114,7 @@ impl Default for Reply {
             rcode: Rcode::NOERROR,
             flags: flag::AA,
             read: (Rcode::NOERROR, 0),
+            qtype: Type(0),
             ede: None,
             keep: None,
             scope: None,
@@ -129,6 +132,7 @@ impl Reply {
         self.ending = Ending::PassOn;
         self.rcode = Rcode::NOERROR;
         self.flags = flag::AA;
+        self.qtype = Type(0);
         self.ede = None;
         self.keep = None;
         self.scope = None;
@@ -165,9 +169,16 @@ impl Reply {
         self.is_overfull = true;
     }
 
-    /// Takes over a reply. Records that cannot be read are left out; the engine writes none such.
-    pub(crate) fn read(&mut self, reply: &ReplyWriter<'_>, rcode: Rcode, flags: u16) {
+    /// Takes over a reply to a query for a type. Records that cannot be read are left out; the
+    /// engine writes none such.
+    pub(crate) fn read(
+        &mut self,
+        reply: &ReplyWriter<'_>,
+        qtype: Type,
+        (rcode, flags): (Rcode, u16),
+    ) {
         self.clear();
+        self.qtype = qtype;
         for record in reply.records() {
             let start = self.octets.len();
             let owner = record.owner_into(&mut self.octets);
@@ -376,24 +387,48 @@ impl Reply {
         (self.rcode, self.ending) = (rcode, Ending::Reply);
     }
 
-    /// Ends the query by a NODATA reply: the name exists, but has no records of the type.
+    /// Ends the query by a NODATA reply: the name exists, but has no records of the type. Of the
+    /// records that the reply has, only aliases that lead to the name stay, and an SOA record.
     pub fn no_data(&mut self) {
-        self.reply(Rcode::NOERROR);
+        self.deny(Rcode::NOERROR, self.qtype);
     }
 
-    /// Ends the query by an NXDOMAIN reply: there is no such name.
+    /// Ends the query by an NXDOMAIN reply: there is no such name. Of the records that the reply
+    /// has, only aliases that lead to the name stay, and an SOA record.
     pub fn nxdomain(&mut self) {
-        self.reply(Rcode::NXDOMAIN);
+        self.deny(Rcode::NXDOMAIN, self.qtype);
+    }
+
+    /// Ends the query for a type by a negative reply. Aliases stay, which lead to the name that is
+    /// denied (rfc2308#2.1), with their signatures, and an SOA record.
+    #[doc(hidden)]
+    pub fn deny(&mut self, rcode: Rcode, qtype: Type) {
+        let is_alias = |rtype: Type| {
+            matches!(rtype, Type::CNAME | Type::DNAME) && rtype != qtype && qtype != Type::ANY
+        };
+        if !self.records.is_empty() {
+            self.retain(|section, rtype, rdata| match (section, rtype, rdata.first_chunk()) {
+                (Section::Answer, Type::RRSIG, Some(covered)) => {
+                    is_alias(Type(u16::from_be_bytes(*covered)))
+                }
+                (Section::Answer, ..) => is_alias(rtype),
+                (Section::Authority, ..) => rtype == Type::SOA,
+                (Section::Additional, ..) => false,
+            });
+        }
+        self.reply(rcode);
     }
 
     /// Adds the SOA record by which resolvers cache a negative reply, NXDOMAIN or NODATA, for some
-    /// seconds (rfc2308#5). The name of the zone is that asked for, or one above it.
+    /// seconds (rfc2308#5), in place of one that the reply has. The name of the zone is that asked
+    /// for, or one above it.
     pub fn negative_ttl(&mut self, zone: &Name, ttl_secs: u32) {
         /// Serial, refresh, retry and expire: no server transfers the zone.
         const TIMES: [u32; 4] = [1, 7200, 900, 1_209_600];
         if self.is_overfull() {
             return;
         }
+        self.clear_authority();
         let zone = zone.as_wire();
         let mailbox = [b"\x0ahostmaster", zone].concat();
         let mailbox = if mailbox.len() > name::NAME_BYTES_MAX { zone } else { &mailbox };
@@ -407,6 +442,12 @@ impl Reply {
             self.servfail(&overfull.to_string());
             self.note_overfull();
         }
+    }
+
+    /// Leaves the records of the authority section out.
+    #[doc(hidden)]
+    pub fn clear_authority(&mut self) {
+        self.retain(|section, _, _| section != Section::Authority);
     }
 
     /// Refuses to answer.
@@ -491,14 +532,16 @@ impl Reply {
         self.extended_error(code, text);
     }
 
-    /// Leaves the query to the zones, as if there were no handler.
+    /// Leaves the query to the handler of the next wider pattern, and behind the last one to the
+    /// zones, as if there were no handler.
     pub fn pass_on(&mut self) {
         self.ending = Ending::PassOn;
     }
 
     /// Has code elsewhere answer, which may wait. What that leaves as it is, goes on from here: a
-    /// middleware's query at what follows it, a handler's at the zones. What is in this reply is
-    /// not sent. Code that has waited itself cannot say so: its answer is SERVFAIL then.
+    /// middleware's query at what follows it, a handler's as if that had passed it on. What is in
+    /// this reply is not sent. Code that has waited itself cannot say so: its answer is SERVFAIL
+    /// then.
     pub fn defer_to(&mut self, code: Elsewhere) {
         self.ending = Ending::Defer(code);
     }

@@ -10,6 +10,8 @@
 //! 3. one that says for which types it is;
 //! 4. the one that was added last.
 //!
+//! A query that the code of one route passes on goes to the next one in this order.
+//!
 //! # Invariants
 //! - Routes never change: other ones are another snapshot's.
 //! - A look-up takes one probe for each number of labels that some pattern's last, literal part
@@ -31,6 +33,8 @@ pub struct Routes<H> {
     depths: u128,
     /// The names above the suffixes.
     above: Above,
+    /// The seed that names are hashed with.
+    seed: HashSeed,
 }
 
 /// A pattern and what answers for it.
@@ -60,6 +64,36 @@ struct RouteEntry {
     place: usize,
 }
 
+/// A route that a query has passed: its place in the order in which routes are tried, which later
+/// routes have as well. Kept with queries that wait, so it is as small as can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassedRoute {
+    /// The upper and the lower half of the rank's literals.
+    literals: [u64; 2],
+    /// The place of the route among those that describe names as well.
+    place: u32,
+    /// The rank's labels.
+    labels: u8,
+    /// Whether the route says which types it is for.
+    has_types: bool,
+}
+
+impl PassedRoute {
+    /// The route of an entry.
+    fn new(RouteEntry { rank, place }: RouteEntry) -> Self {
+        let Rank { labels, literals, has_types } = rank;
+        let literals = [(literals >> 64) as u64, literals as u64];
+        Self { literals, place: u32::try_from(place).unwrap_or(u32::MAX), labels, has_types }
+    }
+
+    /// The entry that was passed.
+    fn entry(self) -> RouteEntry {
+        let Self { literals: [upper, lower], place, labels, has_types } = self;
+        let literals = u128::from(upper) << 64 | u128::from(lower);
+        RouteEntry { rank: Rank { labels, literals, has_types }, place: place as usize }
+    }
+}
+
 impl<H> Routes<H> {
     /// Routes in the order in which they were added, for names that are hashed with `seed`.
     #[must_use]
@@ -86,7 +120,7 @@ impl<H> Routes<H> {
         }
         let slots = Slots::with_all(suffixes.len(), hashes.into_iter().zip(0..));
         let above = Above::new(&suffixes, seed);
-        Self { routes, slots, suffixes, depths, above }
+        Self { routes, slots, suffixes, depths, above, seed }
     }
 
     /// Returns the number of routes.
@@ -130,6 +164,86 @@ impl<H> Routes<H> {
             best = best.max(suffix.open.iter().find(matches).copied());
         }
         best.map(|route| (route.place, &self.routes[route.place]))
+    }
+
+    /// Returns a route as one that a query has passed; `place` is the route's.
+    ///
+    /// # Panics
+    /// When there is no route at the place.
+    #[must_use]
+    pub fn passed(&self, place: usize) -> PassedRoute {
+        PassedRoute::new(RouteEntry { rank: self.routes[place].pattern.rank(), place })
+    }
+
+    /// Returns the route with this pattern as one that a query has passed; if there is none any
+    /// more, all routes that describe names as well as the pattern count as passed.
+    #[must_use]
+    pub fn passed_by(&self, pattern: &Pattern) -> PassedRoute {
+        let rank = pattern.rank();
+        let name = pattern.literal_suffix();
+        let name = LookupName::new(name.as_wire(), self.seed);
+        let suffix = self.suffix(&name, 0);
+        let mut entries = suffix.into_iter().flat_map(|it| it.exact.iter().chain(&it.open));
+        let is_it = |entry: &&RouteEntry| self.routes[entry.place].pattern == *pattern;
+        let place = entries.find(is_it).map_or(0, |entry| entry.place);
+        PassedRoute::new(RouteEntry { rank, place })
+    }
+
+    /// Returns the route for a name and type that is next behind one that a query has passed, and
+    /// its place; the first one if the query has passed none.
+    #[must_use]
+    pub fn find_behind(
+        &self,
+        name: &LookupName,
+        qtype: Type,
+        passed: Option<PassedRoute>,
+    ) -> Option<(usize, &Route<H>)> {
+        let passed = passed.map(PassedRoute::entry);
+        let mut best: Option<RouteEntry> = None;
+        self.each(name, qtype, |list, index| {
+            let entry = list[index];
+            let is_behind = passed.is_none_or(|passed| entry < passed);
+            if is_behind && best < Some(entry) && !self.is_replaced(list, index) {
+                best = Some(entry);
+            }
+        });
+        best.map(|route| (route.place, &self.routes[route.place]))
+    }
+
+    /// Puts the places of all routes for a name and type into `places`, that of the route that
+    /// describes the name best last.
+    pub fn find_all(&self, name: &LookupName, qtype: Type, places: &mut Vec<usize>) {
+        places.clear();
+        self.each(name, qtype, |list, index| places.push(list[index].place));
+        let entry = |place: usize| RouteEntry { rank: self.routes[place].pattern.rank(), place };
+        places.sort_unstable_by_key(|&place| entry(place)); // few, and without memory of its own
+    }
+
+    /// Shows `see` each route for a name and type, in no order: the list that it is in, and where.
+    fn each(&self, name: &LookupName, qtype: Type, mut see: impl FnMut(&[RouteEntry], usize)) {
+        let count = name.label_count();
+        let mut depths = self.depths & (u128::MAX >> (127 - count));
+        while depths != 0 {
+            let labels = 127 - depths.leading_zeros() as usize;
+            depths &= !(1 << labels);
+            let Some(suffix) = self.suffix(name, count - labels) else { continue };
+            let exact = if labels == count { &suffix.exact[..] } else { &[] };
+            for list in [exact, &suffix.open[..]] {
+                for (index, route) in list.iter().enumerate() {
+                    if self.takes(route, qtype) && self.routes[route.place].pattern.matches(name) {
+                        see(list, index);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a later route of the same list has the pattern of one.
+    fn is_replaced(&self, list: &[RouteEntry], index: usize) -> bool {
+        let RouteEntry { rank, place } = list[index];
+        let pattern = &self.routes[place].pattern;
+        let mut later = list[..index].iter().rev().take_while(|other| other.rank == rank);
+        later.any(|other| self.routes[other.place].pattern == *pattern)
     }
 
     /// Returns what the routes say about a name and type for which no code has answered.
@@ -442,13 +556,13 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_reply_is_from_what_the_pattern_spells_out_or_from_the_name_above() {
+    fn a_negative_reply_is_from_what_the_pattern_spells_out_or_from_the_name_itself() {
         for (pattern, name, zone) in [
             ("*.users.example", "a.b.users.example", "users.example"),
             ("*.:x.deep.example/A", "a.b.deep.example", "deep.example"),
-            ("gone.example", "gone.example", "example"),
-            ("*", "www.test", "test"),
-            (":x", "test", "."),
+            ("gone.example", "gone.example", "gone.example"),
+            ("*", "www.test", "www.test"),
+            (":x", "test", "test"),
             ("*", ".", "."),
         ] {
             let pattern: Pattern = pattern.parse().unwrap();
@@ -458,7 +572,7 @@ mod tests {
             assert!(pattern.matches_wire(name.as_wire()) || name.as_wire().len() == 1, "{name}");
         }
         let name: Name = "a.example".parse().unwrap();
-        assert_eq!(Pattern::zone_of(None, name.as_wire()), "example".parse().unwrap());
+        assert_eq!(Pattern::zone_of(None, name.as_wire()), name);
         assert!(!"b.example".parse::<Pattern>().unwrap().matches_wire(name.as_wire()));
     }
 
@@ -466,6 +580,26 @@ mod tests {
     fn a_pattern_tells_the_words_that_it_captures_under() {
         let pattern: Pattern = "*.:a.x.:b.example.org/A".parse().unwrap();
         assert_eq!(pattern.words().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_suffix_that_no_pattern_can_stand_in_front_of_is_refused_with_what_to_write() {
+        for text in ["eu.example", "eu.example.", ":tenant.example", r"\*.example"] {
+            assert_eq!(Pattern::check_suffix(text), Ok(()), "{text}");
+        }
+        let error = |text: &str| Pattern::check_suffix(text).unwrap_err().to_string();
+        assert!(error("*.example").contains("leave `*.` out"), "{}", error("*.example"));
+        assert!(error("*").contains("leave `*.` out"));
+        assert!(error("eu.example/A").contains("`www/A`"), "{}", error("eu.example/A"));
+        assert!(error(".").contains("`eu.example`"), "{}", error("."));
+        let long = format!(
+            "{}.{}",
+            "a".repeat(61),
+            "b".repeat(63) + &format!(".{}", "c".repeat(63)).repeat(2)
+        );
+        assert_eq!(long.len() + 2, 255);
+        assert_eq!(Pattern::check_suffix(&long), Err(PatternError::Name(NameError::TooLong)));
+        assert!(Pattern::check_suffix("a..b").is_err());
     }
 
     #[test]

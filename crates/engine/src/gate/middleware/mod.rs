@@ -1,10 +1,10 @@
 //! The user's middleware, which sees queries before they are answered, and replies before they
-//! leave.
+//! leave: that for all names, and behind it guards, which are for the names of patterns.
 
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::call::{Callable, FLAGS, call, handler_query, run, write};
-use crate::code::{Ending, Handlers, ResumePoint};
+use crate::code::{Ending, Handlers, ResumePoint, Route};
 use crate::reason::Reason;
 use crate::resumption::Entry;
 use crate::reuse::{NotReused, Reuse};
@@ -21,9 +21,7 @@ const REUSE: Reuse = Reuse::No(NotReused::Middleware);
 pub fn before(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let snapshot = ask.snapshot;
     match &snapshot.handlers {
-        Some(handlers) if !handlers.middleware.is_empty() => {
-            show_query(ask, answer, worker, handlers)
-        }
+        Some(handlers) if handlers.has_stages => show_query(ask, answer, worker, handlers),
         _ => Continue(()),
     }
 }
@@ -38,7 +36,7 @@ pub fn after(
 ) -> Verdict {
     let snapshot = ask.snapshot;
     match (&snapshot.handlers, verdict) {
-        (Some(handlers), Verdict::Reply(rcode, reason, _)) if !handlers.middleware.is_empty() => {
+        (Some(handlers), Verdict::Reply(rcode, reason, _)) if handlers.has_stages => {
             let changed = show_reply(ask, answer, worker, handlers, (rcode, reason));
             changed.unwrap_or(verdict)
         }
@@ -46,7 +44,7 @@ pub fn after(
     }
 }
 
-/// Has the middleware that has not seen the query yet see it.
+/// Has middleware and guards that have not seen the query yet see it.
 #[inline(never)] // it would only make the path of zone data longer
 fn show_query(
     ask: &Ask<'_>,
@@ -64,11 +62,33 @@ fn show_query(
             middleware.before(query, filled)
         })?;
     }
-    Continue(())
+    let first_guard = first.saturating_sub(handlers.middleware.len());
+    let mut guards = guards_of(ask, worker, handlers);
+    let flow = (first_guard..guards.len()).try_for_each(|index| {
+        let Route { pattern, handler } = &handlers.guards.here.as_slice()[guards[index]];
+        let (place, number) =
+            (handlers.guard_place(guards[index]), handlers.middleware.len() + index);
+        let then = ResumePoint::Middleware(number + 1);
+        let callable = Callable { place, pattern: Some(pattern), then, may_keep: false };
+        call(ask, answer, worker, (handlers, callable), |query, filled| {
+            handler.before(query, filled)
+        })
+    });
+    guards.clear();
+    worker.guards = guards;
+    flow
 }
 
-/// Has all middleware see the reply, the last one first, and writes it anew if it was changed; how
-/// the query ends then.
+/// Takes the worker's list, and puts the places of the guards in it that a query passes, in this
+/// order.
+fn guards_of(ask: &Ask<'_>, worker: &mut Worker, handlers: &Handlers) -> Vec<usize> {
+    let mut guards = std::mem::take(&mut worker.guards);
+    handlers.guards.here.find_all(ask.name, ask.query.qtype, &mut guards);
+    guards
+}
+
+/// Has guards and middleware see the reply, the last one first, and writes it anew if it was
+/// changed; how the query ends then.
 #[inline(never)] // it would only make the path of zone data longer
 fn show_reply(
     ask: &Ask<'_>,
@@ -78,9 +98,19 @@ fn show_reply(
     (rcode, reason): (Rcode, Reason),
 ) -> Option<Verdict> {
     let mut shown = std::mem::take(&mut worker.handler_reply);
-    shown.read(&answer.reply, rcode, answer.flags & FLAGS);
-    let query = handler_query(ask, &[], None); // the reply lies where the query was
+    shown.read(&answer.reply, ask.query.qtype, (rcode, answer.flags & FLAGS));
     let mut all_sound = true;
+    let mut guards = guards_of(ask, worker, handlers);
+    for &guard in guards.iter().rev() {
+        let Route { pattern, handler } = &handlers.guards.here.as_slice()[guard];
+        let query = handler_query(ask, &[], Some(pattern)); // the reply lies where the query was
+        let after = || handler.after(&query, &mut shown);
+        all_sound &= run(&worker.watch, handlers, handlers.guard_place(guard), after);
+        shown.saw_client |= query.saw_client();
+    }
+    guards.clear();
+    worker.guards = guards;
+    let query = handler_query(ask, &[], None);
     for (index, middleware) in handlers.middleware.iter().enumerate().rev() {
         let after = || middleware.after(&query, &mut shown);
         let place = handlers.middleware_place(index);

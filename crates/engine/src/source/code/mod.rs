@@ -8,14 +8,14 @@ use crate::code::call::{
     Callable, answer_with, call, defer, handler_query, offer_to_users_cache, reply,
 };
 use crate::code::{
-    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, Pattern, ResumePoint, Route,
-    handler_cache,
+    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, PassedRoute, Pattern, ResumePoint,
+    Route, handler_cache,
 };
 use crate::reason::Reason;
 use crate::resumption::Entry;
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
-use std::ops::ControlFlow::Continue;
+use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::Rcode;
 
 /// Has code answer the query, if there is any for it.
@@ -38,7 +38,9 @@ fn answer_by(
 ) -> Flow {
     match ask.progress.entry() {
         Entry::Middleware(_) => answer_new(ask, answer, worker, handlers),
-        Entry::Handler => call_here(ask, answer, worker, handlers),
+        Entry::Handlers(None) => call_behind(ask, answer, worker, (handlers, None, Next::Here)),
+        Entry::Handlers(passed) => call_behind(ask, answer, worker, (handlers, passed, Next::Any)),
+        Entry::HandlersHere => call_behind(ask, answer, worker, (handlers, None, Next::AllHere)),
         Entry::Zones => Continue(()),
         Entry::Answered(below) => answer_as_shown(ask, answer, worker, (handlers, below)),
         Entry::Filled(filled) => answer_as_supplied(ask, answer, worker, (handlers, filled)),
@@ -46,7 +48,7 @@ fn answer_by(
     }
 }
 
-/// Answers a query that no handler has seen: from a cache, by calling its handler, or by deferring
+/// Answers a query that no handler has seen: from a cache, by calling its handlers, or by deferring
 /// it to one elsewhere.
 fn answer_new(
     ask: &Ask<'_>,
@@ -55,44 +57,107 @@ fn answer_new(
     handlers: &Handlers,
 ) -> Flow {
     let found = handlers.routes.find(ask.name, ask.query.qtype);
-    let handler = found.map(|(_, route)| &route.handler);
-    if let Some(runtime) = handlers.middleware_runtime {
-        let elsewhere = match handler {
-            Some(Handler::Elsewhere(known)) if known.runtime == runtime => *known,
-            _ => Elsewhere { runtime, handler: NO_HANDLER },
-        };
-        return defer(ask, worker, elsewhere);
+    if let Some(runtime) = handlers.runtime_ahead(ask.name, ask.query.qtype) {
+        return defer_ahead(ask, worker, (handlers, runtime, found));
     }
-    if let Some((place, route)) = found {
-        if let Some(rcode) = handler_cache::lookup(ask, answer, worker, (handlers, place)) {
-            return reply(rcode, Reason::HandlerCached);
-        }
-        lookup_in_users_cache(ask, answer, worker, (handlers, &route.pattern))?;
+    let Some((place, route)) = found else { return Continue(()) };
+    if let Some(rcode) = handler_cache::lookup(ask, answer, worker, (handlers, place)) {
+        return reply(rcode, Reason::HandlerCached);
     }
-    match handler {
-        Some(Handler::Elsewhere(elsewhere)) => defer(ask, worker, *elsewhere),
-        _ => call_here(ask, answer, worker, handlers),
+    lookup_in_users_cache(ask, answer, worker, (handlers, &route.pattern))?;
+    if let Handler::Elsewhere(elsewhere) = route.handler {
+        let flow = defer(ask, worker, elsewhere);
+        worker.deferral.history.then = handlers.resume_point(elsewhere, place);
+        return flow;
     }
+    call_here(ask, answer, worker, (handlers, place, true))?;
+    let passed = Some(handlers.routes.passed(place));
+    call_behind(ask, answer, worker, (handlers, passed, Next::Any))
 }
 
-/// Calls the handler of the query's route, if that is in the worker.
+/// Defers a query to a runtime that has middleware or guards for it, and perhaps its handler.
+fn defer_ahead(
+    ask: &Ask<'_>,
+    worker: &mut Worker,
+    (handlers, runtime, found): (&Handlers, u16, Option<(usize, &Route<Handler>)>),
+) -> Flow {
+    let (elsewhere, then) = match found {
+        Some((place, Route { handler: Handler::Elsewhere(known), .. }))
+            if known.runtime == runtime =>
+        {
+            (*known, handlers.resume_point(*known, place))
+        }
+        _ => (Elsewhere { runtime, handler: NO_HANDLER }, ResumePoint::default()),
+    };
+    let flow = defer(ask, worker, elsewhere);
+    worker.deferral.history.then = then;
+    worker.deferral.history.is_guarded = handlers.is_guarded(ask.name, ask.query.qtype);
+    flow
+}
+
+/// Calls the handler of the route at a place, which is in the worker. A reply that the handler
+/// wants to be kept is, unless the query has reached it otherwise than a new one would.
 fn call_here(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
-    handlers: &Handlers,
+    (handlers, place, may_keep): (&Handlers, usize, bool),
 ) -> Flow {
-    match handlers.routes.find(ask.name, ask.query.qtype) {
-        Some((place, Route { pattern, handler: Handler::Here(code) })) => {
-            let may_keep = handlers.middleware_runtime.is_none();
-            let callable =
-                Callable { place, pattern: Some(pattern), may_keep, then: ResumePoint::Zones };
-            call(ask, answer, worker, (handlers, callable), |query, filled| {
-                code.answer(query, filled)
-            })
-        }
-        _ => Continue(()),
+    let Some(Route { pattern, handler: Handler::Here(code) }) =
+        handlers.routes.as_slice().get(place)
+    else {
+        return Continue(());
+    };
+    let callable = Callable { place, pattern: Some(pattern), may_keep, ..Callable::default() };
+    let flow =
+        call(ask, answer, worker, (handlers, callable), |query, filled| code.answer(query, filled));
+    if let Break(Verdict::Defer) = flow {
+        let passed = handlers.routes.passed(place);
+        worker.deferral.history.then = ResumePoint::Handlers(Some(passed));
+        worker.deferral.history.has_passed_middleware = true;
     }
+    flow
+}
+
+/// The handlers that are called for a query which code has passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// All of them.
+    Any,
+    /// All of them, but for those elsewhere that come first, which have seen the query.
+    Here,
+    /// The handlers in the worker alone.
+    AllHere,
+}
+
+/// Calls the handlers of the query's routes behind one that has passed it on, until one answers. A
+/// reply is not kept: the code that has passed the query on need not do so the next time.
+#[cold]
+fn call_behind(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (handlers, mut passed, mut next): (&Handlers, Option<PassedRoute>, Next),
+) -> Flow {
+    let qtype = ask.query.qtype;
+    while let Some((place, route)) = handlers.routes.find_behind(ask.name, qtype, passed) {
+        let behind = handlers.routes.passed(place);
+        passed = Some(behind);
+        match route.handler {
+            Handler::Here(_) => {
+                call_here(ask, answer, worker, (handlers, place, false))?;
+                next = if next == Next::Here { Next::Any } else { next };
+            }
+            Handler::Elsewhere(elsewhere) if next == Next::Any => {
+                let flow = defer(ask, worker, elsewhere);
+                worker.deferral.history.then = handlers.resume_point(elsewhere, place);
+                worker.deferral.history.has_passed_middleware = true;
+                return flow;
+            }
+            Handler::Elsewhere(_) => {}
+        }
+    }
+    Continue(())
 }
 
 /// Answers with what the user's cache has for a query on a route, if there is such a cache.
@@ -124,11 +189,12 @@ fn answer_as_shown(
     worker: &mut Worker,
     (handlers, below): (&Handlers, &AnswerBelow),
 ) -> Flow {
-    let shown = match handlers.middleware.is_empty() {
-        true => answer_below::answer(ask, answer, worker, below),
-        false => None,
+    let shown = match handlers.has_stages {
+        true => None,
+        false => answer_below::answer(ask, answer, worker, below),
     };
-    shown.unwrap_or_else(|| call_here(ask, answer, worker, handlers))
+    let made = (handlers, None, Next::AllHere);
+    shown.unwrap_or_else(|| call_behind(ask, answer, worker, made))
 }
 
 /// Answers with the reply of code elsewhere.
@@ -148,19 +214,20 @@ fn answer_as_supplied(
     answer_with(ask, answer, worker, (handlers, filled, route.is_some()))
 }
 
-/// The route whose code elsewhere has filled in a reply that may be kept. There is none if there is
-/// middleware elsewhere, as the reply may be its, and if other code has taken the place of that
-/// which was asked.
+/// The route whose code elsewhere has filled in a reply that may be kept. There is none if the
+/// query passes middleware or guards elsewhere, as the reply may be theirs, and if other code has
+/// taken the place of that which was asked.
 fn route_of_supplied<'h>(
     ask: &Ask<'_>,
     handlers: &'h Handlers,
     filled: &HandlerReply,
 ) -> Option<&'h Route<Handler>> {
     let may_keep = filled.keep.is_some() || handlers.users_cache.is_some();
-    if !may_keep || handlers.middleware_runtime.is_some() {
+    let (name, qtype) = (ask.name, ask.query.qtype);
+    if !may_keep || handlers.runtime_ahead(name, qtype).is_some() {
         return None;
     }
-    let (_, route) = handlers.routes.find(ask.name, ask.query.qtype)?;
+    let (_, route) = handlers.routes.find(name, qtype)?;
     let Handler::Elsewhere(now) = route.handler else { return None };
     (ask.progress.history?.code == Some(now)).then_some(route)
 }
