@@ -13,6 +13,7 @@ use std::sync::Arc;
 const UNSIGNED_MAX: u32 = 99;
 
 /// The signature of a reply that is received, message by message (rfc8945#5.3.1).
+#[derive(Clone)]
 pub struct ReplySignature {
     /// The key that both sides have.
     key: Arc<Key>,

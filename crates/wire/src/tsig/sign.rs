@@ -323,6 +323,7 @@ fn last_record(message: &[u8]) -> Option<usize> {
 }
 
 /// A digest under way: HMAC over what a signature covers (rfc8945#4.3).
+#[derive(Clone)]
 pub(super) struct Digest {
     context: hmac::Context,
     /// The id that the message had when it was signed.
