@@ -59,7 +59,9 @@ pub struct SecondaryFeeds {
 
 /// What the threads share.
 struct Shared {
+    /// What all refreshes need.
     around: Surroundings,
+    /// The zones, and which is due when.
     followed: Mutex<Followed>,
     /// Is told when a zone is due sooner than any before, or all are to end.
     changed: Condvar,
@@ -72,6 +74,7 @@ struct Shared {
 /// The zones that are followed.
 #[derive(Default)]
 struct Followed {
+    /// Which zone is due when.
     schedule: Schedule,
     /// The zones by their apexes in lower case.
     zones: HashMap<Name, Arc<SecondaryZone>>,
@@ -156,6 +159,7 @@ impl SecondaryFeeds {
                 followed.schedule.add(apex, address);
             }
         }
+        shared.show(&followed.schedule);
         drop(followed);
         shared.wake_all();
         Ok(())
@@ -188,12 +192,6 @@ impl SecondaryFeeds {
     /// What all zones of primaries have done so far.
     pub fn counters(&self) -> &SecondaryCounters {
         &self.counters
-    }
-
-    /// How many zones wait for what.
-    pub fn schedule_counts(&self) -> ScheduleCounts {
-        let shared = lock(&self.running).clone();
-        shared.map_or_else(ScheduleCounts::default, |it| lock(&it.followed).schedule.counts())
     }
 
     /// Takes zones out of service that were in step with their primaries too long ago, whether a
@@ -255,8 +253,19 @@ impl Shared {
                 Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
                 Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
             }
+            self.show(&followed.schedule);
             drop(followed);
             self.changed.notify_one();
+        }
+    }
+
+    /// Has metrics show how many zones wait for what.
+    fn show(&self, schedule: &Schedule) {
+        let ScheduleCounts { unread, notified, waiting, running } = schedule.counts();
+        let counters = &self.around.counters;
+        let gauges = [&counters.unread, &counters.notified, &counters.waiting, &counters.running];
+        for (gauge, count) in gauges.into_iter().zip([unread, notified, waiting, running]) {
+            gauge.store(count as u64, Relaxed);
         }
     }
 
@@ -286,6 +295,7 @@ impl Shared {
                 return None;
             }
             if let Some(job) = followed.take(self.millis(), is_reader) {
+                self.show(&followed.schedule);
                 return Some(job);
             }
             let next = followed.schedule.next_millis();
@@ -317,7 +327,10 @@ impl Shared {
             match receiver.recv_timeout(LOOK) {
                 Ok(notice) => {
                     count(&self.around.counters.notices, 1);
-                    lock(&self.followed).schedule.notify(notice.take(), notice.from);
+                    let mut followed = lock(&self.followed);
+                    followed.schedule.notify(notice.take(), notice.from);
+                    self.show(&followed.schedule);
+                    drop(followed);
                     self.changed.notify_one();
                 }
                 Err(RecvTimeoutError::Timeout) => {}

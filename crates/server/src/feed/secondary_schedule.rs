@@ -56,6 +56,8 @@ pub struct Schedule {
     busy: HashMap<SocketAddr, BusyPrimary>,
     /// Number of threads that look after zones.
     running: usize,
+    /// Number of zones in the queues of all primaries, of either kind.
+    queued: [usize; 2],
     /// Number of zones that were taken so far.
     taken: u64,
     /// The number of the last place in a queue.
@@ -246,6 +248,7 @@ impl Schedule {
             let taken = if may_have_more { queue.zones[kind].pop_first() } else { None };
             self.give_turn(address);
             if let Some((_, apex)) = taken {
+                self.queued[kind] -= 1;
                 return Some((apex, address));
             }
         }
@@ -300,6 +303,7 @@ impl Schedule {
         zone.state = State::Waiting(kind, place);
         let address = zone.primary;
         self.queues.entry(address).or_default().zones[kind].insert(place, apex.clone());
+        self.queued[kind] += 1;
         self.give_turn(address);
     }
 
@@ -311,7 +315,8 @@ impl Schedule {
             State::Due(place) => _ = self.due.remove(&place),
             State::Waiting(kind, place) => {
                 let queue = self.queues.get_mut(&zone.primary);
-                queue.into_iter().for_each(|queue| _ = queue.zones[kind].remove(&place));
+                let removed = queue.and_then(|queue| queue.zones[kind].remove(&place));
+                self.queued[kind] -= usize::from(removed.is_some());
             }
             State::Reading | State::Running(..) => {}
         }
@@ -338,13 +343,8 @@ impl Schedule {
 
     /// How many zones wait for what.
     pub fn counts(&self) -> ScheduleCounts {
-        let (unread, running) = (self.unread.len(), self.running);
-        let mut counts = ScheduleCounts { unread, running, ..ScheduleCounts::default() };
-        for PrimaryQueue { zones, .. } in self.queues.values() {
-            counts.notified += zones[NOTIFIED].len();
-            counts.waiting += zones[WAITING].len();
-        }
-        counts
+        let [notified, waiting] = self.queued;
+        ScheduleCounts { unread: self.unread.len(), notified, waiting, running: self.running }
     }
 }
 
@@ -533,8 +533,9 @@ mod tests {
             (0..20).map(|it| zone(1, it)).filter(|it| !running.contains(it)).collect();
         running.iter().chain(&waiting[..8]).for_each(|apex| schedule.remove(apex));
         running.iter().for_each(|apex| schedule.finish(apex, 10, 0));
+        assert_eq!(schedule.counts().waiting, 4);
         assert_eq!(take_all(&mut schedule, 10), waiting[8..]);
-        assert_eq!(schedule.zones.len(), 4);
+        assert_eq!((schedule.zones.len(), schedule.counts().waiting), (4, 0));
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub struct SecondaryCounters {
     pub notices: AtomicU64,
     /// Zones that have expired.
     pub expired: AtomicU64,
+    /// Zones now whose files are to be read.
+    pub unread: AtomicU64,
+    /// Zones now that primaries say have changed, and that wait for a thread.
+    pub notified: AtomicU64,
+    /// Zones now whose time has come, and that wait for a thread.
+    pub waiting: AtomicU64,
+    /// Zones now that threads look after.
+    pub running: AtomicU64,
     /// Replies whose signature was wrong, or missing.
     pub signature_faults: AtomicU64,
     /// Whole zones that were asked for, as changes could not be taken.

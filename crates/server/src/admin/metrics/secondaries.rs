@@ -23,13 +23,12 @@ pub fn write(page: &mut Page, control: &Control) {
     let name = "zonda_secondary_unkept_zones";
     let help = "Zones whose file could not be written the last time.";
     page.single(name, "gauge", help, counts.unkept);
-    let waiting = control.stores.secondaries.schedule_counts();
     let name = "zonda_secondary_queue";
     page.metric(name, "gauge", "Zones from primaries that wait for a thread, or have one.");
-    page.value(name, &[("queue", "unread")], waiting.unread as u64);
-    page.value(name, &[("queue", "notified")], waiting.notified as u64);
-    page.value(name, &[("queue", "waiting")], waiting.waiting as u64);
-    page.value(name, &[("queue", "running")], waiting.running as u64);
+    page.value(name, &[("queue", "unread")], counters.unread.load(Relaxed));
+    page.value(name, &[("queue", "notified")], counters.notified.load(Relaxed));
+    page.value(name, &[("queue", "waiting")], counters.waiting.load(Relaxed));
+    page.value(name, &[("queue", "running")], counters.running.load(Relaxed));
     let name = "zonda_secondary_transfers_total";
     page.metric(name, "counter", "Transfers from primaries, by what came of them.");
     page.value(name, &[("result", "zone")], counters.whole.load(Relaxed));
