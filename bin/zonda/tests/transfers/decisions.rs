@@ -634,3 +634,25 @@ fn a_zone_that_had_a_file_is_served_from_it_until_its_expire_time_is_over() {
     assert_eq!(server.serial("was.test"), Some(7), "{}", server.log());
     wait_until("expiry", || server.soa_reply("was.test").contains("EDE: 24"));
 }
+
+#[test]
+fn dead_primaries_with_many_zones_delay_no_zone_of_another() {
+    let dead = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut text = String::new();
+    for (number, socket) in dead.iter().enumerate() {
+        let address = socket.local_addr().unwrap();
+        for zone in 0..100 {
+            text += &format!(
+                "[[zone]]\nname = \"z{zone}.d{number}.test\"\n[zone.secondary]\n\
+                 from = [\"{address}\"]\n"
+            );
+        }
+    }
+    let live = Scripted::start("live.test", EACH_SECOND, |it| it.send_zone());
+    let began = Instant::now();
+    let server = Secondary::start(&(text + &live.section(&[], "")));
+    live.await_serial(&server, 1);
+    live.set_serial(2);
+    live.await_serial(&server, 2);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
