@@ -395,6 +395,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
                 cluster: cluster(&apex, services),
                 names: ClusterNames::Services,
                 falls_through: false,
+                hosts_first: false,
                 is_stale: false,
             })),
         };

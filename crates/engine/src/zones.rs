@@ -136,6 +136,9 @@ pub struct ClusterZone {
     /// Whether a name that the cluster lacks is answered by the zone around this one, if there is
     /// one.
     pub falls_through: bool,
+    /// Whether names in front of the forwarded zone around this one, such as those of a hosts file,
+    /// are in front of this one too.
+    pub hosts_first: bool,
     /// Whether the objects are those of a former time, so that a name that they lack may exist: it
     /// is SERVFAIL.
     pub is_stale: bool,
@@ -143,11 +146,12 @@ pub struct ClusterZone {
 
 impl ClusterZone {
     /// Returns the version of what a name of a service answers; none while the objects are those of
-    /// a former time.
+    /// a former time, or names of another zone are in front of them.
     #[inline]
     #[must_use]
     pub fn version_of(&self, name: &LookupName, is_denial: bool) -> Option<u64> {
-        let is_versioned = self.names == ClusterNames::Services && !self.is_stale;
+        let is_versioned =
+            self.names == ClusterNames::Services && !self.is_stale && !self.hosts_first;
         is_versioned.then(|| self.cluster.version_of(name, is_denial)).flatten()
     }
 

@@ -28,7 +28,14 @@ fn records(options: &str, objects: &[&str], zone: &str) -> Vec<String> {
         false => ClusterNames::Addresses,
     };
     let cluster = cluster.builder.snapshot();
-    let zone = ClusterZone { data, cluster, names, falls_through: false, is_stale: false };
+    let zone = ClusterZone {
+        data,
+        cluster,
+        names,
+        falls_through: false,
+        hosts_first: false,
+        is_stale: false,
+    };
     let whole = zone.whole().unwrap();
     let line = |it: zonda_zone::ZoneRecord<'_>| {
         let data = Presentation { rtype: it.rtype, rdata: it.rdata };

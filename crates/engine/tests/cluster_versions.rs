@@ -6,13 +6,17 @@ use arc_swap::ArcSwap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use zonda_cache::Cache;
 use zonda_cluster::object::{
     Endpoint, EndpointSlice, Namespace, ObjectName, Pod, Port, Protocol, Service, ServiceKind,
 };
 use zonda_cluster::{Builder, Change, Kind, Options, PodNames};
-use zonda_engine::zones::{ClusterNames, ClusterZone, Source, ZoneEntry, ZoneTable};
+use zonda_engine::zones::{
+    ClusterNames, ClusterZone, Forward, Overlay, Source, ZoneEntry, ZoneTable,
+};
 use zonda_engine::{
-    Engine, Event, NotReused, Now, Observer, Outcome, Peer, Reuse, Settings, Snapshot, Transport,
+    Engine, Event, NotReused, Now, Observer, Outcome, Peer, Reason, Reuse, Settings, Snapshot,
+    Transport,
 };
 use zonda_wire::rdata::print::Presentation;
 use zonda_wire::{Message, Name, Type};
@@ -27,6 +31,8 @@ struct Server {
     serial: u32,
     is_stale: bool,
     falls_through: bool,
+    /// Lines of a hosts file in front of the forwarded zone around, if its names come first.
+    hosts: Option<&'static str>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     engine: Engine,
     /// Whether the last reply was put into the hot table, or why not.
@@ -45,6 +51,18 @@ impl Observer for Noting {
 /// A name in namespace `shop`.
 fn id(name: &str) -> ObjectName {
     ObjectName { namespace: "shop".to_owned(), name: name.to_owned() }
+}
+
+/// The root, forwarded, with the names of a hosts file in front of it.
+fn forwarded(hosts: &str) -> Arc<ZoneEntry> {
+    let text = format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\n{hosts}");
+    let (root, options) = (Name::root(), file::Options::default());
+    let (records, _) = file::read_text(text.as_bytes(), Path::new("hosts"), &root, &options);
+    let zone = Arc::new(build(&root, &records, SEED).unwrap());
+    let overlays = vec![Overlay { zone, reason: Reason::Answered }];
+    let cache = Arc::new(Cache::new(1 << 20));
+    let source = Forward { number: 7, cache, nxdomain_cut: true, overlays };
+    Arc::new(ZoneEntry::new(root, Source::Forward(Arc::new(source)), None, 1))
 }
 
 /// The port of all services.
@@ -100,8 +118,9 @@ impl Server {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let reuse = Arc::default();
         engine.add_observer(Box::new(Noting(Arc::clone(&reuse))));
-        let (serial, is_stale, falls_through) = (1, false, false);
-        let mut server = Self { builder, serial, is_stale, falls_through, snapshot, engine, reuse };
+        let (serial, is_stale, falls_through, hosts) = (1, false, false, None);
+        let mut server =
+            Self { builder, serial, is_stale, falls_through, hosts, snapshot, engine, reuse };
         server.change([]);
         server
     }
@@ -119,14 +138,15 @@ impl Server {
     fn change(&mut self, changes: impl IntoIterator<Item = Change>) {
         changes.into_iter().for_each(|change| self.builder.apply(change));
         let (names, is_stale) = (ClusterNames::Services, self.is_stale);
-        let falls_through = self.falls_through;
+        let (falls_through, hosts_first) = (self.falls_through, self.hosts.is_some());
         let (data, cluster) = (self.data(), self.builder.snapshot());
-        let zone = ClusterZone { data, cluster, names, falls_through, is_stale };
+        let zone = ClusterZone { data, cluster, names, falls_through, hosts_first, is_stale };
         let source = Source::Cluster(Arc::new(zone));
-        let entry = ZoneEntry::new("cluster.local".parse().unwrap(), source, None, 0);
+        let entry = Arc::new(ZoneEntry::new("cluster.local".parse().unwrap(), source, None, 0));
+        let entries = [entry].into_iter().chain(self.hosts.map(forwarded)).collect();
         let former = self.snapshot.load();
         self.snapshot.store(Arc::new(Snapshot {
-            zones: ZoneTable::new(vec![Arc::new(entry)], SEED),
+            zones: ZoneTable::new(entries, SEED),
             handlers: None,
             steering: None,
             settings: Arc::clone(&former.settings),
@@ -292,4 +312,22 @@ fn a_denial_behind_which_zones_around_were_asked_is_made_anew() {
     let denial = "NXDOMAIN SOA ns.cluster.local. h.cluster.local. 1 2 3 4 5";
     assert!(!server.becomes_hot(("no.shop.svc", Type::A), denial));
     assert!(server.becomes_hot(WEB, WEB_1), "of what is there");
+}
+
+#[test]
+fn names_of_a_hosts_file_come_before_those_of_a_cluster_if_that_is_wanted() {
+    let mut server = Server::new(Options::default());
+    server.change([service("web", 1), service("api", 2)]);
+    assert!(server.becomes_hot(WEB, WEB_1));
+    server.hosts =
+        Some("web.shop.svc.cluster.local. A 192.0.2.9\nnew.cluster.local. A 192.0.2.8\n");
+    server.change([]);
+    assert!(!server.becomes_hot(WEB, "NOERROR A 192.0.2.9"));
+    assert!(!server.becomes_hot(("new", Type::A), "NOERROR A 192.0.2.8"));
+    assert!(!server.becomes_hot(OTHER, OTHER_2));
+    let denial = "NXDOMAIN SOA ns.cluster.local. h.cluster.local. 1 2 3 4 5";
+    assert!(!server.becomes_hot(("no.shop.svc", Type::A), denial));
+    server.hosts = Some("other.cluster.local. A 192.0.2.9\n");
+    server.change([]);
+    assert!(!server.becomes_hot(WEB, WEB_1));
 }

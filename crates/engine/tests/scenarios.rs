@@ -169,7 +169,8 @@ impl World {
             let text = it.builder.data_text(&name, 1, Some(it.own));
             let (data, cluster) = (Arc::new(zone_of(&name, &text)), it.builder.snapshot());
             let falls_through = it.falls_through;
-            let zone = ClusterZone { data, cluster, names, falls_through, is_stale: false };
+            let (hosts_first, is_stale) = (false, false);
+            let zone = ClusterZone { data, cluster, names, falls_through, hosts_first, is_stale };
             self.add_source(&name, Source::Cluster(Arc::new(zone)));
         }
     }

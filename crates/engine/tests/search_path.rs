@@ -76,7 +76,14 @@ fn cluster(pods: PodNames) -> ClusterZone {
     }
     let names = ClusterNames::Services;
     let data = data("cluster.local", "far.dev.svc CNAME far.example.net.");
-    ClusterZone { data, cluster: builder.snapshot(), names, falls_through: false, is_stale: false }
+    ClusterZone {
+        data,
+        cluster: builder.snapshot(),
+        names,
+        falls_through: false,
+        hosts_first: false,
+        is_stale: false,
+    }
 }
 
 impl World {

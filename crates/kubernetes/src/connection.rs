@@ -3,6 +3,7 @@
 use crate::error::ConnectError;
 use crate::format::{self, Format};
 use crate::limits::Limits;
+use crate::paced::{Pace, PacedStream};
 use crate::settings::Settings;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Empty};
@@ -47,6 +48,8 @@ pub struct Body {
 pub struct Connection {
     sender: SendRequest<Empty<Bytes>>,
     own_address: Option<IpAddr>,
+    /// Whether small pieces of the response are read together.
+    pace: Pace,
     /// Ends the connection when it is dropped.
     _driver: Driver,
 }
@@ -64,6 +67,11 @@ impl Body {
     /// Returns the connection, whose next response can be asked for when the body is at its end.
     pub fn into_connection(self) -> Connection {
         self.connection
+    }
+
+    /// Reads small pieces together from now on, which delays those that follow another one.
+    pub fn pace(&self) {
+        self.connection.pace.set(true);
     }
 
     /// Returns the next octets; none at the end.
@@ -199,6 +207,8 @@ async fn connect(settings: &Settings) -> Result<Connection, ConnectError> {
         .with_retries(KEEPALIVE_PROBES);
     SockRef::from(&stream).set_tcp_keepalive(&keepalive).map_err(failed)?;
     let own_address = stream.local_addr().ok().map(|address| address.ip());
+    let pace = Pace::default();
+    let stream = PacedStream::new(stream, pace.clone());
     let (sender, driver) = match &settings.tls {
         None => drive(stream).await?,
         Some((config, name)) => {
@@ -206,7 +216,7 @@ async fn connect(settings: &Settings) -> Result<Connection, ConnectError> {
             drive(connector.connect(name.clone(), stream).await.map_err(failed)?).await?
         }
     };
-    Ok(Connection { sender, own_address, _driver: driver })
+    Ok(Connection { sender, own_address, pace, _driver: driver })
 }
 
 /// Speaks HTTP over a stream.

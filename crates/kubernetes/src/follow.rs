@@ -340,6 +340,7 @@ impl Follower {
         let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
         let mut timer = pin!(tokio::time::sleep(within(silence_max, due)));
         if !is_list {
+            body.pace();
             self.send(Event::Connected(body.own_address)).await?;
         }
         loop {
@@ -377,6 +378,9 @@ impl Follower {
                 }
             }
             if was_list {
+                if !is_list {
+                    body.pace();
+                }
                 let silence_max = if is_list { self.limits.silence } else { Duration::MAX };
                 let limit = within(silence_max, due);
                 timer.as_mut().reset(tokio::time::Instant::now() + limit);

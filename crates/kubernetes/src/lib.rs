@@ -15,6 +15,7 @@ mod follow;
 mod format;
 mod kubeconfig;
 mod limits;
+mod paced;
 pub mod protobuf;
 mod settings;
 pub mod split;

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::options;
 
 /// Options of the kernel for a TCP listener that is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,17 @@ pub fn connect(
     Ok(socket.into())
 }
 
+/// Leaves a connection unreadable for pollers until `octets` have come, or its end; the kernel
+/// takes half of what it may hold for a connection at most. 1 is the value of new connections
+/// (socket(7), `SO_RCVLOWAT`).
+///
+/// # Errors
+/// When the kernel refuses the value.
+pub fn set_receive_low_water(connection: impl AsFd, octets: u32) -> io::Result<()> {
+    let octets = libc::c_int::try_from(octets).unwrap_or(libc::c_int::MAX);
+    options::set(connection.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, octets)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -104,5 +118,19 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         let limit = Some(Duration::from_secs(5));
         assert!(connect(address, None, 1 << 16, limit).is_err());
+    }
+    #[test]
+    fn a_connection_below_its_low_water_mark_is_not_readable() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        let mut poller = Poller::new().unwrap();
+        set_receive_low_water(&server, 6).unwrap();
+        poller.add(&server, 1).unwrap();
+        let mut is_readable = |wait| poller.wait(Some(wait)).unwrap().next().is_some();
+        client.write_all(b"hello").unwrap();
+        assert!(!is_readable(Duration::from_millis(20)), "five of six octets");
+        client.write_all(b"!").unwrap();
+        assert!(is_readable(Duration::from_secs(5)), "six octets");
     }
 }

@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // What names answer; knows neither the API nor messages.
     ("zonda-cluster", &["zonda-wire", "zonda-zone"]),
     // Decodes the API's objects into those of names.
-    ("zonda-kubernetes", &["zonda-cluster"]),
+    ("zonda-kubernetes", &["zonda-cluster", "zonda-netio"]),
     ("zonda-netio", &[]),
     // Networks and where they are; knows neither pools nor zones.
     ("zonda-geo", &[]),

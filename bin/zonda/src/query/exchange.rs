@@ -4,17 +4,18 @@ use super::request::Request;
 use crate::output::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use zonda_wire::Message;
 use zonda_wire::query::flag;
-use zonda_wire::tsig::{ReplyFault, check_reply, sign_query};
+use zonda_wire::tsig::{ReplySignature, SignatureFault};
 
 /// A reply and the way in which it came.
 pub struct Exchange {
     /// The reply of the server.
     pub reply: Message,
     /// The result of verifying the reply, if the query was signed.
-    pub signature: Option<Result<(), ReplyFault>>,
+    pub signature: Option<Result<(), SignatureFault>>,
     /// Number of octets of the reply.
     pub octets: usize,
     /// The server that sent the reply.
@@ -54,22 +55,24 @@ pub fn ask(request: &Request) -> Result<Exchange, Failure> {
 struct Query {
     /// The octets that are sent.
     octets: Vec<u8>,
-    /// The MAC of the signature, if there is one.
-    mac: Option<Vec<u8>>,
+    /// What a reply is checked with, if the query is signed.
+    signature: Option<ReplySignature>,
 }
 
 impl Query {
     /// The query of a request, signed now.
     fn new(request: &Request) -> Self {
         let mut octets = request.message.to_wire();
-        let mac = request.key.as_ref().and_then(|key| sign_query(key, &mut octets, unix_secs()));
-        Self { octets, mac }
+        let signature = request
+            .key
+            .as_ref()
+            .and_then(|key| ReplySignature::sign_query(Arc::clone(key), &mut octets, unix_secs()));
+        Self { octets, signature }
     }
 
     /// Verifies a reply, if the query is signed.
-    fn check(&self, request: &Request, reply: &[u8]) -> Option<Result<(), ReplyFault>> {
-        let (key, mac) = request.key.as_ref().zip(self.mac.as_ref())?;
-        Some(check_reply(key, mac, reply, unix_secs()))
+    fn check(&self, reply: &[u8]) -> Option<Result<(), SignatureFault>> {
+        Some(self.signature.as_ref()?.check_reply(reply, unix_secs()))
     }
 }
 
@@ -102,7 +105,7 @@ fn ask_udp(request: &Request, server: SocketAddr, query: &Query) -> io::Result<E
         match receive(request, &socket, start) {
             Ok((reply, raw)) => {
                 let (transport, elapsed) = ("UDP", start.elapsed());
-                let (octets, signature) = (raw.len(), query.check(request, &raw));
+                let (octets, signature) = (raw.len(), query.check(&raw));
                 return Ok(Exchange { reply, signature, octets, server, transport, elapsed });
             }
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(error),
@@ -156,7 +159,7 @@ fn ask_tcp(request: &Request, server: SocketAddr, query: &Query) -> io::Result<E
     let mut octets = vec![0; usize::from(u16::from_be_bytes(len))];
     read_before(&mut stream, &mut octets, start + request.timeout)?;
     let reply = read_reply(request, &octets).ok_or(ErrorKind::InvalidData)?;
-    let (octets, signature) = (octets.len(), query.check(request, &octets));
+    let (octets, signature) = (octets.len(), query.check(&octets));
     let elapsed = start.elapsed();
     Ok(Exchange { reply, signature, octets, server, transport: "TCP", elapsed })
 }

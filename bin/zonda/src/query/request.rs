@@ -5,6 +5,7 @@ use super::{Query, idn};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::message::{Message, Opt, Question};
 use zonda_wire::query::{flag, option};
@@ -19,7 +20,7 @@ pub struct Request {
     /// The message to send.
     pub message: Message,
     /// The key that the message is signed with, if it is.
-    pub key: Option<Key>,
+    pub key: Option<Arc<Key>>,
     /// The address or name of the server.
     pub server: String,
     /// The port on which the server listens.
@@ -89,7 +90,7 @@ struct Settings {
     /// The client's network, and how many of its bits are told (rfc7871).
     subnet: Option<(IpAddr, u8)>,
     /// The key that the query is signed with, if it is.
-    key: Option<Key>,
+    key: Option<Arc<Key>>,
 }
 
 impl Default for Settings {
@@ -134,7 +135,7 @@ enum Set {
     /// The network of a client (rfc7871).
     Network(fn(&mut Settings, Option<(IpAddr, u8)>)),
     /// A key to sign with.
-    Key(fn(&mut Settings, Option<Key>)),
+    Key(fn(&mut Settings, Option<Arc<Key>>)),
 }
 
 /// All options, in the order of the help.
@@ -419,7 +420,7 @@ impl Settings {
             (None, Some(QueryOption { set: Set::Network(set), .. }), None) => set(self, None),
             (Some(QueryOption { set: Set::Key(set), .. }), _, value) => {
                 let form = format!("+{name} needs a key, as in +{name}={}", super::key::FORM);
-                set(self, Some(key_of(value.ok_or(form)?)?));
+                set(self, Some(Arc::new(key_of(value.ok_or(form)?)?)));
             }
             (None, Some(QueryOption { set: Set::Key(set), .. }), None) => set(self, None),
             (Some(_), ..) | (_, Some(_), _) => return Err(format!("+{name} takes no value")),

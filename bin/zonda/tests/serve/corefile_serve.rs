@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::cluster::{
-    ApiServer, Endpoint, Port, endpoint_slice, headless_service, namespace,
+    ApiServer, CoreDns, Endpoint, Port, endpoint_slice, headless_service, namespace,
 };
 use zonda_testkit::process::{Folder, Process, free_port};
 use zonda_testkit::upstream::{Reply, always, say};
@@ -425,6 +425,54 @@ fn real_cluster_kubeadms_corefile_is_served_unchanged_in_what_looks_like_a_pod()
     replace(&folder.path().join("Corefile"), &denying);
     server.await_answer("x.no.example", "NXDOMAIN");
     assert_eq!(server.answer("db-0.db.shop.svc.cluster.local"), "10.244.0.1");
+}
+
+#[test]
+fn real_cluster_hosts_of_a_corefile_come_before_the_cluster_as_in_coredns() {
+    let api = ApiServer::start();
+    api.client().create(&namespace("shop"));
+    let ports = [Port::tcp("http", 80)];
+    api.client().create(&headless_service("shop", "db", &ports));
+    let endpoints = [
+        Endpoint::new("10.244.0.1").hostname("db-0"),
+        Endpoint::new("10.244.0.2").hostname("db-1"),
+    ];
+    api.client().create(&endpoint_slice("shop", "db-4", "db", &ports, &endpoints));
+    let (upstream, folder) = (upstream(1), Folder::new("hosts"));
+    let hosts = "10.9.9.1 db-0.db.shop.svc.cluster.local\n10.9.9.2 new.cluster.local nas.lan\n";
+    folder.write("node-hosts", hosts);
+    let text = format!(
+        ". {{\n bind 127.0.0.1\n kubernetes cluster.local in-addr.arpa {{\n  kubeconfig {}\n  \
+         fallthrough in-addr.arpa\n }}\n hosts {} {{\n  fallthrough\n }}\n forward . {}\n}}\n",
+        api.kubeconfig_file().display(),
+        folder.path().join("node-hosts").display(),
+        upstream.address
+    );
+    folder.write("Corefile", &text);
+    let server = Corefile::serve(&folder);
+    let core_dns = CoreDns::start(&text, Path::new("/"), &["cluster.local."]);
+    let data = |server: SocketAddr, name: &str, rtype: &str| {
+        let reply = ask(server, &Question::new(name, rtype).recursive()).unwrap();
+        reply.answer.first().map_or_else(|| reply.rcode_text(), |it| it.data.text.clone())
+    };
+    for (name, rtype, expected) in [
+        ("db-1.db.shop.svc.cluster.local", "A", "10.244.0.2"),
+        ("db-0.db.shop.svc.cluster.local", "A", "10.9.9.1"),
+        ("new.cluster.local", "A", "10.9.9.2"),
+        ("nas.lan", "A", "10.9.9.2"),
+        ("none.cluster.local", "A", "NXDOMAIN"),
+        ("1.9.9.10.in-addr.arpa", "PTR", "db-0.db.shop.svc.cluster.local."),
+        ("2.0.244.10.in-addr.arpa", "PTR", "db-1.db.shop.svc.cluster.local."),
+        ("a.example", "A", "192.0.2.1"),
+    ] {
+        for (which, address) in [("zonda", server.dns), ("coredns", core_dns.address)] {
+            let mut found = String::new();
+            wait_until(&format!("{which} has {expected} for {name}"), || {
+                found = data(address, name, rtype);
+                found == expected
+            });
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod client_subnet;
 mod connections;
 mod corefile_serve;
 mod created_zones;
+mod default_corefiles;
 mod descriptors;
 mod edit_metrics;
 mod edit_requests;

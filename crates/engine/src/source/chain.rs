@@ -101,6 +101,11 @@ fn from_cluster<'s>(
     worker: &mut Worker,
     zone: &'s ClusterZone,
 ) -> Verdict {
+    if zone.hosts_first
+        && let Some(verdict) = from_hosts_around(ask, answer, worker)
+    {
+        return verdict;
+    }
     if zone.falls_through
         && !data::is_of_cluster(zone, ask.name)
         && let Some(around) = zone_around(ask)
@@ -128,6 +133,29 @@ fn zone_around<'s>(ask: &Ask<'s>) -> Option<&'s ZoneEntry> {
     None
 }
 
+/// Answers from the names in front of the forwarded zone around a cluster's, if they have the name.
+/// No hot entry has the answer, as it would be the cluster's.
+fn from_hosts_around(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+) -> Option<Verdict> {
+    let Source::Forward(around) = &zone_around(ask)?.source else { return None };
+    let verdict = from_overlay(ask, answer, worker, &around.overlays)?;
+    answer.flags |= flag::RA;
+    Some(never_hot(verdict))
+}
+
+/// Returns a verdict whose answer does not become a hot entry of the cluster's zone.
+fn never_hot(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Reply(rcode, reason, Reuse::Hot(_)) => {
+            Verdict::Reply(rcode, reason, Reuse::No(NotReused::OtherZone))
+        }
+        verdict => verdict,
+    }
+}
+
 /// Answers from the zone around a cluster's, as far as the client may query it. No hot entry has
 /// the answer, as it would be the cluster's.
 fn from_zone_around<'s>(
@@ -148,10 +176,7 @@ fn from_zone_around<'s>(
         Source::Excepted => Verdict::Reply(Rcode::REFUSED, Reason::NoZone, REUSE),
         Source::Unavailable(reason) => Verdict::Reply(Rcode::SERVFAIL, *reason, REUSE),
     };
-    match verdict {
-        Verdict::Reply(rcode, reason, Reuse::Hot(_)) => Verdict::Reply(rcode, reason, REUSE),
-        verdict => verdict,
-    }
+    never_hot(verdict)
 }
 
 /// Answers from the first overlay that has the name, if one has; the reply has its reason.

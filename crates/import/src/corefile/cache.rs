@@ -17,6 +17,10 @@ const CAPACITY_DEFAULT: u64 = 9984;
 const TTLS_DEFAULT: [u64; 2] = [3600, 1800];
 /// Time for which CoreDNS gives expired answers by default.
 const STALE_DEFAULT: Duration = Duration::from_secs(3600);
+/// Shortest time for which CoreDNS keeps answers by default.
+const TTL_MIN_DEFAULT: Duration = Duration::from_secs(5);
+/// TTLs of expired answers.
+const STALE_TTLS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 /// Part of its TTL in which CoreDNS fetches an answer again by default, in percent.
 const PREFETCH_PART_DEFAULT: u64 = 10;
 
@@ -35,11 +39,11 @@ impl Importer<'_> {
         if !zones.is_empty() && !self.current().zones().iter().all(|own| zones.contains(own)) {
             self.leave(line, Differs, "answers for all names are cached");
         }
-        let mut is_stale_set = false;
+        let (mut is_stale_set, mut mins) = (false, [None, None]);
         for option in &line.block {
             match option.name() {
-                "success" => self.cache_limits(option, &mut ttls[0], "ttl-min")?,
-                "denial" => self.cache_limits(option, &mut ttls[1], "negative-ttl-min")?,
+                "success" => mins[0] = self.cache_limits(option, &mut ttls[0])?,
+                "denial" => mins[1] = self.cache_limits(option, &mut ttls[1])?,
                 "prefetch" => self.prefetch(option)?,
                 "serve_stale" => {
                     self.serve_stale(option)?;
@@ -50,6 +54,10 @@ impl Importer<'_> {
                 "keepttl" => {
                     self.leave(option, Lost, "TTLs of cached answers always count down");
                 }
+                "serve_stale_policy" => {
+                    let why = "an expired answer is given, whatever it says, if there is no newer";
+                    self.leave(option, Lost, why);
+                }
                 _ => self.lose_option(option),
             }
         }
@@ -59,6 +67,13 @@ impl Importer<'_> {
             let seconds = self.within(line, ttl, (1, most));
             self.set(("cache", key), Scalar::Time(Duration::from_secs(seconds)), line);
         }
+        for (key, min, ttl) in
+            [("ttl-min", mins[0], ttls[0]), ("negative-ttl-min", mins[1], ttls[1])]
+        {
+            let (min, origin) = min.unwrap_or((TTL_MIN_DEFAULT.as_secs(), line));
+            let seconds = self.within(origin, min.min(ttl), (0, 3600));
+            self.set(("cache", key), Scalar::Time(Duration::from_secs(seconds)), origin);
+        }
         if !is_stale_set {
             let why = "without `serve_stale`, expired answers are given too when no upstream \
                 answers, unless `stale = \"0s\"` in [cache]";
@@ -67,13 +82,12 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `success` and `denial`: `CAPACITY [TTL] [MINTTL]`.
-    fn cache_limits(
+    /// Reads `success` and `denial`, `CAPACITY [TTL] [MINTTL]`; returns the last with its line.
+    fn cache_limits<'l>(
         &mut self,
-        option: &Line,
+        option: &'l Line,
         ttl: &mut u64,
-        key: &'static str,
-    ) -> Result<(), ImportError> {
+    ) -> Result<Option<(u64, &'l Line)>, ImportError> {
         let number =
             |token: &Token| token.text.parse::<u64>().map_err(|_| token.expected("a number"));
         let arguments = option.arguments();
@@ -86,14 +100,11 @@ impl Importer<'_> {
         if let Some(token) = arguments.get(1) {
             *ttl = number(token)?;
         }
-        if let Some(token) = arguments.get(2) {
-            let seconds = self.within(option, number(token)?.min(*ttl), (0, 3600));
-            self.set(("cache", key), Scalar::Time(Duration::from_secs(seconds)), option);
+        if let Some(more) = arguments.get(3) {
+            return Err(more.expected("the end of the line"));
         }
-        match arguments.get(3) {
-            Some(more) => Err(more.expected("the end of the line")),
-            None => Ok(()),
-        }
+        let min = arguments.get(2).map(number).transpose()?;
+        Ok(min.map(|min| (min, option)))
     }
 
     /// Reads `prefetch AMOUNT [DURATION [PERCENTAGE%]]`.
@@ -120,32 +131,43 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `serve_stale [DURATION] [immediate | verify [TIMEOUT]]`.
+    /// Reads `serve_stale [DURATION [immediate [TTL [PAUSE]] | verify [TIMEOUT [TTL [PAUSE]]]]]`.
     fn serve_stale(&mut self, option: &Line) -> Result<(), ImportError> {
-        let mut time = STALE_DEFAULT;
-        let mut arguments = option.arguments();
-        if let Some((first, rest)) = arguments.split_first()
-            && let Some(given) = read_duration(&first.text)
-        {
-            time = given;
-            arguments = rest;
-        }
-        let after = match arguments {
-            [] => Some(Duration::ZERO),
-            [mode, ..] if mode.is("immediate") => Some(Duration::ZERO),
-            [mode] if mode.is("verify") || mode.is("verified") => None,
-            [mode, time] if mode.is("verify") || mode.is("verified") => {
-                let after = read_duration(&time.text);
-                Some(after.ok_or_else(|| time.expected("a duration such as `500ms`"))?)
-            }
-            [mode, ..] => return Err(mode.expected("`immediate` or `verify`")),
+        const WANTED: &str = "a duration such as `500ms`";
+        let time = |token: &Token| read_duration(&token.text).ok_or_else(|| token.expected(WANTED));
+        let (first, mode, more) = match option.arguments() {
+            [] => (None, None, &[][..]),
+            [first] => (Some(first), None, &[][..]),
+            [first, mode, more @ ..] => (Some(first), Some(mode), more),
         };
+        let (timeout, more) = match (mode, more) {
+            (None, _) => (Some(None), more),
+            (Some(mode), more) if mode.is("immediate") => (Some(None), more),
+            (Some(mode), []) if mode.is("verify") => (None, more),
+            (Some(mode), [timeout, more @ ..]) if mode.is("verify") => (Some(Some(timeout)), more),
+            (Some(mode), _) => return Err(mode.expected("`immediate` or `verify`")),
+        };
+        if let [_, _, more, ..] = more {
+            return Err(more.expected("the end of the line"));
+        }
+        let age = first.map(time).transpose()?.unwrap_or(STALE_DEFAULT);
         let most = Duration::from_secs(30 * 86_400);
-        let time = self.time_within(option, time, (Duration::ZERO, most));
-        self.set(("cache", "stale"), Scalar::Time(time), option);
-        if let Some(after) = after {
+        let age = self.time_within(option, age, (Duration::ZERO, most));
+        self.set(("cache", "stale"), Scalar::Time(age), option);
+        if let Some(timeout) = timeout {
+            let after = timeout.map(time).transpose()?.unwrap_or(Duration::ZERO);
             let after = self.time_within(option, after, (Duration::ZERO, Duration::from_secs(60)));
             self.current().stale_after = Some((after, option.place().clone()));
+        }
+        // TTLs of zero are not kept by clients, which would ask again at once.
+        let ttl = more.first().map(time).transpose()?.unwrap_or(Duration::ZERO);
+        let ttl = self.time_within(option, Duration::from_secs(ttl.as_secs()), STALE_TTLS);
+        self.set(("cache", "stale-ttl"), Scalar::Time(ttl), option);
+        if let Some(pause) = more.get(1) {
+            time(pause)?;
+            let why = "an upstream that failed is asked again as soon as it may answer, for \
+                whatever name";
+            self.leave(option, Differs, why);
         }
         Ok(())
     }

@@ -39,6 +39,9 @@ impl Importer<'_> {
             match option.name() {
                 "reload" => reload = option.duration()?,
                 "upstream" => self.leave(option, Needless, "it has had no effect for long"),
+                "reload_by_mtime" => {
+                    self.leave(option, Needless, "a file that is watched is read when it changes");
+                }
                 "fallthrough" => {
                     fall_through(option)?;
                     self.leave(option, Lost, "names that a zone file lacks do not exist");

@@ -30,6 +30,10 @@ impl Importer<'_> {
         if !matches!(action.as_str(), "set" | "append" | "replace" | "unset") {
             return Err(words[1].expected("`set`, `append`, `replace` or `unset`"));
         }
+        let (is_reverted, rest) = match rest {
+            [rest @ .., last] if last.text == "revert" => (true, rest),
+            rest => (false, rest),
+        };
         // Queries have no option of a client that could be there before.
         let is_for_all = matches!(action.as_str(), "set" | "append");
         match (kind.text.to_ascii_lowercase().as_str(), rest) {
@@ -42,7 +46,13 @@ impl Importer<'_> {
                     none to replace; `set` adds one";
                 self.leave(line, Lost, why);
             }
-            ("local", [code, data, ..]) => self.local_option(line, code, data)?,
+            ("local", [code, data]) => {
+                if !is_reverted && !data.text.starts_with('{') {
+                    let why = "clients never get the option back, as if the line ended in `revert`";
+                    self.leave(line, Differs, why);
+                }
+                self.local_option(line, code, data)?;
+            }
             ("local", _) => return Err(line.expected("a code and data")),
             ("nsid", _) => {
                 let why = "the identity of an upstream is not passed on to clients";

@@ -320,6 +320,10 @@ fn differences(option: &str) -> Option<&'static str> {
             "connections are kept for as long as the upstream keeps them"
         }
         "max_connect_attempts" => "a query is repeated until `timeout` in [zone.forward]",
+        "read_timeout" => {
+            "how long an upstream may take follows from its answers, within `timeout` in \
+                [zone.forward]"
+        }
         "doh_method" => "HTTPS always uses POST",
         "failfast_all_unhealthy_upstreams" => {
             "upstreams that are down get probes only, and clients SERVFAIL or an expired answer"

@@ -131,9 +131,21 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `prometheus [ADDRESS]`.
+    /// Reads `prometheus [ADDRESS] { … }`.
     pub(super) fn prometheus(&mut self, line: &Line) -> Result<(), ImportError> {
-        line.without_block()?;
+        for option in &line.block {
+            match option.name() {
+                "runtime_metrics" => {
+                    option.alone()?;
+                    self.leave(option, Differs, "metrics of the Go runtime have no counterpart");
+                }
+                "tls" => {
+                    let why = "the page is answered over HTTP: let a proxy before it speak TLS";
+                    self.leave(option, Lost, why);
+                }
+                _ => self.lose_option(option),
+            }
+        }
         self.admin_page(line, "metrics", "localhost:9153")?;
         self.set(("metrics", "coredns-names"), Scalar::Flag(true), line);
         // The page is at this port in the place of Zonda's own.
@@ -248,6 +260,22 @@ impl Importer<'_> {
     /// Reads `local`: names of the machine itself are answered, all other special names forwarded.
     pub(super) fn local(&mut self, line: &Line) -> Result<(), ImportError> {
         line.alone()?;
+        let mut has_prefix = true;
+        for option in &line.block {
+            match option.name() {
+                "localhost_prefix" => match option.argument("`on` or `off`")? {
+                    word if word.text == "on" => has_prefix = true,
+                    word if word.text == "off" => has_prefix = false,
+                    word => return Err(word.expected("`on` or `off`")),
+                },
+                _ => self.lose_option(option),
+            }
+        }
+        if has_prefix {
+            let why = "`localhost.NAME` outside `localhost` is a name as any, unless a \
+                [[template]] gives it 127.0.0.1";
+            self.leave(line, Differs, why);
+        }
         let why = "255.255.255.255.in-addr.arpa is answered, other names in 255.in-addr.arpa are \
             forwarded";
         self.leave(line, Differs, why);

@@ -192,12 +192,7 @@ impl Importer<'_> {
                 }
                 let hosts = region.pieces.iter().find(|piece| piece.kind == Kind::Hosts);
                 if let Some(hosts) = hosts {
-                    let (place, what) = self.words_of(hosts);
-                    let why = format!(
-                        "names in {} come from the cluster first",
-                        key::written(&cluster.zone)
-                    );
-                    self.leave_at(&place, Differs, what, why);
+                    self.put_hosts_first(cluster, hosts, parent);
                 }
                 if parent.cluster() == Some(cluster) && region.access == parent.access {
                     return; // its zone is there: names may fall through to other zones
@@ -222,6 +217,25 @@ impl Importer<'_> {
             reverse: Vec::new(),
             except: Vec::new(),
         });
+    }
+
+    /// Has names of a hosts file come before those of a cluster, as they do in front of the
+    /// upstreams of the zone around it.
+    fn put_hosts_first(&mut self, cluster: &Piece, hosts: &Piece, parent: &Region) {
+        let is_forwarded = parent.pieces.last().is_some_and(|it| it.kind == Kind::Forward);
+        let (place, what) = self.words_of(hosts);
+        if parent.pieces.first() != Some(hosts) || !is_forwarded {
+            let why = format!(
+                "a hosts file stands before a cluster only if it stands before the upstreams of \
+                 the zone around {} too",
+                key::written(&cluster.zone)
+            );
+            return self.leave_at(&place, Lost, what, why);
+        }
+        let keys = &mut self.blocks[cluster.block].sources[cluster.source].keys;
+        if !keys.iter().any(|(key, ..)| *key == "hosts-first") {
+            keys.push(("hosts-first", true.into(), place));
+        }
     }
 
     /// Returns the sources of a zone: a file, upstreams, or a hosts file before upstreams.

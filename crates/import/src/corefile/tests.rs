@@ -613,3 +613,95 @@ fn a_second_forward_is_never_left_out_without_a_word() {
     let text = "a {\n forward . 192.0.2.1 {\n  except b.a\n }\n forward . 192.0.2.2\n}\n";
     assert_eq!(zones(&of(text)), ["a [\"192.0.2.1\"]", "b.a [\"192.0.2.2\"]"]);
 }
+
+#[test]
+fn hosts_come_before_a_cluster_where_they_come_before_the_upstreams_around_it() {
+    let import = of(". {\n hosts h {\n  fallthrough\n }\n kubernetes c.l 10.0.0.0/8\n \
+        forward . 192.0.2.1\n}\n");
+    assert_eq!(
+        import.toml.matches("hosts-first = true  # /etc/Corefile:2").count(),
+        1,
+        "{}",
+        import.toml
+    );
+    assert_eq!(lost(&import), [0; 0], "{:?}", import.report);
+    for text in [
+        ". {\n hosts h c.l {\n  fallthrough\n }\n kubernetes c.l\n forward . 192.0.2.1\n}\n",
+        "c.l {\n hosts h {\n  fallthrough\n }\n kubernetes\n}\n",
+    ] {
+        let import = of(text);
+        assert!(!import.toml.contains("hosts-first"), "{}", import.toml);
+        assert_eq!(lost(&import), [2], "{:?}", import.report);
+    }
+}
+
+#[test]
+fn expired_answers_are_given_as_serve_stale_says() {
+    let stale = |words: &str| {
+        let text =
+            format!(". {{\n forward . 192.0.2.1\n cache {{\n  serve_stale{words}\n }}\n}}\n");
+        with_files(&text, &[])
+    };
+    for (words, age, after, ttl) in [
+        ("", "1h", "0s", "1s"),
+        (" 2h", "2h", "0s", "1s"),
+        (" 1h immediate", "1h", "0s", "1s"),
+        (" 1h immediate 30s", "1h", "0s", "30s"),
+        (" 1h verify 500ms 7s", "1h", "500 ms", "7s"),
+    ] {
+        let toml = stale(words).unwrap().toml;
+        let age = if age == "2h" { "7200s" } else { "3600s" };
+        for key in [
+            format!("stale = \"{age}\""),
+            format!("stale-after = \"{after}\""),
+            format!("stale-ttl = \"{ttl}\""),
+        ] {
+            assert!(toml.contains(&key), "{words}: {key}\n{toml}");
+        }
+    }
+    assert!(!stale(" 1h verify").unwrap().toml.contains("stale-after"), "until upstreams fail");
+    assert!(says(&stale(" 1h").unwrap(), 4, Effect::Differs), "no TTL of 0");
+    assert!(!says(&stale(" 1h immediate 30s").unwrap(), 4, Effect::Differs));
+    assert!(says(&stale(" 1h immediate 30s 5s").unwrap(), 4, Effect::Differs));
+    for wrong in [" 1h verified", " 1h immediate 1s 1s 1s", " 1h verify soon", " immediate"] {
+        assert!(stale(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn answers_are_cached_for_as_long_as_coredns_caches_them_at_least() {
+    let mins = |block: &str| {
+        let import = of(&format!(". {{\n forward . 192.0.2.1\n cache{block}\n}}\n"));
+        let line = |key: &str| {
+            let line = import.toml.lines().find(|line| line.starts_with(key));
+            line.unwrap().split("  #").next().unwrap().replace(key, "")
+        };
+        (line("ttl-min = "), line("negative-ttl-min = "))
+    };
+    let times = |one: &str, two: &str| (format!("\"{one}\""), format!("\"{two}\""));
+    assert_eq!(mins(""), times("5s", "5s"));
+    assert_eq!(mins(" 3"), times("3s", "3s"));
+    assert_eq!(mins(" {\n  success 9984 60 0\n  denial 9984 30 10\n }"), times("0s", "10s"));
+}
+
+#[test]
+fn options_without_a_counterpart_are_told_by_their_lines_and_never_ignored() {
+    let forwarded = |plugin: &str| of(&format!(". {{\n forward . 192.0.2.1\n {plugin}\n}}\n"));
+    let import = of(". {\n forward . 192.0.2.1 {\n  read_timeout 3s\n }\n}\n");
+    assert!(says(&import, 3, Effect::Differs) && lost(&import).is_empty(), "{:?}", import.report);
+    let import = of("a {\n file db {\n  reload_by_mtime\n }\n}\n");
+    assert!(says(&import, 3, Effect::Needless), "{:?}", import.report);
+    assert_eq!(lost(&forwarded("cache {\n  serve_stale_policy prefer_positive\n }")), [4]);
+    let import = forwarded("prometheus {\n  runtime_metrics\n }");
+    assert!(says(&import, 4, Effect::Differs) && lost(&import).is_empty(), "{:?}", import.report);
+    assert_eq!(lost(&forwarded("prometheus {\n  tls web.yml\n }")), [4]);
+    let prefix = |import: Import| told(&import, 3).iter().any(|it| it.contains("localhost.NAME"));
+    assert!(prefix(forwarded("local")) && prefix(forwarded("local {\n  localhost_prefix on\n }")));
+    assert!(!prefix(forwarded("local {\n  localhost_prefix off\n }")));
+    error(". {\n forward . 192.0.2.1\n local {\n  localhost_prefix maybe\n }\n}\n");
+    let option = |end: &str| forwarded(&format!("rewrite edns0 local set 65001 0x61{end}"));
+    assert!(says(&option(""), 3, Effect::Differs) && !says(&option(" revert"), 3, Effect::Differs));
+    assert_eq!(option("").toml.matches("65001 0x61").count(), 1);
+    assert_eq!(option(" revert").toml.matches("65001 0x61").count(), 1);
+    error(". {\n forward . 192.0.2.1\n rewrite edns0 local set 65001 0x61 more\n}\n");
+}

@@ -262,7 +262,9 @@ impl ClusterFeed {
                     let falls_through = self.subjects.keys.falls_through(&name);
                     let (data, cluster) = (Arc::clone(&names.data), names.cluster.clone());
                     let (names, is_stale) = (names.names, true);
-                    let stale = ClusterZone { data, cluster, names, falls_through, is_stale };
+                    let hosts_first = self.subjects.keys.hosts_first;
+                    let stale =
+                        ClusterZone { data, cluster, names, falls_through, hosts_first, is_stale };
                     Update::Cluster(Arc::new(stale), services)
                 }
                 _ => Update::Expired(LoadError::awaited()),
@@ -355,6 +357,7 @@ impl ClusterFeed {
                 cluster: cluster.clone(),
                 names,
                 falls_through: self.subjects.keys.falls_through(name),
+                hosts_first: self.subjects.keys.hosts_first,
                 is_stale: self.state.stale_since.load(Relaxed) > 0,
             };
             (name.clone(), Update::Cluster(Arc::new(zone), counts[0]))

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use zonda_wire::Name;
+use zonda_wire::tsig::ReplySignature;
 
 /// The time after which a message is sent again, milliseconds; each further time it is doubled.
 const RETRY_MILLIS: u64 = 2_000;
@@ -23,14 +24,13 @@ pub struct Target {
 }
 
 /// A version of a zone that a server is to know of.
-#[derive(Debug)]
 pub struct Pending {
     /// The serial of the version.
     pub serial: u32,
     /// How often it was sent.
     pub attempts: u32,
-    /// The id and the MAC of the message that was sent last.
-    pub sent: Option<(u16, Option<Vec<u8>>)>,
+    /// The id of the message that was sent last, and what its reply is checked with.
+    pub sent: Option<(u16, Option<ReplySignature>)>,
     /// The place in the queue: the time, and a number that no other has.
     place: (u64, u64),
 }
@@ -80,7 +80,7 @@ impl Schedule {
     pub fn note_sent(
         &mut self,
         target: &Target,
-        (id, mac): (u16, Option<Vec<u8>>),
+        (id, signature): (u16, Option<ReplySignature>),
         now_millis: u64,
     ) -> Option<&Pending> {
         let pending = self.pending.get(target)?;
@@ -89,7 +89,8 @@ impl Schedule {
         let delay = RETRY_MILLIS.checked_shl(attempts.min(16)).unwrap_or(RETRY_MILLIS_MAX);
         let place = self.put((now_millis + delay.min(RETRY_MILLIS_MAX), target.clone()));
         let pending = self.pending.get_mut(target)?;
-        (pending.place, pending.attempts, pending.sent) = (place, attempts + 1, Some((id, mac)));
+        (pending.place, pending.attempts) = (place, attempts + 1);
+        pending.sent = Some((id, signature));
         Some(pending)
     }
 

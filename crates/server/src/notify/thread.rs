@@ -15,7 +15,7 @@ use zonda_engine::access::NotifyReceiver;
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_netio::Poller;
 use zonda_wire::Rcode;
-use zonda_wire::tsig::{Key, check_reply, sign_query};
+use zonda_wire::tsig::{Key, ReplySignature};
 use zonda_zone::{Zone, random_octets};
 
 /// The time between two messages: 200 a second, as each makes its receiver ask in turn. It also
@@ -137,13 +137,16 @@ impl Sender {
         let id = u16::from_be_bytes(random_octets());
         let (soa, _) = zone.soa();
         let mut octets = announcement(id, &entry.apex, (soa.ttl, soa.first()));
-        let mac = key.and_then(|key| sign_query(key, &mut octets, unix_secs()));
+        let signature = key
+            .and_then(|key| ReplySignature::sign_query(Arc::clone(key), &mut octets, unix_secs()));
         let socket = &self.sockets[usize::from(target.receiver.is_ipv6())];
         let sent = socket.as_ref().map(|socket| socket.send_to(&octets, target.receiver));
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
         self.free_millis = now + GAP_MILLIS;
-        let Some(pending) = self.schedule.note_sent(target, (id, mac), now) else { return false };
+        let Some(pending) = self.schedule.note_sent(target, (id, signature), now) else {
+            return false;
+        };
         if pending.attempts == ATTEMPTS_TOLD && self.silent.insert(target.receiver) {
             let error = match sent {
                 Some(Ok(_)) => "no reply that acknowledges".to_owned(),
@@ -185,14 +188,10 @@ impl Sender {
         let target = Target { zone: reply.zone, receiver: from };
         let Some(pending) = self.schedule.awaiting(&target, reply.id) else { return };
         let serial = pending.serial;
-        let snapshot = self.snapshot.load_full();
-        let receiver = find(&snapshot, &target.zone)
-            .and_then(|(entry, _)| receivers(entry).iter().find(|it| it.address == from));
-        let key = receiver.and_then(|receiver| key(receiver, &snapshot));
-        let mac = pending.sent.as_ref().and_then(|(_, mac)| mac.as_ref());
-        let fault = key.zip(mac).and_then(|(key, mac)| {
-            check_reply(key, mac, octets, unix_secs()).err().map(|fault| fault.to_string())
-        });
+        let signature = pending.sent.as_ref().and_then(|(_, signature)| signature.as_ref());
+        let fault = signature
+            .and_then(|signature| signature.check_reply(octets, unix_secs()).err())
+            .map(|fault| fault.to_string());
         let error = fault.or_else(|| {
             (reply.rcode != Rcode::NOERROR).then(|| format!("the reply is {}", reply.rcode))
         });

@@ -3,8 +3,8 @@
 use super::key::Key;
 use super::record::is_equal;
 use super::sign::{Digest, Mac, RECORD_FIXED_BYTES, append, record_bytes, time_and_fudge};
-use super::{BADSIG, TIME_BYTES, split};
-use crate::code::Rcode;
+use super::{BADSIG, TIME_BYTES, has_valid_layout, split};
+use crate::code::{Rcode, Type};
 use crate::message::Reader;
 use std::fmt;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl std::error::Error for SignatureFault {}
 
 impl ReplySignature {
     /// Signs a query, which has no TSIG record yet; seconds since 1970. None when the query is no
-    /// message, or would be too long.
+    /// message, or too long for a signature.
     #[must_use]
     pub fn sign_query(key: Arc<Key>, query: &mut Vec<u8>, now_secs: u64) -> Option<Self> {
         let (id, len, time) = (*query.first_chunk()?, query.len(), time_and_fudge(now_secs));
@@ -79,8 +79,9 @@ impl ReplySignature {
         digest.variables(&key, &time, Rcode::NOERROR, &[]);
         let mac = digest.finish();
         query.resize(len + record_bytes(&key), 0);
-        let end = append(&key, query, len, &mac, (&time, id, Rcode::NOERROR, &[]))?;
-        query.truncate(end);
+        let end = append(&key, query, len, &mac, (&time, id, Rcode::NOERROR, &[]));
+        query.truncate(end.unwrap_or(len));
+        end.filter(|end| *end <= usize::from(u16::MAX))?;
         let digest = Digest::begin_behind(&key, &Mac::new(mac.as_ref())?, id);
         Some(Self { key, digest, unsigned: 0, is_first: true })
     }
@@ -157,6 +158,17 @@ impl ReplySignature {
         Ok(())
     }
 
+    /// Checks a reply of one message. It may be a forged one, behind which the server's comes: what
+    /// is checked next is checked as if it had not come.
+    ///
+    /// # Errors
+    /// When the reply is not known to come from a holder of the key.
+    pub fn check_reply(&self, reply: &[u8], now_secs: u64) -> Result<(), SignatureFault> {
+        let mut signature = self.clone();
+        signature.check(reply, signature_at(reply), now_secs)?;
+        signature.finish()
+    }
+
     /// Checks that the last message of the reply was signed.
     ///
     /// # Errors
@@ -167,6 +179,30 @@ impl ReplySignature {
             false => Ok(()),
         }
     }
+}
+
+/// Where the TSIG record of a message begins, if that is the last record, behind which nothing
+/// follows.
+fn signature_at(message: &[u8]) -> Option<usize> {
+    let mut reader = Reader { octets: message, at: 4 };
+    let [questions, answers, authorities, additionals] =
+        [reader.u16()?, reader.u16()?, reader.u16()?, reader.u16()?].map(u32::from);
+    let (mut name, mut last) = (Vec::new(), None);
+    for number in 0..questions + answers + authorities + additionals {
+        let at = reader.at;
+        name.clear();
+        reader.name_into(&mut name)?;
+        let [high, low, ..] = *reader.take(4)? else { return None };
+        if number >= questions {
+            let behind_type = message.get(reader.at - 2..)?;
+            reader.take(4)?;
+            let len = reader.u16()?;
+            reader.take(usize::from(len))?;
+            let is_signature = [high, low] == Type::TSIG.0.to_be_bytes();
+            last = (is_signature && has_valid_layout(behind_type)).then_some(at);
+        }
+    }
+    last.filter(|_| additionals > 0 && reader.at == message.len())
 }
 
 #[cfg(test)]
@@ -280,6 +316,101 @@ mod tests {
             assert_eq!(client.check(&message(1 + 7 * u8::from(changed)), None, NOW), Ok(()));
             let expected = if changed { Err(SignatureFault::WrongMac) } else { Ok(()) };
             assert_eq!(client.check(&last, AT, NOW), expected);
+        }
+    }
+
+    /// A query for `a A`, with a signature of a time, and what its reply is checked with.
+    fn query(key: &Arc<Key>, at_secs: u64) -> (Vec<u8>, ReplySignature) {
+        let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
+        let client = ReplySignature::sign_query(Arc::clone(key), &mut message, at_secs).unwrap();
+        (message, client)
+    }
+
+    /// Octets of a reply in front of its TSIG record.
+    const REPLY_BYTES: usize = 19;
+
+    /// The reply of a server that has a key to a query that it has in `NOW`.
+    fn reply(key: &Key, query: &[u8]) -> Vec<u8> {
+        let Err((_, Fault::Signed(at))) = Query::parse(query) else { panic!("not signed") };
+        let (ring, mut record) = (KeyRing::new([key.clone()]), SignatureRecord::default());
+        let signature = record.verify(query, usize::from(at), &ring, NOW).unwrap();
+        let mut buffer = b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
+        buffer.resize(512, 0);
+        let end = signature.sign(key, &mut buffer, REPLY_BYTES, NOW).unwrap();
+        buffer.truncate(end);
+        buffer
+    }
+
+    #[test]
+    fn a_reply_is_checked_over_the_querys_signature_by_each_algorithm() {
+        for algorithm in Algorithm::ALL {
+            let key = Arc::new(Key::new(&"key.example".parse().unwrap(), algorithm, b"secret"));
+            let (query_octets, client) = query(&key, NOW);
+            let octets = reply(&key, &query_octets);
+            assert_eq!(client.check_reply(&octets, NOW + 300), Ok(()));
+            let late = client.check_reply(&octets, NOW + 301);
+            assert_eq!(late, Err(SignatureFault::WrongTime));
+            let (_, of_another) = query(&key, NOW - 1);
+            assert_eq!(of_another.check_reply(&octets, NOW), Err(SignatureFault::WrongMac));
+            let unsigned = client.check_reply(&octets[..REPLY_BYTES], NOW);
+            assert_eq!(unsigned, Err(SignatureFault::Missing));
+            for at in 0..octets.len() {
+                let mut wrong = octets.clone();
+                wrong[at] ^= 1;
+                // The id of the message may be a forwarder's, and names have no case.
+                if client.check_reply(&wrong, NOW).is_ok() {
+                    assert!(at < 2, "octet {at}");
+                }
+            }
+            assert_eq!(client.check_reply(&octets, NOW), Ok(()), "behind forged ones");
+        }
+    }
+
+    #[test]
+    fn a_reply_by_another_key_or_algorithm_is_not_the_servers() {
+        let key_a = key(b"secret");
+        let (query_octets, client) = query(&key_a, NOW);
+        let octets = reply(&key_a, &query_octets);
+        for (name, algorithm) in
+            [("other.example", Algorithm::HmacSha256), ("key.example", Algorithm::HmacSha1)]
+        {
+            let other = Arc::new(Key::new(&name.parse().unwrap(), algorithm, b"secret"));
+            let client = ReplySignature { key: other, ..client.clone() };
+            assert_eq!(client.check_reply(&octets, NOW), Err(SignatureFault::OtherKey));
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_told_without_a_signature_is_the_servers() {
+        let (message, client) = query(&key(b"secret"), NOW);
+        let mut record = SignatureRecord::default();
+        record.reject(&message, REPLY_BYTES, Rcode::BADKEY).unwrap();
+        let (owner, _, rdata) = record.rejection();
+        let fixed = [&[0, 250, 0, 255, 0, 0, 0, 0, 0][..], &[rdata.len() as u8]].concat();
+        let head = b"\x12\x34\x81\x89\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01";
+        let octets = [&head[..], owner, &fixed, rdata].concat();
+        let refused = Err(SignatureFault::Refused(Rcode::BADKEY));
+        assert_eq!(client.check_reply(&octets, NOW), refused);
+    }
+
+    #[test]
+    fn a_reply_that_tells_badtime_is_signed_with_the_clients_time_and_has_the_servers() {
+        let key = key(b"secret");
+        let (message, client) = query(&key, NOW - 1000);
+        let octets = reply(&key, &message);
+        let refused = Err(SignatureFault::Refused(Rcode::BADTIME));
+        assert_eq!(client.check_reply(&octets, NOW), refused);
+        assert!(octets.ends_with(&[&[0, 6][..], &NOW.to_be_bytes()[2..]].concat()));
+        let client_time = time_and_fudge(NOW - 1000);
+        assert!(octets.windows(TIME_BYTES).any(|it| it == client_time));
+    }
+
+    #[test]
+    fn a_query_that_is_too_long_for_a_signature_has_none() {
+        for len in [65_535, 1] {
+            let mut octets = vec![0; len];
+            assert!(ReplySignature::sign_query(key(b"secret"), &mut octets, NOW).is_none());
+            assert_eq!(octets.len(), len);
         }
     }
 }

@@ -18,7 +18,7 @@ mod sign;
 pub use client::{ReplySignature, SignatureFault};
 pub use key::{Algorithm, Key, KeyId, KeyRing};
 pub use record::SignatureRecord;
-pub use sign::{QuerySignature, ReplyFault, SignatureCheck, StreamSigner, check_reply, sign_query};
+pub use sign::{QuerySignature, SignatureCheck, StreamSigner};
 
 use crate::code::{Class, Rcode};
 use crate::name;

@@ -1,16 +1,10 @@
 //! What a signature is made of, and signatures of replies.
 
 use super::key::{Key, KeyId};
-use super::record::is_equal;
-use super::{
-    BADSIG, FIXED_BYTES, FUDGE_SECS, MAC_BYTES_MAX, OTHER_BYTES_MAX, Parts, TIME_BYTES,
-    has_valid_layout, split,
-};
+use super::{BADSIG, FIXED_BYTES, FUDGE_SECS, MAC_BYTES_MAX, OTHER_BYTES_MAX, Parts, TIME_BYTES};
 use crate::code::{Class, Rcode, Type};
-use crate::message::Reader;
 use crate::query::HEADER_BYTES;
 use ring::hmac;
-use std::fmt;
 use std::sync::Arc;
 
 /// Octets of a record between the names: type, class, TTL and the length of the data.
@@ -149,50 +143,6 @@ impl QuerySignature {
     }
 }
 
-/// What is wrong with the signature of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyFault {
-    /// The reply has no signature.
-    Unsigned,
-    /// The reply is signed with another key, or by another algorithm.
-    OtherKey,
-    /// The signature is not the key's.
-    WrongMac,
-    /// The clocks of client and server differ by more than the server allows.
-    WrongTime,
-    /// The server refuses the signature of the query with this error; told with a signature unless
-    /// the server does not know the key, or the signature is not the key's.
-    Told(Rcode),
-}
-
-impl fmt::Display for ReplyFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsigned => f.write_str("the reply is not signed"),
-            Self::OtherKey => f.write_str("the reply is signed with another key"),
-            Self::WrongMac => f.write_str(
-                "the signature of the reply is wrong; compare the secret with the server's",
-            ),
-            Self::WrongTime => f.write_str(
-                "the reply is signed at another time; compare the clock with the server's",
-            ),
-            Self::Told(BADSIG) => f.write_str(
-                "the server says that the signature of the query is wrong (BADSIG); compare the \
-                 secret with the server's",
-            ),
-            Self::Told(Rcode::BADKEY) => {
-                f.write_str("the server has no key of this name for this algorithm (BADKEY)")
-            }
-            Self::Told(Rcode::BADTIME) => {
-                f.write_str("the clock differs too much from the server's (BADTIME)")
-            }
-            Self::Told(error) => write!(f, "the server refuses the signature: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ReplyFault {}
-
 /// Signs the messages of a reply that has several, each over the signature of the former one
 /// (rfc8945#5.3.1).
 #[derive(Clone, Debug)]
@@ -241,85 +191,6 @@ impl StreamSigner {
         self.former = Mac::new(mac.as_ref())?;
         append(&self.key, buffer, len, &mac, (&time, self.id, Rcode::NOERROR, &[]))
     }
-}
-
-/// Signs a query with a key; returns the MAC, which that of the reply covers. `None` when the
-/// message has no header, or is too long for a signature.
-#[must_use]
-pub fn sign_query(key: &Key, message: &mut Vec<u8>, now_secs: u64) -> Option<Vec<u8>> {
-    let (id, len) = (*message.first_chunk::<2>()?, message.len());
-    let time = time_and_fudge(now_secs);
-    let mut digest = Digest::begin(key, id);
-    digest.message(message, 0);
-    digest.variables(key, &time, Rcode::NOERROR, &[]);
-    let mac = digest.finish();
-    message.resize(len + record_bytes(key), 0);
-    let end = append(key, message, len, &mac, (&time, id, Rcode::NOERROR, &[]));
-    message.truncate(end.unwrap_or(len));
-    (end? <= usize::from(u16::MAX)).then(|| mac.as_ref().to_vec())
-}
-
-/// Checks the signature of a reply in one message to a query that was signed with `query_mac`
-/// (rfc8945#5.3).
-///
-/// # Errors
-/// What is wrong with the signature, or what the server says of that of the query.
-pub fn check_reply(
-    key: &Key,
-    query_mac: &[u8],
-    reply: &[u8],
-    now_secs: u64,
-) -> Result<(), ReplyFault> {
-    let at = last_record(reply).ok_or(ReplyFault::Unsigned)?;
-    let mut name = Vec::new();
-    let mut reader = Reader { octets: reply, at };
-    let parts = reader.name_into(&mut name).and_then(|()| {
-        let fixed = reader.take(RECORD_FIXED_BYTES)?;
-        (fixed[..2] == Type::TSIG.0.to_be_bytes() && has_valid_layout(reply.get(reader.at - 8..)?))
-            .then(|| split(reply.get(reader.at..)?))?
-    });
-    let parts = parts.ok_or(ReplyFault::Unsigned)?;
-    if parts.mac.is_empty() && parts.error != Rcode::NOERROR {
-        return Err(ReplyFault::Told(parts.error)); // rfc8945#5.3.2
-    }
-    if !name.eq_ignore_ascii_case(key.name().as_wire())
-        || !parts.algorithm.eq_ignore_ascii_case(key.algorithm().wire_name())
-    {
-        return Err(ReplyFault::OtherKey);
-    }
-    let former = Mac::new(query_mac).ok_or(ReplyFault::WrongMac)?;
-    let mut digest = Digest::begin_behind(key, &former, parts.id);
-    digest.message(&reply[..at], 1);
-    digest.variables(key, parts.time, parts.error, parts.other);
-    if !is_equal(digest.finish().as_ref(), parts.mac) {
-        return Err(ReplyFault::WrongMac);
-    }
-    if parts.error != Rcode::NOERROR {
-        return Err(ReplyFault::Told(parts.error));
-    }
-    let signature = QuerySignature::of(key, &parts).ok_or(ReplyFault::WrongMac)?;
-    if signature.is_in_time(now_secs) { Ok(()) } else { Err(ReplyFault::WrongTime) }
-}
-
-/// Where the last record of a message begins, behind which nothing follows.
-fn last_record(message: &[u8]) -> Option<usize> {
-    let mut reader = Reader { octets: message, at: 4 };
-    let [questions, answers, authorities, additionals] =
-        [reader.u16()?, reader.u16()?, reader.u16()?, reader.u16()?].map(u32::from);
-    let (mut name, mut last) = (Vec::new(), None);
-    for number in 0..questions + answers + authorities + additionals {
-        let at = reader.at;
-        name.clear();
-        reader.name_into(&mut name)?;
-        reader.take(4)?;
-        if number >= questions {
-            reader.take(4)?;
-            let len = reader.u16()?;
-            reader.take(usize::from(len))?;
-            last = Some(at);
-        }
-    }
-    last.filter(|_| additionals > 0 && reader.at == message.len())
 }
 
 /// A digest under way: HMAC over what a signature covers (rfc8945#4.3).
@@ -549,75 +420,6 @@ mod tests {
         assert!(end <= reply.len() + signature.reply_bytes(key));
         buffer.truncate(end);
         (reply.len(), buffer)
-    }
-
-    #[test]
-    fn the_reply_is_signed_over_the_querys_signature() {
-        let keys = [key(Algorithm::HmacSha384)];
-        let signature = check(&keys, &query(&keys[0], NOW, 64)).unwrap();
-        let (at, octets) = reply(&keys[0], &signature);
-        let query_mac = signature.mac.as_octets();
-        assert_eq!(check_reply(&keys[0], query_mac, &octets, NOW + 300), Ok(()));
-        assert_eq!(check_reply(&keys[0], &[], &octets, NOW), Err(ReplyFault::WrongMac));
-        assert_eq!(
-            check_reply(&keys[0], query_mac, &octets, NOW + 301),
-            Err(ReplyFault::WrongTime)
-        );
-        assert_eq!(check_reply(&keys[0], query_mac, &octets[..at], NOW), Err(ReplyFault::Unsigned));
-        for algorithm in [Algorithm::HmacSha256, Algorithm::HmacSha1] {
-            let other = check_reply(&key(algorithm), query_mac, &octets, NOW);
-            assert_eq!(other, Err(ReplyFault::OtherKey));
-        }
-        for at in 0..octets.len() {
-            let mut wrong = octets.clone();
-            wrong[at] ^= 1;
-            // The id of the message may be a forwarder's, and names have no case.
-            if check_reply(&keys[0], query_mac, &wrong, NOW).is_ok() {
-                assert!(at < 2, "octet {at}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_query_is_signed_as_servers_check_it_and_its_mac_is_what_the_reply_covers() {
-        for algorithm in Algorithm::ALL {
-            let keys = [key(algorithm)];
-            let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
-            let mac = sign_query(&keys[0], &mut message, NOW).unwrap();
-            assert_eq!(message, query(&keys[0], NOW, 64));
-            let signature = check(&keys, &message).unwrap();
-            let (_, octets) = reply(&keys[0], &signature);
-            assert_eq!(check_reply(&keys[0], &mac, &octets, NOW), Ok(()));
-        }
-    }
-
-    #[test]
-    fn an_error_that_is_told_without_a_signature_is_the_servers() {
-        let keys = [key(Algorithm::HmacSha256)];
-        let message = query(&keys[0], NOW, 64);
-        let mut record = SignatureRecord::default();
-        let at = 12 + 7;
-        record.reject(&message, at, Rcode::BADKEY).unwrap();
-        let (owner, _, rdata) = record.rejection();
-        let fixed = [&[0, 250, 0, 255, 0, 0, 0, 0, 0][..], &[rdata.len() as u8]].concat();
-        let head = b"\x12\x34\x81\x89\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01";
-        let octets = [&head[..], owner, &fixed, rdata].concat();
-        let told = Err(ReplyFault::Told(Rcode::BADKEY));
-        assert_eq!(check_reply(&keys[0], &[1; 32], &octets, NOW), told);
-    }
-
-    #[test]
-    fn a_reply_that_tells_badtime_is_signed_with_the_clients_time_and_has_the_servers() {
-        let keys = [key(Algorithm::HmacSha256)];
-        let signature = check(&keys, &query(&keys[0], NOW - 1000, 64)).unwrap();
-        assert!(signature.check.is_answered_signed());
-        let (_, octets) = reply(&keys[0], &signature);
-        let mac = signature.mac.as_octets();
-        let told = Err(ReplyFault::Told(Rcode::BADTIME));
-        assert_eq!(check_reply(&keys[0], mac, &octets, NOW), told);
-        assert!(octets.ends_with(&[&[0, 6][..], &NOW.to_be_bytes()[2..]].concat()));
-        let client_time = time_and_fudge(NOW - 1000);
-        assert!(octets.windows(TIME_BYTES).any(|it| it == client_time));
     }
 
     #[test]

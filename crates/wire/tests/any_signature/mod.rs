@@ -1,8 +1,9 @@
 //! What must hold of any octets read as a signed query; shared with the fuzz target.
 
 use zonda_wire::stream::ixfr_base;
+use std::sync::Arc;
 use zonda_wire::tsig::{
-    Algorithm, Key, KeyRing, SignatureCheck, SignatureRecord, check_reply, sign_query,
+    Algorithm, Key, KeyRing, ReplySignature, SignatureCheck, SignatureRecord,
 };
 use zonda_wire::{Fault, Query};
 
@@ -48,14 +49,17 @@ pub fn check(octets: &[u8]) -> Option<SignatureCheck> {
     found
 }
 
-/// Reads the octets as the reply to a query with another signature, which they cannot be, and signs
-/// them as a query.
+/// Reads the octets as the reply to another query, which they cannot be, and signs them as a query.
 fn check_as_reply(octets: &[u8]) {
     let Ok(name) = "key.example".parse() else { return };
-    let key = Key::new(&name, Algorithm::HmacSha256, b"0123456789abcdef");
-    assert!(check_reply(&key, &[7; 32], octets, NOW).is_err());
+    let key = Arc::new(Key::new(&name, Algorithm::HmacSha256, b"0123456789abcdef"));
+    let mut query = vec![7; 12];
+    let Some(client) = ReplySignature::sign_query(Arc::clone(&key), &mut query, NOW) else {
+        panic!("a query of 12 octets is signed");
+    };
+    assert!(client.check_reply(octets, NOW).is_err());
     let mut query = octets.to_vec();
-    if sign_query(&key, &mut query, NOW).is_some() {
+    if ReplySignature::sign_query(key, &mut query, NOW).is_some() {
         assert!(query.len() > octets.len());
     }
 }
