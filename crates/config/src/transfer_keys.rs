@@ -72,12 +72,13 @@ section! {
     retry_min: Duration = "30s", from "1s" to "1d";
     /// The greatest time from a check that failed to the next.
     retry_max: Duration = "14d", from "1s" to "365d";
-    /// Octets of a transfer at most; twice as many if it has changes only. While the zone is
-    /// larger, the former version is served, and the log says so.
+    /// Octets of memory of the zone at most, and of the records of a transfer; twice as many if
+    /// that has changes only. While the zone is larger, the former version is served, and the log
+    /// says so.
     size_max: Size = "1 GiB", from "1 KiB" to "3 GiB";
     /// Records of the zone at most, likewise.
     records_max: u32 = "20000000", from "1" to "100000000";
-    /// How long a transfer may take.
+    /// How long a transfer may take, the attempt to get changes only included.
     time_max: Duration = "2h", from "1s" to "1d";
     /// How long each message of a transfer may take.
     idle_timeout: Duration = "30s", from "1s" to "1h";

@@ -3,7 +3,8 @@
 //! # Invariants
 //! - No call takes longer than its limits say, whatever the primary does, and each ends soon after
 //!   the server is told to stop.
-//! - Memory is bounded by the limits: one message of at most 65,535 octets, and what was taken in.
+//! - Memory is bounded by the limits: one message of at most 65,535 octets, and what was taken in,
+//!   whose octets are counted without compression.
 
 use crate::fault::Fault;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
@@ -23,6 +24,11 @@ const UDP_WAITS: [Duration; 3] =
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked whether the server is to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(200);
+/// Octets that a primary must send in each interval of a transfer, lest one that sends next to
+/// nothing occupies a thread for as long as a transfer may take.
+const OCTETS_MIN: u64 = 10 << 10;
+/// The interval in which it must send them.
+const PACE_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Octets of the longest message.
 const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 
@@ -38,7 +44,7 @@ pub struct Primary {
 /// Bounds on one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most octets of all messages; changes may have twice as many.
+    /// Most octets of all messages, and of all records in memory; changes may have twice as many.
     pub octets_max: u64,
     /// Most records; changes may have twice as many.
     pub records_max: u64,
@@ -92,16 +98,19 @@ impl Primary {
             let socket = UdpSocket::bind((any, 0))?; // another port each time
             socket.connect(self.address)?;
             let id: [u8; 2] = random_octets();
-            let (query, mut signature) = self.query(Question::Soa, apex, id);
+            let (query, signature) = self.query(Question::Soa, apex, id);
             socket.send(&query)?;
-            let limit = Instant::now() + wait;
+            let (limit, mut wrong) = (Instant::now() + wait, None);
             loop {
                 let left = limit.saturating_duration_since(Instant::now());
                 if is_stopped() {
                     return Err(Fault::Stopped);
                 }
                 if left.is_zero() {
-                    break;
+                    match wrong {
+                        Some(fault) => return Err(fault),
+                        None => break,
+                    }
                 }
                 socket.set_read_timeout(Some(left.min(STOP_INTERVAL)))?;
                 let len = match socket.recv(&mut buffer) {
@@ -110,9 +119,14 @@ impl Primary {
                     Err(error) => return Err(error.into()),
                 };
                 let reply = buffer.get(..len).unwrap_or_default();
-                match read_soa(reply, (apex, id), signature.as_mut()) {
-                    // What has another id or no form at all is another's.
+                match read_soa(reply, (apex, id), signature.clone().as_mut()) {
+                    // It may be forged, and the reply of the primary may follow.
                     Err(Fault::Message(StreamFault::OtherId | StreamFault::Malformed)) => {}
+                    Err(
+                        fault @ (Fault::Message(StreamFault::NotAReply)
+                        | Fault::Message(StreamFault::OtherQuestion)
+                        | Fault::Signature(_)),
+                    ) => wrong = Some(fault),
                     result => return result,
                 }
             }
@@ -233,6 +247,34 @@ struct Connection<'s> {
     is_stopped: &'s dyn Fn() -> bool,
     /// The moment at which all must have come, and how long that is from the beginning.
     limit: (Instant, Duration),
+    /// How fast the primary sends.
+    pace: Pace,
+}
+
+/// How fast a primary sends.
+struct Pace {
+    /// The beginning of the present interval.
+    began: Instant,
+    /// Octets that came in it.
+    octets: u64,
+}
+
+impl Pace {
+    /// Notes that so many octets have come by a moment.
+    ///
+    /// # Errors
+    /// When too few of them have come in an interval.
+    fn note(&mut self, octets: usize, now: Instant) -> Result<(), Fault> {
+        self.octets += octets as u64;
+        if now.saturating_duration_since(self.began) < PACE_INTERVAL {
+            return Ok(());
+        }
+        if self.octets < OCTETS_MIN {
+            return Err(Fault::TooFewOctets(OCTETS_MIN, PACE_INTERVAL));
+        }
+        *self = Self { began: now, octets: 0 };
+        Ok(())
+    }
 }
 
 impl<'s> Connection<'s> {
@@ -242,12 +284,14 @@ impl<'s> Connection<'s> {
         is_stopped: &'s dyn Fn() -> bool,
         time_max: Duration,
     ) -> Result<Self, Fault> {
-        let limit = (Instant::now() + time_max, time_max);
-        let stream = TcpStream::connect_timeout(&address, CONNECT_MAX.min(time_max))?;
+        let began = Instant::now();
+        let (limit, pace) = ((began + time_max, time_max), Pace { began, octets: 0 });
+        let connect_max = CONNECT_MAX.min(time_max).max(STOP_INTERVAL); // it may not be 0
+        let stream = TcpStream::connect_timeout(&address, connect_max)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(STOP_INTERVAL))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
-        Ok(Self { stream, is_stopped, limit })
+        Ok(Self { stream, is_stopped, limit, pace })
     }
 
     /// Sends a message.
@@ -281,13 +325,33 @@ impl<'s> Connection<'s> {
             if now >= of_message.0 {
                 return Err(Fault::Silence(of_message.1));
             }
-            match self.stream.read(&mut buffer[filled..]) {
+            let len = match self.stream.read(&mut buffer[filled..]) {
                 Ok(0) => return Err(Fault::Closed),
-                Ok(len) => filled += len,
-                Err(error) if is_wait(error.kind()) => {}
+                Ok(len) => len,
+                Err(error) if is_wait(error.kind()) => 0,
                 Err(error) => return Err(error.into()),
-            }
+            };
+            filled += len;
+            self.pace.note(len, now)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a primary that sends so many octets each second keeps the pace for an hour.
+    fn keeps_pace(octets: usize) -> bool {
+        let began = Instant::now();
+        let mut pace = Pace { began, octets: 0 };
+        (1..3600).all(|second| pace.note(octets, began + Duration::from_secs(second)).is_ok())
+    }
+
+    #[test]
+    fn a_primary_that_sends_a_short_message_now_and_then_is_given_up() {
+        assert!(!keeps_pace(2));
+        assert!(keeps_pace(100));
     }
 }

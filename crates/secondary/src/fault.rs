@@ -51,23 +51,64 @@ pub enum Fault {
     TooManyRecords(u64),
     /// More octets than the limit.
     TooManyOctets(u64),
+    /// More changes than are taken one by one.
+    TooManyChanges(usize),
+    /// Fewer octets than so many in a time.
+    TooFewOctets(u64, Duration),
     /// The server is stopping.
     Stopped,
 }
 
 impl Fault {
     /// Whether the zone as a whole is to be asked for when changes were asked for, of the same
-    /// primary: not where the key is wrong, or nothing can be had.
+    /// primary: not where the key is wrong, no more time is left, or the version itself is one that
+    /// cannot be taken.
     #[must_use]
     pub fn allows_whole_zone(&self) -> bool {
-        !matches!(self, Self::Signature(_) | Self::Stopped)
+        match self {
+            Self::Signature(_) | Self::Stopped => false,
+            Self::Class(_) | Self::NotData(..) => false,
+            Self::TooManyRecords(_) | Self::TooManyOctets(_) => false,
+            Self::TooSlow(_) | Self::TooFewOctets(..) => false,
+            _ => true,
+        }
     }
 
-    /// Whether the primary does not know how to send changes, so that it need not be asked for
-    /// them for a while.
+    /// Whether the primary does not know how to send changes of any zone, so that it need not be
+    /// asked for them for a while.
     #[must_use]
     pub fn is_lack_of_changes(&self) -> bool {
-        matches!(self, Self::Refused(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED))
+        matches!(self, Self::Refused(Rcode::NOTIMP | Rcode::FORMERR))
+    }
+
+    /// Whether the primary has sent no changes at all, be it that it cannot for this zone.
+    #[must_use]
+    pub fn is_without_changes(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::RefusedUnsigned(_) => true,
+            Self::Silence(_) | Self::Closed | Self::Message(_) => true,
+            Self::NoRecords | Self::NoSoa => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a signature is wrong, or missing in an error.
+    #[must_use]
+    pub fn is_of_signature(&self) -> bool {
+        matches!(self, Self::Signature(_) | Self::RefusedUnsigned(_))
+    }
+
+    /// Whether the version of the zone is at fault, so that it cannot be taken the next time either
+    /// unless the primary or the configuration changes.
+    #[must_use]
+    pub fn is_of_version(&self) -> bool {
+        match self {
+            Self::Class(_) | Self::NotData(..) | Self::NoSoa | Self::SoaData => true,
+            Self::SoaDiffers | Self::Surplus | Self::NoRecords => true,
+            Self::TooManyRecords(_) | Self::TooManyOctets(_) => true,
+            Self::TooSlow(_) | Self::TooFewOctets(..) => true,
+            _ => false,
+        }
     }
 
     /// Whether the primary did not answer at all.
@@ -128,8 +169,12 @@ impl fmt::Display for Fault {
             ),
             Self::TooManyOctets(limit) => write!(
                 f,
-                "the transfer has more than {limit} octets: raise `size-max` of [zone.secondary]"
+                "the zone has more than {limit} octets: raise `size-max` of [zone.secondary]"
             ),
+            Self::TooManyChanges(limit) => write!(f, "there are more than {limit} changes"),
+            Self::TooFewOctets(octets, time) => {
+                write!(f, "the primary sends fewer than {octets} octets in {time:?}")
+            }
             Self::Stopped => f.write_str("the server is stopping"),
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! - What comes out is whole, and within the limits, or nothing comes out.
-//! - The SOA records at both ends are equal, octet for octet.
+//! - The SOA records at both ends are equal, but for the case of letters in their names.
 //! - Changes begin with the version that was asked from, each with the serial that the one before
 //!   ends with, and serials rise.
 
@@ -25,6 +25,11 @@ use zonda_zone::{Diff, Record, Records, is_greater};
 const SOA_NUMBERS_BYTES: usize = 5 * 4;
 /// Longest time to live, seconds (rfc2181#8).
 const TTL_MAX: u32 = i32::MAX as u32;
+/// Changes that a reply may have: each makes a version of the zone. Where there are more, the whole
+/// zone takes less time.
+const CHANGES_MAX: usize = 10_000;
+/// Octets of memory that a record takes besides its owner and data.
+const RECORD_BYTES: u64 = 9;
 /// The error of more records than their arena holds, whatever the limits are.
 const ARENA_FULL: Fault = Fault::TooManyOctets(u32::MAX as u64);
 
@@ -65,6 +70,8 @@ pub struct Intake {
     records: u64,
     /// Octets of messages so far.
     octets: u64,
+    /// Octets of memory that the records take so far: names in messages are compressed.
+    stored: u64,
     /// Messages so far.
     messages: u64,
     /// Records left out, as they lie outside the zone.
@@ -107,6 +114,7 @@ impl Intake {
             changes: Vec::new(),
             records: 0,
             octets: 0,
+            stored: 0,
             messages: 0,
             outside: 0,
             buffer: Vec::with_capacity(512),
@@ -126,7 +134,7 @@ impl Intake {
         self.octets += octets as u64;
         // Changes may be up to twice as large as what they lead to.
         let factor = if self.state == State::Removed || self.state == State::Added { 2 } else { 1 };
-        if self.octets > self.limits.octets_max * factor {
+        if self.octets > self.limits.octets_max.saturating_mul(factor) {
             return Err(Fault::TooManyOctets(self.limits.octets_max));
         }
         if self.state == State::Begin && message.records_left() == 0 {
@@ -153,6 +161,10 @@ impl Intake {
                 if self.state == State::Removed || self.state == State::Added { 2 } else { 1 };
             if self.records > self.limits.records_max.saturating_mul(factor).saturating_add(1) {
                 return Err(Fault::TooManyRecords(self.limits.records_max));
+            }
+            self.stored += RECORD_BYTES + (record.owner.len() + record.rdata.len()) as u64;
+            if self.stored > self.limits.octets_max.saturating_mul(factor) {
+                return Err(Fault::TooManyOctets(self.limits.octets_max));
             }
             if record.class != Class::IN {
                 return Err(Fault::Class(record.class));
@@ -208,7 +220,7 @@ impl Intake {
 
     /// Takes an SOA record that follows the first one.
     fn take_second_soa(&mut self, record: StreamRecord<'_>, serial: u32) -> Result<(), Fault> {
-        let is_end = record.rdata == self.soa.1;
+        let is_end = is_same_soa(record.rdata, &self.soa.1);
         match self.base {
             Some(base) if serial == base && !is_end => self.begin_change(record, serial),
             _ if is_end => {
@@ -238,6 +250,9 @@ impl Intake {
 
     /// Begins the change of a version with this SOA record.
     fn begin_change(&mut self, record: StreamRecord<'_>, serial: u32) -> Result<(), Fault> {
+        if self.changes.len() == CHANGES_MAX {
+            return Err(Fault::TooManyChanges(CHANGES_MAX));
+        }
         self.changes.push(Diff { from: serial, to: serial, ..Diff::default() });
         self.state = State::Removed;
         self.keep(record)
@@ -252,7 +267,7 @@ impl Intake {
 
     /// Checks the SOA record at the end.
     fn check_end(&self, record: StreamRecord<'_>) -> Result<(), Fault> {
-        (record.rdata == self.soa.1).then_some(()).ok_or(Fault::SoaDiffers)
+        is_same_soa(record.rdata, &self.soa.1).then_some(()).ok_or(Fault::SoaDiffers)
     }
 
     /// Keeps a record, unless it lies outside the zone.
@@ -327,6 +342,14 @@ pub struct Counts {
 /// A time to live that the zone may have: one that is too long counts as 0 (rfc2181#8).
 fn capped(ttl: u32) -> u32 {
     if ttl > TTL_MAX { 0 } else { ttl }
+}
+
+/// Whether the data of two SOA records are equal, but for the case of letters in their names: those
+/// of a message may be pointers to names that were written otherwise.
+fn is_same_soa(one: &[u8], other: &[u8]) -> bool {
+    let split = |soa: &[u8]| soa.len().checked_sub(SOA_NUMBERS_BYTES);
+    let (Some(at), true) = (split(one), one.len() == other.len()) else { return false };
+    one[..at].eq_ignore_ascii_case(&other[..at]) && one[at..] == other[at..]
 }
 
 /// Returns the serial in the data of an SOA record.

@@ -23,6 +23,8 @@ pub struct Timers {
     pub expire: Duration,
 }
 
+/// The least time for which a zone is served that was transferred.
+const EXPIRE_MIN: Duration = Duration::from_secs(2);
 /// The first time after which a zone that was never transferred is tried again.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// The longest time after which a zone that was never transferred is tried again.
@@ -41,12 +43,13 @@ impl Timers {
     }
 
     /// Returns the timers with the time until the zone expires at the primary, which came with a
-    /// transfer (rfc7314#4).
+    /// transfer (rfc7314#4); it is served for long enough to be checked once more.
     #[must_use]
     pub fn with_expire(self, secs: Option<u32>) -> Self {
         match secs {
             Some(secs) => {
-                Self { expire: Duration::from_secs(secs.into()).min(self.expire), ..self }
+                let expire = Duration::from_secs(secs.into()).max(EXPIRE_MIN);
+                Self { expire: expire.min(self.expire), ..self }
             }
             None => self,
         }
@@ -98,6 +101,7 @@ mod tests {
         assert_eq!(timers.with_expire(Some(40)).expire, secs(40));
         assert_eq!(timers.with_expire(Some(400)).expire, secs(100));
         assert_eq!(timers.with_expire(None).expire, secs(100));
+        assert_eq!(timers.with_expire(Some(0)).expire, EXPIRE_MIN, "not before it was served");
     }
 
     fn secs(secs: u64) -> Duration {

@@ -6,6 +6,7 @@
 //! kinds    1 all records: apex, then the records as `Records` has them
 //!          2 a change: serial from 4 | serial to 4 | the difference as `Diff` has it
 //!          3 the timers: serial 4 | in step with a primary at 8 | expires at 8
+//!            | address and port of the primary that the version came from, in text
 //! ```
 //! Numbers are big-endian, moments are seconds since 1970. A file begins with all records; changes
 //! and timers are appended. What a crash leaves half written at the end is cut off.
@@ -13,10 +14,12 @@
 //! # Invariants
 //! - A zone is replaced as a whole, by a rename, once it is on the disk.
 //! - A change is on the disk before [`ZoneFile::append`] returns; timers need not be.
+//! - Nothing is appended to a file but the one that was read or written here.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use zonda_journal::checksum::Checksum;
 use zonda_wire::Name;
@@ -48,6 +51,8 @@ pub struct KeptTimers {
     pub agreed_at: u64,
     /// The moment at which the zone expires, seconds since 1970.
     pub expires_at: u64,
+    /// The primary that the version came from; none where that is not known.
+    pub source: Option<SocketAddr>,
 }
 
 /// What a file holds.
@@ -58,6 +63,8 @@ pub struct StoredZone {
     pub changes: Vec<Diff>,
     /// The timers that were written last.
     pub timers: KeptTimers,
+    /// Octets at the end of the file that are no whole segment, and are cut off.
+    pub torn: u64,
 }
 
 /// The file of a zone.
@@ -69,6 +76,8 @@ pub struct ZoneFile {
     len: u64,
     /// Octets of the segment with all records; 0 while the file is to be written anew.
     base_len: u64,
+    /// The device and the number of the file that was read or written.
+    identity: Option<(u64, u64)>,
 }
 
 impl ZoneFile {
@@ -77,7 +86,7 @@ impl ZoneFile {
     pub fn new(directory: &Path, apex: &Name) -> Self {
         let apex = apex.to_lowercase();
         let path = directory.join(file_name(&apex));
-        Self { apex, path, len: 0, base_len: 0 }
+        Self { apex, path, len: 0, base_len: 0, identity: None }
     }
 
     /// Returns the path of the file.
@@ -92,8 +101,11 @@ impl ZoneFile {
     /// When it cannot be read, or is damaged at its beginning.
     pub fn read(&mut self) -> io::Result<Option<StoredZone>> {
         let mut octets = Vec::new();
-        match File::open(&self.path) {
-            Ok(mut file) => file.read_to_end(&mut octets)?,
+        let identity = match File::open(&self.path) {
+            Ok(mut file) => {
+                file.read_to_end(&mut octets)?;
+                identity(&file)?
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -103,7 +115,14 @@ impl ZoneFile {
         };
         let (kept, base_len, len) = decode(&self.apex, &octets).ok_or_else(damaged)?;
         (self.base_len, self.len) = (base_len as u64, len as u64);
+        self.identity = Some(identity);
         Ok(Some(kept))
+    }
+
+    /// Whether the file holds a version, as far as is known.
+    #[must_use]
+    pub fn holds_version(&self) -> bool {
+        self.len > 0
     }
 
     /// Whether so much was appended that the file is to be written anew.
@@ -126,14 +145,13 @@ impl ZoneFile {
         segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
         let unfinished = self.path.with_extension("new");
         let written = write_synced(&unfinished, &octets)
-            .and_then(|()| fs::rename(&unfinished, &self.path))
-            .and_then(|()| self.path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all()));
-        if let Err(error) = written {
+            .and_then(|written| fs::rename(&unfinished, &self.path).map(|()| written));
+        let identity = written.inspect_err(|_| {
             let _ = fs::remove_file(&unfinished); // it may be what fills the disk
-            return Err(error);
-        }
+        })?;
         (self.base_len, self.len) = (base_len, octets.len() as u64);
-        Ok(())
+        self.identity = Some(identity);
+        self.path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all())
     }
 
     /// Appends changes, which follow the version that the file holds, and timers.
@@ -152,6 +170,11 @@ impl ZoneFile {
             return Err(io::Error::other("the file was not read or written yet"));
         }
         let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        if self.identity != Some(identity(&file)?) || file.metadata()?.len() < self.len {
+            self.base_len = 0; // so that it is written anew
+            let text = "another program has changed the file: it is written anew";
+            return Err(io::Error::other(text));
+        }
         file.set_len(self.len)?; // what a crash, or a full disk, has left half written
         file.write_all(&octets)?;
         if !changes.is_empty() {
@@ -162,12 +185,20 @@ impl ZoneFile {
     }
 }
 
-/// Writes a new file, for its owner alone, and waits until it is on the disk.
-fn write_synced(path: &Path, octets: &[u8]) -> io::Result<()> {
+/// Writes a new file, for its owner alone, and waits until it is on the disk; returns its device
+/// and number.
+fn write_synced(path: &Path, octets: &[u8]) -> io::Result<(u64, u64)> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(octets)?;
-    file.sync_all()
+    file.sync_all()?;
+    identity(&file)
+}
+
+/// The device and the number of a file.
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Appends a segment.
@@ -192,10 +223,11 @@ fn checksum(octets: &[u8]) -> [u8; SUM_BYTES] {
 
 /// The octets of timers.
 fn timers_octets(timers: KeptTimers) -> Vec<u8> {
-    let KeptTimers { serial, agreed_at, expires_at } = timers;
+    let KeptTimers { serial, agreed_at, expires_at, source } = timers;
     let mut octets = serial.to_be_bytes().to_vec();
     octets.extend_from_slice(&agreed_at.to_be_bytes());
     octets.extend_from_slice(&expires_at.to_be_bytes());
+    octets.extend(source.map(|source| source.to_string()).unwrap_or_default().bytes());
     octets
 }
 
@@ -207,7 +239,8 @@ pub fn decode(apex: &Name, octets: &[u8]) -> Option<(StoredZone, usize, usize)> 
     let (kind, payload) = next_segment(&mut rest)?;
     let records = payload.strip_prefix(apex.as_wire()).filter(|_| kind == ALL)?;
     let records = Records::from_octets(records)?;
-    let mut kept = StoredZone { records, changes: Vec::new(), timers: KeptTimers::default() };
+    let (changes, timers) = (Vec::new(), KeptTimers::default());
+    let mut kept = StoredZone { records, changes, timers, torn: 0 };
     let base_len = octets.len() - rest.len();
     let mut len = base_len;
     while let Some((kind, payload)) = next_segment(&mut rest) {
@@ -218,6 +251,7 @@ pub fn decode(apex: &Name, octets: &[u8]) -> Option<(StoredZone, usize, usize)> 
         }
         len = octets.len() - rest.len();
     }
+    kept.torn = (octets.len() - len) as u64;
     Some((kept, base_len, len))
 }
 
@@ -245,10 +279,13 @@ fn change_of(payload: &[u8]) -> Option<Diff> {
 fn timers_of(payload: &[u8]) -> Option<KeptTimers> {
     let (serial, payload) = payload.split_first_chunk()?;
     let (agreed_at, payload) = payload.split_first_chunk()?;
+    let (expires_at, payload) = payload.split_first_chunk()?;
+    let source = str::from_utf8(payload).ok()?;
     Some(KeptTimers {
         serial: u32::from_be_bytes(*serial),
         agreed_at: u64::from_be_bytes(*agreed_at),
-        expires_at: u64::from_be_bytes(payload.try_into().ok()?),
+        expires_at: u64::from_be_bytes(*expires_at),
+        source: source.parse().ok(),
     })
 }
 
@@ -288,7 +325,8 @@ mod tests {
     }
 
     fn timers(serial: u32) -> KeptTimers {
-        KeptTimers { serial, agreed_at: 1_700_000_000, expires_at: 1_700_086_400 }
+        let source = Some(SocketAddr::from(([192, 0, 2, 1], 53)));
+        KeptTimers { serial, agreed_at: 1_700_000_000, expires_at: 1_700_086_400, source }
     }
 
     /// A file in a directory of its own with a zone and two changes.
@@ -329,12 +367,28 @@ mod tests {
             let mut torn = ZoneFile::new(&directory, &"example".parse().unwrap());
             let kept = torn.read().unwrap().unwrap();
             assert!(kept.timers.serial < 3 && kept.changes.len() <= 2, "{end}");
+            assert_eq!(kept.torn, end as u64 - torn.len, "{end}");
             torn.append(&[], timers(7)).unwrap();
             let kept = torn.read().unwrap().unwrap();
             assert_eq!(kept.timers, timers(7), "{end}");
         }
         fs::write(file.path(), &whole[..file.base_len as usize - 1]).unwrap();
         assert!(file.clone().read().is_err(), "nothing is left of the zone");
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_appended_to_a_file_that_another_program_has_replaced_or_cut() {
+        let (directory, mut file) = written("replaced");
+        let mut other = file.clone();
+        other.replace(&records(5), timers(8)).unwrap();
+        assert!(file.append(&[], timers(4)).is_err());
+        let kept = other.clone().read().unwrap().unwrap();
+        assert_eq!((kept.timers, kept.torn), (timers(8), 0), "it is as the other has left it");
+        assert!(file.is_to_be_written_anew() && file.holds_version());
+        fs::write(other.path(), b"").unwrap();
+        assert!(other.append(&[], timers(9)).is_err());
+        assert_eq!(fs::read(other.path()).unwrap(), b"", "no zeros in front of what is new");
         fs::remove_dir_all(directory).unwrap();
     }
 

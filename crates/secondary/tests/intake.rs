@@ -231,5 +231,136 @@ fn an_error_of_the_primary_is_told() {
     let message = StreamMessage::read(&octets, [1, 2], &Question::Axfr.section(&apex())).unwrap();
     let error = Intake::new(&apex(), None, LIMITS).take(message, octets.len()).unwrap_err();
     assert!(error.to_string().starts_with("the primary answers REFUSED"), "{error}");
-    assert!(error.allows_whole_zone() && error.is_lack_of_changes());
+    assert!(error.allows_whole_zone() && error.is_without_changes());
+    assert!(!error.is_lack_of_changes(), "it may send those of another zone");
+}
+
+/// What becomes of a reply within limits of its own.
+fn outcome_within(
+    limits: Limits,
+    base: Option<u32>,
+    all: &[Vec<u8>],
+) -> Result<Transferred, Fault> {
+    let mut intake = Intake::new(&apex(), base, limits);
+    let question = if base.is_some() { Question::Ixfr(&[]) } else { Question::Axfr };
+    let section = question.section(&apex());
+    for octets in all {
+        if intake.take(StreamMessage::read(octets, [1, 2], &section)?, octets.len())? {
+            break;
+        }
+    }
+    intake.finish()
+}
+
+#[test]
+fn octets_are_counted_as_they_are_stored_whatever_compression_makes_of_them() {
+    let long = "a2345678901234567890123456789012345678901234567890.b234567890123456789012345678901\
+        234567890123456789.c2345678901234567890123456789012345678901234567890.example";
+    let records: Vec<RecordText> = (0..10).map(|octet| a(long, octet)).collect();
+    let (first, last) = ([soa(1)], [soa(1)]);
+    let all = messages(&[&first, &records, &last]);
+    let octets: usize = all.iter().map(Vec::len).sum();
+    assert!(octets < 800, "{octets}");
+    let limits = Limits { octets_max: 1000, ..LIMITS };
+    let error = outcome_within(limits, None, &all).unwrap_err();
+    assert!(matches!(error, Fault::TooManyOctets(1000)), "{error}");
+    let limits = Limits { octets_max: 3000, ..LIMITS };
+    assert!(outcome_within(limits, None, &all).is_ok());
+}
+
+#[test]
+fn changes_may_be_twice_as_large_as_the_zone_and_no_larger() {
+    let limits = Limits { records_max: 4, ..LIMITS };
+    let reply = |count: usize| {
+        let mut records = vec![soa(6), soa(5), soa(6)];
+        records.extend((0..count).map(|octet| a("www.example", octet as u32)));
+        records.push(soa(6));
+        messages(&[&records])
+    };
+    assert!(outcome_within(limits, Some(5), &reply(5)).is_ok(), "nine records");
+    let error = outcome_within(limits, Some(5), &reply(6)).unwrap_err();
+    assert!(matches!(error, Fault::TooManyRecords(4)), "{error}");
+    assert!(!error.allows_whole_zone() && error.is_of_version());
+}
+
+#[test]
+fn changes_of_more_versions_than_are_taken_one_by_one_have_the_whole_zone_asked_for() {
+    let last = 10_006;
+    let mut records = vec![soa(last)];
+    for serial in 5..last {
+        records.extend([soa(serial), soa(serial + 1)]);
+    }
+    let all: Vec<&[RecordText]> = records.chunks(100).collect();
+    let limits = Limits { octets_max: 1 << 30, records_max: 1 << 30, ..LIMITS };
+    let error = outcome_within(limits, Some(5), &messages(&all)).unwrap_err();
+    assert!(matches!(error, Fault::TooManyChanges(10_000)), "{error}");
+    assert!(error.allows_whole_zone() && !error.is_of_version());
+}
+
+#[test]
+fn changes_that_come_back_to_a_serial_or_repeat_one_are_refused() {
+    let circle = [soa(9), soa(5), soa(6), soa(6), soa(7), soa(7), soa(6), soa(6), soa(9), soa(9)];
+    let text = refusal(Some(5), &[&circle]);
+    assert_eq!(text, "the changes lead from serial 7 to 6, which is not greater");
+    let twice = [soa(9), soa(5), soa(6), soa(5), soa(6), soa(6), soa(9), soa(9)];
+    let text = refusal(Some(5), &[&twice]);
+    assert_eq!(text, "changes are missing between serial 6 and serial 5");
+}
+
+#[test]
+fn a_record_of_another_class_is_refused_and_no_other_question_is_asked() {
+    let mut octets = messages(&[&[soa(1), a("www.example", 1), soa(1)]]).remove(0);
+    let class_in = [0, 1, 0, 1, 0, 0, 0, 60, 0, 4];
+    let at = octets.windows(10).position(|it| it == class_in).unwrap();
+    octets[at + 3] = 3; // CH
+    let error = outcome_within(LIMITS, None, &[octets]).unwrap_err();
+    assert_eq!(error.to_string(), "a record has the class 3, not IN");
+    assert!(!error.allows_whole_zone());
+}
+
+#[test]
+fn soa_records_at_the_ends_may_differ_in_the_case_of_letters() {
+    let mut all = messages(&[&[soa(1)], &[a("www.example", 1)], &[soa(1)]]);
+    let host = all[2].windows(4).position(|it| it == b"host").unwrap();
+    all[2][host..host + 4].copy_from_slice(b"HosT");
+    let taken = outcome_within(LIMITS, None, &all);
+    assert!(matches!(&taken, Ok(Transferred::Zone(records)) if records.len() == 2), "{taken:?}");
+    all[2][host] = b'm';
+    assert!(matches!(outcome_within(LIMITS, None, &all), Err(Fault::SoaDiffers)));
+}
+
+#[test]
+fn faults_say_whether_the_whole_zone_and_the_same_version_are_asked_for_again() {
+    use zonda_wire::Rcode;
+    let long = Duration::from_secs(1);
+    // The fault, whether the whole zone is asked for, whether it is remembered that the primary
+    // sends no changes of the zone, and whether the version is.
+    let table = [
+        (Fault::Refused(Rcode::NOTIMP), true, true, false),
+        (Fault::Refused(Rcode::FORMERR), true, true, false),
+        (Fault::Refused(Rcode::SERVFAIL), true, true, false),
+        (Fault::Refused(Rcode::REFUSED), true, true, false),
+        (Fault::RefusedUnsigned(Rcode::NOTAUTH), true, true, false),
+        (Fault::Closed, true, true, false),
+        (Fault::Silence(long), true, true, false),
+        (Fault::Message(zonda_wire::StreamFault::OtherId), true, true, false),
+        (Fault::Message(zonda_wire::StreamFault::OtherQuestion), true, true, false),
+        (Fault::NoSoa, true, true, true),
+        (Fault::NoRecords, true, true, true),
+        (Fault::Gap(1, 2), true, false, false),
+        (Fault::Backwards(2, 1), true, false, false),
+        (Fault::OtherBase(1), true, false, false),
+        (Fault::SoaDiffers, true, false, true),
+        (Fault::Surplus, true, false, true),
+        (Fault::Signature(zonda_wire::tsig::SignatureFault::Missing), false, false, false),
+        (Fault::TooManyRecords(1), false, false, true),
+        (Fault::TooManyOctets(1), false, false, true),
+        (Fault::TooSlow(long), false, false, true),
+        (Fault::TooFewOctets(1, long), false, false, true),
+        (Fault::Stopped, false, false, false),
+    ];
+    for (fault, whole, without_changes, version) in table {
+        let found = (fault.allows_whole_zone(), fault.is_without_changes(), fault.is_of_version());
+        assert_eq!(found, (whole, without_changes, version), "{fault}");
+    }
 }

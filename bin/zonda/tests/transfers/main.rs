@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod decisions;
 mod notify;
 mod primaries;
 mod primary;

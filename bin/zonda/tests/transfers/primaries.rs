@@ -51,6 +51,11 @@ impl Secondary {
         (self.process, self.address) = (Some(process), address);
     }
 
+    /// Has the server read its configuration again.
+    pub fn reload(&self) {
+        reload(self.process.as_ref().unwrap());
+    }
+
     /// The serial that the server has of a zone.
     pub fn serial(&self, zone: &str) -> Option<u32> {
         let text = client("dig", self.address, &["+short", "+time=2", zone, "SOA"]);
@@ -66,6 +71,16 @@ impl Secondary {
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
+}
+
+/// Has a server read its zones again. The signal is for it alone: `timeout`, its group's leader,
+/// would end it five seconds later.
+fn reload(server: &Process) {
+    let id = server.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let mut kill = Command::new("kill");
+    kill.args(["-s", "HUP"]).args(children.split_whitespace().next());
+    assert!(kill.status().unwrap().success(), "{children}");
 }
 
 /// The section of a zone with primaries.
@@ -86,7 +101,7 @@ struct Script {
 }
 
 /// A name in wire form.
-fn name(text: &str) -> Vec<u8> {
+pub fn name(text: &str) -> Vec<u8> {
     let labels = text.split('.').filter(|label| !label.is_empty());
     let mut wire: Vec<u8> =
         labels.flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
@@ -337,7 +352,7 @@ fn a_zone_is_served_from_the_disk_and_expires_when_its_primary_stays_away() {
 }
 
 mod real_peers {
-    use super::{Secondary, zone};
+    use super::{Secondary, reload, zone};
     use crate::primary::{KEY, key_argument, records, wait_until};
     use std::fs;
     use std::path::Path;
@@ -353,16 +368,6 @@ mod real_peers {
              ns.sub A 192.0.2.9\n\
              {names}"
         )
-    }
-
-    /// Has a peer read its zone again. The signal is for it alone: `timeout`, its group's leader,
-    /// would end it five seconds later.
-    fn reload(peer: &Process) {
-        let id = peer.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-        let mut kill = Command::new("kill");
-        kill.args(["-s", "HUP"]).args(children.split_whitespace().next());
-        assert!(kill.status().unwrap().success(), "{children}");
     }
 
     /// Transfers a zone of a real primary, follows its changes and compares; then restarts the

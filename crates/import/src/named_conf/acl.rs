@@ -339,7 +339,7 @@ fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
 }
 
 /// Returns the clients that are in both of these.
-fn overlap(a: &Clients, b: &Clients) -> Option<Clients> {
+pub(super) fn overlap(a: &Clients, b: &Clients) -> Option<Clients> {
     match (a, b) {
         (Clients::Any, who) | (who, Clients::Any) => Some(who.clone()),
         (Clients::Network(a), Clients::Network(b)) if a.holds(b) => Some(Clients::Network(*b)),

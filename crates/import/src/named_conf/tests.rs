@@ -953,6 +953,32 @@ fn what_transfers_cannot_say_is_listed() {
             Some("transfer = { to = [\"192.0.2.1\"] }"),
             "differs: allow-transfer: clients that are excluded",
         ),
+        (
+            "allow-transfer { none; key k; };",
+            None,
+            "needless: allow-transfer: behind `none` no client",
+        ),
+        (
+            "allow-transfer { !10.0.0.5; key k; };",
+            None,
+            "differs: allow-transfer: clients that are excluded cannot be said of transfers: no \
+             address and no key that follows",
+        ),
+        (
+            "allow-transfer { !{ !10.0.0.0/8; !192.0.2.1; any; }; key k; };",
+            Some("transfer = { to = [\"10.0.0.0/8 key k\", \"192.0.2.1 key k\"] }"),
+            "",
+        ),
+        (
+            "allow-transfer { !{ !10.0.0.0/8; any; }; 10.1.0.0/16; 192.0.2.1; key k; };",
+            Some("transfer = { to = [\"10.1.0.0/16\", \"10.0.0.0/8 key k\"] }"),
+            "",
+        ),
+        (
+            "allow-transfer { !{ !10.0.0.0/8; any; }; any; key k; };",
+            Some("transfer = { to = [\"10.0.0.0/8\"] }"),
+            "",
+        ),
         ("also-notify { 192.0.2.1; };", None, "lost: also-notify: no client may transfer the zone"),
         (
             "allow-transfer { 192.0.2.1; }; also-notify { 192.0.2.1; };",
@@ -971,7 +997,8 @@ fn what_transfers_cannot_say_is_listed() {
             "lost: 192.0.2.1 tls ephemeral: zones are transferred over TCP",
         ),
     ] {
-        let text = zone(clauses);
+        let text =
+            format!("key k {{ algorithm hmac-sha256; secret \"eHh4\"; }}; {}", zone(clauses));
         let found = toml(&text);
         let found = found.lines().find(|line| line.starts_with("transfer"));
         assert_eq!(found, written, "{clauses}");
@@ -983,7 +1010,7 @@ fn what_transfers_cannot_say_is_listed() {
     let text = format!("{md5} {}", zone("allow-transfer { key old; };"));
     assert!(!toml(&text).contains("transfer"), "{}", toml(&text));
     let left = left(&text);
-    assert!(left.iter().any(|it| it.contains("lost: key old: keys are for HMAC")), "{left:?}");
+    assert!(left.iter().any(|it| it.contains("lost: key old: keys are for hmac-")), "{left:?}");
 }
 
 #[test]
@@ -995,4 +1022,59 @@ fn a_transfer_by_an_unknown_key_is_an_error() {
         zone z { type secondary; primaries { a; }; };";
     let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err().to_string();
     assert!(error.contains("lists of servers within each other"), "{error}");
+}
+
+#[test]
+fn keys_of_algorithms_that_the_configuration_refuses_are_left() {
+    for (algorithm, is_kept) in [
+        ("hmac-sha1", true),
+        ("hmac-sha224", false),
+        ("HMAC-SHA256", true),
+        ("hmac-sha256-128", false),
+        ("hmac-sha512", true),
+        ("hmac-md5", false),
+    ] {
+        let text = format!(
+            "key k {{ algorithm {algorithm}; secret \"eHh4\"; }};
+            zone z {{ type primary; file \"z\"; allow-transfer {{ key k; }}; }};"
+        );
+        assert_eq!(toml(&text).contains("transfer = "), is_kept, "{algorithm}");
+    }
+}
+
+#[test]
+fn least_times_stay_below_the_greatest_and_what_is_cut_is_told() {
+    for (clauses, written, told) in [
+        ("max-retry-time 20;", "retry-min = \"20s\"\nretry-max = \"20s\"\n", ""),
+        ("max-refresh-time 1h;", "refresh-max = \"3600s\"\n", ""),
+        (
+            "min-refresh-time 2d;",
+            "refresh-min = \"86400s\"\n",
+            "differs: min-refresh-time 2d: `refresh-min` is from 1 to 86400 seconds",
+        ),
+        (
+            "min-retry-time 50; max-retry-time 40;",
+            "retry-min = \"40s\"\nretry-max = \"40s\"\n",
+            "differs: min-retry-time 50: it is above the greatest",
+        ),
+    ] {
+        let text = format!("zone z {{ type secondary; primaries {{ 192.0.2.1; }}; {clauses} }};");
+        let found = toml(&text);
+        assert!(found.ends_with(&format!("from = [\"192.0.2.1\"]\n{written}")), "{found}");
+        let left = left(&text);
+        let is_told = left.iter().any(|line| line.contains(told)) || told.is_empty();
+        assert!(is_told, "{clauses}\n{left:?}");
+    }
+}
+
+#[test]
+fn lists_of_servers_that_name_each_other_twice_end_soon() {
+    let mut text = "primaries l0 { 192.0.2.1; };".to_owned();
+    for number in 1..30 {
+        let before = number - 1;
+        text += &format!("primaries l{number} {{ l{before}; l{before}; }};");
+    }
+    text += "zone z { type secondary; primaries { l29; }; };";
+    let error = imported(&[("/etc/bind/named.conf", &text)]).unwrap_err().to_string();
+    assert!(error.contains("servers and lists of one list of servers"), "{error}");
 }

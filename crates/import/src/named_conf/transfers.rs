@@ -1,7 +1,7 @@
 //! Transfers: keys, the clients that may transfer a zone, the servers that are notified of its
 //! versions, and the primaries of a zone.
 
-use super::acl::{Clients, Rule};
+use super::acl::{Clients, Rule, overlap};
 use super::clauses::Clauses;
 use super::left::{self, SOURCE};
 use super::statement::{Cursor, Element, Statement};
@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::slice;
 use zonda_wire::Name;
+use zonda_wire::tsig::Algorithm;
 
 /// Servers that a zone is transferred from, or that are notified of it.
 const SERVERS_MAX: usize = 64;
@@ -20,9 +21,9 @@ const SERVERS_MAX: usize = 64;
 const DEPTH_MAX: usize = 32;
 /// The port of servers that are given without one.
 const PORT: u16 = 53;
-/// Algorithms that a key may be for.
-const ALGORITHMS: [&str; 5] =
-    ["hmac-sha1", "hmac-sha224", "hmac-sha256", "hmac-sha384", "hmac-sha512"];
+/// Statements of named lists that are read for one list of servers: a list that names another
+/// twice, which names another twice, would take for ever.
+const STEPS_MAX: usize = 10_000;
 /// The greatest value of a least time between two checks of a serial, seconds.
 const DAY: u64 = 86_400;
 /// The greatest value of a greatest time between them, seconds.
@@ -42,6 +43,13 @@ pub struct Key<'s> {
     pub statement: &'s Statement,
     /// Whether a transfer needs the key, so that it is written.
     pub is_needed: bool,
+}
+
+impl Key<'_> {
+    /// Whether messages can be signed with the key.
+    fn is_usable(&self) -> bool {
+        self.algorithm.parse::<Algorithm>().is_ok()
+    }
 }
 
 /// Named lists of servers: the port for those that have none, and the servers.
@@ -74,6 +82,17 @@ pub struct Primaries {
     pub from: Vec<String>,
     /// Keys of `[zone.secondary]` beside them, and the places of their statements.
     pub keys: Vec<(&'static str, Value, Place)>,
+}
+
+/// A list of servers as far as it was read.
+#[derive(Default)]
+struct RemoteList {
+    /// The servers, and how they are written.
+    servers: Vec<(SocketAddr, String)>,
+    /// Number of servers that are too many.
+    left: usize,
+    /// Number of statements that were read.
+    steps: usize,
 }
 
 impl<'s> TransferClauses<'s> {
@@ -146,9 +165,9 @@ impl<'s> Importer<'s> {
         let Some(key) = self.keys.get_mut(&name) else {
             return Err(begin.problem(Problem::UnknownKey(name)));
         };
-        if !ALGORITHMS.contains(&&*key.algorithm) {
-            let why = "keys are for HMAC with SHA-1, SHA-224, SHA-256, SHA-384 or SHA-512";
-            self.left.push(left::because(key.statement, Effect::Lost, why));
+        if !key.is_usable() {
+            let why = format!("keys are for {}", Algorithm::ALL.map(Algorithm::name).join(", "));
+            self.left.push(left::because(key.statement, Effect::Lost, &why));
             return Ok(None);
         }
         key.is_needed = true;
@@ -160,9 +179,8 @@ impl<'s> Importer<'s> {
         let others = self.keys.values().filter(|key| !key.is_needed);
         let why = "no transfer is signed with it, nor any update; commands reach the server on \
             the Unix socket admin.socket";
-        let is_usable = |key: &&Key<'_>| ALGORITHMS.contains(&&*key.algorithm);
-        let lines =
-            others.filter(is_usable).map(|key| left::because(key.statement, Effect::Needless, why));
+        let usable = others.filter(|key| key.is_usable());
+        let lines = usable.map(|key| left::because(key.statement, Effect::Needless, why));
         self.left.extend(lines);
     }
 
@@ -233,26 +251,54 @@ impl<'s> Importer<'s> {
         }
         let list = cursor.block("`{`")?;
         cursor.end()?;
-        let (mut to, mut is_ended) = (Vec::new(), false);
+        let (mut to, mut is_ended, mut within) = (Vec::new(), false, None::<Vec<Clients>>);
         for statement in list {
             let mut client = statement.cursor();
+            if is_ended {
+                break;
+            }
+            if let Some(networks) = self.only_within(statement)? {
+                within = Some(match within {
+                    Some(former) => overlaps(&former, &networks),
+                    None => networks,
+                });
+                continue;
+            }
             if client.passes("key") {
-                to.extend(self.needed_key(&mut client)?.map(|name| format!("key {name}")));
+                if let Some(name) = self.needed_key(&mut client)? {
+                    match &within {
+                        None => to.push(format!("key {name}")),
+                        Some(within) => to.extend(
+                            networks_of(within).map(|network| format!("{network} key {name}")),
+                        ),
+                    }
+                }
                 client.end()?;
                 continue;
             }
             for Rule { matches, who } in self.acls.rules(slice::from_ref(statement))? {
-                match (matches, who) {
+                let is_any = who == Clients::Any;
+                match (matches, &within) {
                     _ if is_ended => {}
-                    (true, Clients::Network(network)) => to.push(network.to_string()),
-                    (true, _) => {
+                    (true, Some(within)) => {
+                        to.extend(networks_of(&overlaps(within, &[who])));
+                        is_ended = is_any;
+                    }
+                    (true, None) if is_any => {
                         to.extend(ANY.map(str::to_owned));
                         is_ended = true;
                     }
-                    (false, Clients::Any) => is_ended = true,
+                    (true, None) => to.extend(networks_of(&[who])),
+                    (false, _) if is_any => {
+                        if !std::ptr::eq(statement, list.last().unwrap_or(statement)) {
+                            let why = "behind `none` no client has the right";
+                            self.leave(whole, Effect::Needless, why);
+                        }
+                        is_ended = true;
+                    }
                     (false, _) => {
-                        let why = "clients that are excluded cannot be said here: no address \
-                            that follows has the right";
+                        let why = "clients that are excluded cannot be said here: no address and \
+                            no key that follows has the right";
                         self.leave(whole, Effect::Differs, why);
                         is_ended = true;
                     }
@@ -267,18 +313,44 @@ impl<'s> Importer<'s> {
         Ok(to)
     }
 
+    /// Reads an element that excludes all clients but those of some networks, which the elements
+    /// behind it are for then: `!{ !NETWORK; any; }`. None if it is another element.
+    fn only_within(
+        &mut self,
+        statement: &'s Statement,
+    ) -> Result<Option<Vec<Clients>>, ImportError> {
+        let mut cursor = statement.cursor();
+        let (true, Some((Element::Block(list), _))) = (cursor.passes_not(), cursor.peek()) else {
+            return Ok(None);
+        };
+        let told = self.acls.left.len();
+        let rules = self.acls.rules(list)?;
+        let is_plain = |rule: &Rule| !rule.matches && matches!(rule.who, Clients::Network(_));
+        match rules.split_last() {
+            Some((Rule { matches: true, who: Clients::Any }, excluded))
+                if excluded.iter().all(is_plain) =>
+            {
+                Ok(Some(excluded.iter().map(|rule| rule.who.clone()).collect()))
+            }
+            _ => {
+                self.acls.left.truncate(told); // it is read once more
+                Ok(None)
+            }
+        }
+    }
+
     /// Reads a list of servers, with the port and the key of each.
     fn remote_list(&mut self, mut cursor: Cursor<'s>) -> Result<Vec<String>, ImportError> {
         let port = self.port_and_source(&mut cursor)?;
-        let (mut servers, mut left) = (Vec::new(), 0);
         let list = cursor.block("`{`")?;
         cursor.end()?;
-        self.remotes((port, list), 0, &mut servers, &mut left)?;
-        if left > 0 {
+        let mut read = RemoteList::default();
+        self.remotes((port, list), 0, &mut read)?;
+        if read.left > 0 {
             let why = "a zone has at most 64 such servers";
             self.leave(cursor, Effect::Lost, why);
         }
-        Ok(servers.into_iter().map(|(_, written)| written).collect())
+        Ok(read.servers.into_iter().map(|(_, written)| written).collect())
     }
 
     /// Appends the servers of a list, and counts those that are too many.
@@ -286,12 +358,16 @@ impl<'s> Importer<'s> {
         &mut self,
         (port, list): (Option<u16>, &'s [Statement]),
         depth: usize,
-        servers: &mut Vec<(SocketAddr, String)>,
-        left: &mut usize,
+        read: &mut RemoteList,
     ) -> Result<(), ImportError> {
         for statement in list {
             let mut server = statement.cursor();
             let begin = server;
+            read.steps += 1;
+            if read.steps > STEPS_MAX {
+                let what = "servers and lists of one list of servers";
+                return Err(begin.problem(Problem::TooMuch(what, STEPS_MAX)));
+            }
             let word = server.word("the address of a server")?;
             let own_port = self.port_and_source(&mut server)?;
             let Ok(address) = word.parse::<IpAddr>() else {
@@ -304,7 +380,7 @@ impl<'s> Importer<'s> {
                     return Err(begin.problem(Problem::TooMuch(what, DEPTH_MAX)));
                 }
                 let port = own_port.or(named.0).or(port);
-                self.remotes((port, named.1), depth + 1, servers, left)?;
+                self.remotes((port, named.1), depth + 1, read)?;
                 continue;
             };
             let key = match server.passes("key") {
@@ -330,12 +406,12 @@ impl<'s> Importer<'s> {
             if let Some(Some(key)) = key {
                 written.push_str(&format!(" key {key}"));
             }
-            if servers.iter().any(|(other, _)| *other == address) {
+            if read.servers.iter().any(|(other, _)| *other == address) {
                 self.leave(begin, Effect::Needless, "this server stands there already");
-            } else if servers.len() == SERVERS_MAX {
-                *left += 1;
+            } else if read.servers.len() == SERVERS_MAX {
+                read.left += 1;
             } else {
-                servers.push((address, written));
+                read.servers.push((address, written));
             }
         }
         Ok(())
@@ -387,20 +463,8 @@ impl<'s> Importer<'s> {
                 keys.push(("notify-from", Value::from(&clients[..]), place));
             }
         }
-        for (keyword, key) in [
-            ("min-refresh-time", "refresh-min"),
-            ("max-refresh-time", "refresh-max"),
-            ("min-retry-time", "retry-min"),
-            ("max-retry-time", "retry-max"),
-        ] {
-            if let Some(mut cursor) = clauses.take(keyword)? {
-                let place = cursor.statement().place().clone();
-                let seconds = cursor.value("a time", value::seconds)?;
-                cursor.end()?;
-                let most = if key.ends_with("min") { DAY } else { YEAR };
-                let text = format!("{}s", seconds.clamp(1, most));
-                keys.push((key, Value::from(&*text), place));
-            }
+        for pair in TIMES {
+            self.check_times(clauses, &pair, &mut keys)?;
         }
         for keyword in ["file", "masterfile-format"] {
             for cursor in clauses.take_all(keyword) {
@@ -415,4 +479,86 @@ impl<'s> Importer<'s> {
         let source = Source::Primaries(Primaries { from, keys }, place);
         self.add_zone(statement, name, source, access, transfers)
     }
+
+    /// Reads the least and the greatest of a time between two checks of a serial.
+    fn check_times(
+        &mut self,
+        clauses: &mut Clauses<'s>,
+        [least, greatest]: &[TimeKey; 2],
+        keys: &mut Vec<(&'static str, Value, Place)>,
+    ) -> Result<(), ImportError> {
+        let mut read = |time: &TimeKey| -> Result<_, ImportError> {
+            let Some(mut cursor) = clauses.take(time.keyword)? else { return Ok(None) };
+            let whole = cursor;
+            let seconds = cursor.value("a time", value::seconds)?;
+            cursor.end()?;
+            let kept = seconds.clamp(1, time.most);
+            if kept != seconds {
+                let why = format!("`{}` is from 1 to {} seconds", time.key, time.most);
+                self.leave(whole, Effect::Differs, &why);
+            }
+            Ok(Some((kept, whole)))
+        };
+        let (from, to) = (read(least)?, read(greatest)?);
+        let mut written_least = from;
+        if let Some((to, whole)) = to
+            && from.map_or(least.default, |(from, _)| from) > to
+        {
+            written_least = Some((to, whole)); // the configuration refuses one above the greatest
+            if let Some((_, whole)) = from {
+                let why = "it is above the greatest, and is lowered to that";
+                self.leave(whole, Effect::Differs, why);
+            }
+        }
+        for (time, written) in [(least, written_least), (greatest, to)] {
+            if let Some((seconds, whole)) = written {
+                let text = format!("{seconds}s");
+                keys.push((time.key, Value::from(&*text), whole.statement().place().clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bound of the time between two checks of a serial.
+struct TimeKey {
+    /// The statement of BIND's.
+    keyword: &'static str,
+    /// The key of `[zone.secondary]`.
+    key: &'static str,
+    /// The value where there is none, seconds.
+    default: u64,
+    /// The greatest value, seconds.
+    most: u64,
+}
+
+/// The bounds of both times: the least and the greatest of each.
+const TIMES: [[TimeKey; 2]; 2] = {
+    const fn key(keyword: &'static str, key: &'static str, default: u64, most: u64) -> TimeKey {
+        TimeKey { keyword, key, default, most }
+    }
+    [
+        [
+            key("min-refresh-time", "refresh-min", 60, DAY),
+            key("max-refresh-time", "refresh-max", 28 * DAY, YEAR),
+        ],
+        [
+            key("min-retry-time", "retry-min", 30, DAY),
+            key("max-retry-time", "retry-max", 14 * DAY, YEAR),
+        ],
+    ]
+};
+
+/// The networks in sets of clients, as they are written.
+fn networks_of(clients: &[Clients]) -> impl Iterator<Item = String> {
+    clients.iter().filter_map(|clients| match clients {
+        Clients::Network(network) => Some(network.to_string()),
+        Clients::Any | Clients::List(_) => None,
+    })
+}
+
+/// The clients that are in a set of both lists.
+fn overlaps(first: &[Clients], second: &[Clients]) -> Vec<Clients> {
+    let pairs = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
+    pairs.filter_map(|(one, other)| overlap(one, other)).collect()
 }

@@ -1,47 +1,42 @@
-//! The feed of all zones of primaries: which is due when, and the threads that refresh them.
+//! The feed of all zones of primaries: the threads that read their files and refresh them.
 //!
 //! ```text
-//! NOTIFY ─► queue of the engine ─► notified ─┐
-//! due: a map by time ────────────────────────┼─► thread ─► load, refresh ─► due
-//! waiting: by primary, while that is busy ───┘
+//! NOTIFY ─► queue of the engine ─► thread ─► Schedule ◄─► threads: read, refresh ─► publisher
 //! ```
 //!
-//! Zones that primaries have said to have changed come first. Of the threads, no more than a share
-//! ask one primary at a time, so that one that does not answer delays no zone of another. However
-//! many zones are due, as after a start, there are never more questions than threads.
+//! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
+//! are never more questions than threads.
 
 use super::secondary_refresh::refresh;
+use super::secondary_schedule::{Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
-use super::secondary_zone::{SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now};
+use super::secondary_zone::{SecondaryZone, Surroundings, now_secs, secs_from_now};
 use super::store_feed::{NEXT_NUMBER, lock};
 use crate::publish::PublisherHandle;
 use crate::state_directory;
 use arc_swap::ArcSwap;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
 use zonda_engine::notify::Notice;
-use zonda_secondary::Primary;
+use zonda_secondary::{Primary, timers};
 use zonda_wire::Name;
 use zonda_wire::tsig::Key;
 use zonda_zone::random_octets;
 
-/// Threads that refresh zones.
-const THREADS: usize = 16;
-/// Threads that ask one primary at a time.
-const THREADS_OF_PRIMARY: usize = 8;
+/// Threads that read files of zones and do nothing else, so that no transfer delays that.
+const READERS: usize = 4;
 /// How often a thread that waits looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time over which the first checks of zones that were kept are spread.
-const FIRST_CHECKS: Duration = Duration::from_secs(30);
+/// How long a thread waits at least for a zone to become due.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// How long a zone waits that could not be looked after, as its thread has panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
 
@@ -52,7 +47,9 @@ pub type SecondaryStates = HashMap<Name, Arc<SecondaryState>>;
 
 /// The feed of all zones of primaries.
 pub struct SecondaryFeeds {
+    /// The queue of zones that primaries say have changed.
     notices: NoticeQueue,
+    /// What all zones have done so far.
     counters: Arc<SecondaryCounters>,
     /// The threads, while there are any.
     running: Mutex<Option<Arc<Shared>>>,
@@ -62,42 +59,34 @@ pub struct SecondaryFeeds {
 
 /// What the threads share.
 struct Shared {
+    /// What all refreshes need.
     around: Surroundings,
-    schedule: Mutex<Schedule>,
+    /// The zones, and which is due when.
+    followed: Mutex<Followed>,
     /// Is told when a zone is due sooner than any before, or all are to end.
     changed: Condvar,
+    /// Is told when there are files to read, or all are to end.
+    unread: Condvar,
+    /// The beginning of the schedule's time.
+    began: Instant,
 }
 
-/// A zone of the schedule.
-struct Scheduled {
-    zone: Arc<SecondaryZone>,
-    /// The place of the zone among those that are due, if it is there.
-    due: Option<(Instant, u64)>,
-    /// Whether a thread looks after the zone.
-    is_running: bool,
-    /// Whether the zone has changed while a thread looked after it, and where that was said.
-    again: Option<IpAddr>,
-}
-
-/// Which zone is due when.
+/// The zones that are followed.
 #[derive(Default)]
-struct Schedule {
-    zones: HashMap<Name, Scheduled>,
-    /// The zones by the moments at which they are due; a number tells apart those of one moment.
-    due: BTreeMap<(Instant, u64), Name>,
-    /// The zones that have changed, as a primary says.
-    notified: VecDeque<(Name, IpAddr)>,
-    /// The zones that wait for threads of their first primary.
-    waiting: HashMap<SocketAddr, VecDeque<(Name, Option<IpAddr>)>>,
-    /// The zones that need wait no longer.
-    ready: VecDeque<(Name, Option<IpAddr>)>,
-    /// Threads that look after zones, by the first primary of these.
-    busy: HashMap<SocketAddr, usize>,
-    next_number: u64,
+struct Followed {
+    /// Which zone is due when.
+    schedule: Schedule,
+    /// The zones by their apexes in lower case.
+    zones: HashMap<Name, Arc<SecondaryZone>>,
 }
 
-/// A zone that a thread is to look after, and where it was said that it has changed.
-type Job = (Arc<SecondaryZone>, Option<IpAddr>);
+/// What a thread is to do.
+enum Job {
+    /// Read the file of a zone.
+    Read(Arc<SecondaryZone>),
+    /// Refresh a zone; and where it was said that it has changed.
+    Refresh(Arc<SecondaryZone>, Option<IpAddr>),
+}
 
 impl SecondaryFeeds {
     /// A feed without zones.
@@ -132,72 +121,66 @@ impl SecondaryFeeds {
         *running = Some(Arc::clone(&shared));
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         let keys = keys(config);
+        // Held until the publisher takes updates of the new feed: none is sent before.
+        let mut followed = lock(&shared.followed);
+        let mut former = std::mem::take(&mut followed.zones);
         let mut adopted = Vec::new();
-        {
-            let mut schedule = lock(&shared.schedule);
-            let mut former = std::mem::take(&mut schedule.zones);
-            for (zone, secondary) in config.secondaries() {
-                let Some(apex) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
-                let primaries = primaries(secondary, &keys);
-                let kept = former.remove(&apex);
-                match kept {
-                    Some(kept) if is_same(&kept.zone, secondary, &primaries) => {
-                        schedule.zones.insert(apex, kept);
-                        continue;
-                    }
-                    Some(changed) => _ = former.insert(apex.clone(), changed),
-                    None => {}
+        for (zone, secondary) in config.secondaries() {
+            let Some(apex) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
+            let primaries = primaries(secondary, &keys);
+            let kept = former.remove(&apex);
+            let is_kept = kept.as_ref().is_some_and(|it| is_same(it, secondary, &primaries));
+            let zone = match kept {
+                Some(kept) if is_kept => kept,
+                kept => {
+                    adopted.push(apex.clone());
+                    let new =
+                        SecondaryZone::new(&apex, number, (secondary, primaries), first.clone());
+                    Arc::new(match kept {
+                        Some(kept) => kept.replaced_by(new),
+                        None => new,
+                    })
                 }
-                adopted.push(apex.clone());
-                let zone = SecondaryZone {
-                    apex: apex.clone(),
-                    number,
-                    keys: Arc::clone(secondary),
-                    primaries,
-                    state: Arc::default(),
-                    is_gone: AtomicBool::default(),
-                    work: Mutex::new(ZoneWork::default()),
-                    first: Mutex::new(Some(first.clone())),
-                };
-                schedule.add(Arc::new(zone));
-            }
-            for gone in former.values() {
-                gone.zone.is_gone.store(true, Relaxed);
-                gone.due.iter().for_each(|place| _ = schedule.due.remove(place));
-            }
-            let states = schedule.zones.values();
-            let states = states.map(|it| (it.zone.apex.clone(), Arc::clone(&it.zone.state)));
-            self.states.store(Arc::new(states.collect()));
+            };
+            followed.zones.insert(apex, zone);
         }
+        for (apex, gone) in &former {
+            gone.is_gone.store(true, Relaxed);
+            followed.schedule.remove(apex);
+        }
+        let states = followed.zones.iter();
+        let states = states.map(|(apex, zone)| (apex.clone(), Arc::clone(&zone.state)));
+        self.states.store(Arc::new(states.collect()));
         // Where the publisher fails, so does the first update.
         let _ = publisher.adopt_feed(adopted.clone(), number, true);
-        lock(&shared.schedule).start(adopted);
-        shared.changed.notify_all();
+        for apex in &adopted {
+            let primary = followed.zones.get(apex).and_then(|it| it.primaries.first());
+            if let Some(address) = primary.map(|it| it.address) {
+                followed.schedule.add(apex, address);
+            }
+        }
+        shared.show(&followed.schedule);
+        drop(followed);
+        shared.wake_all();
         Ok(())
     }
 
     /// Starts the threads.
     fn start(&self, publisher: &PublisherHandle, config: &Config) -> io::Result<Arc<Shared>> {
-        let around = Surroundings {
-            publisher: publisher.clone(),
-            directory: directory(config),
-            counters: Arc::clone(&self.counters),
-            silent: Mutex::default(),
-            without_changes: Mutex::default(),
-            is_stopped: AtomicBool::default(),
+        let around =
+            Surroundings::new(publisher.clone(), directory(config), Arc::clone(&self.counters));
+        let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
+        let shared = Shared { around, followed, changed, unread, began: Instant::now() };
+        let shared = Arc::new(shared);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
         };
-        let (schedule, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { around, schedule, changed });
-        for _ in 0..THREADS {
+        for number in 0..THREADS + READERS {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
-                .name("zonda-refresh".to_owned())
-                .spawn(move || shared.run())?;
+            spawn("zonda-refresh", Box::new(move || shared.run(number < READERS)))?;
         }
         let (notices, of_thread) = (Arc::clone(&self.notices), Arc::clone(&shared));
-        std::thread::Builder::new()
-            .name("zonda-notify".to_owned())
-            .spawn(move || of_thread.take_notices(&notices))?;
+        spawn("zonda-notify", Box::new(move || of_thread.take_notices(&notices)))?;
         Ok(shared)
     }
 
@@ -211,31 +194,28 @@ impl SecondaryFeeds {
         &self.counters
     }
 
-    /// Takes zones out of service that were in step with their primaries too long ago.
+    /// Takes zones out of service that were in step with their primaries too long ago, whether a
+    /// thread is busy with them or not, and has their primaries asked at once.
     pub fn expire(&self) {
         let Some(shared) = lock(&self.running).clone() else { return };
-        let now = now_secs();
-        let is_overdue = |zone: &&Scheduled| {
-            let status = zone.zone.state.lock();
-            status.serial.is_some() && status.expires_at <= now
-        };
         let overdue: Vec<_> = {
-            let schedule = lock(&shared.schedule);
-            schedule.zones.values().filter(is_overdue).map(|it| Arc::clone(&it.zone)).collect()
+            let followed = lock(&shared.followed);
+            let zones = followed.zones.values();
+            zones.filter(|zone| zone.state.lock().is_overdue()).map(Arc::clone).collect()
         };
         for zone in overdue {
-            // One that is being transferred expires when that has failed, if it does.
-            if let Ok(mut work) = zone.work.try_lock() {
-                zone.expire_if_due(&mut work, &shared.around);
-            }
+            zone.expire_if_overdue(&shared.around);
+            lock(&shared.followed).schedule.hasten(&zone.apex, shared.millis());
+            shared.changed.notify_one();
         }
     }
 
-    /// Ends the threads. One that waits for a primary ends by itself, soon.
+    /// Ends the threads. One that waits for a primary ends by itself, soon; none writes a file any
+    /// more when this returns.
     pub fn stop(&self) {
         let Some(shared) = lock(&self.running).take() else { return };
-        shared.around.is_stopped.store(true, Relaxed);
-        shared.changed.notify_all();
+        shared.around.stop();
+        shared.wake_all();
     }
 }
 
@@ -246,59 +226,95 @@ impl Drop for SecondaryFeeds {
 }
 
 impl Shared {
-    /// Looks after zones as they are due, until all is to end.
-    fn run(&self) {
-        while let Some((zone, from)) = self.next() {
+    /// The milliseconds since the beginning of the schedule; never 0, which is at once.
+    fn millis(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX) + 1
+    }
+
+    /// Wakes all threads.
+    fn wake_all(&self) {
+        self.changed.notify_all();
+        self.unread.notify_all();
+    }
+
+    /// Looks after zones as they are due, until all is to end; a reader only reads their files.
+    fn run(&self, is_reader: bool) {
+        while let Some(job) = self.next(is_reader) {
+            let (Job::Read(zone) | Job::Refresh(zone, _)) = &job;
             // The log that the program writes may panic.
-            let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&zone, from)));
+            let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&job)));
             let next = looked_after.unwrap_or(AFTER_PANIC);
             zone.end_first();
             zone.state.lock().next_refresh = secs_from_now(next);
-            lock(&self.schedule).finish(&zone, next);
+            let now = self.millis();
+            let due = now + u64::try_from(next.as_millis()).unwrap_or(u64::MAX / 2);
+            let mut followed = lock(&self.followed);
+            match job {
+                Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
+                Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
+            }
+            self.show(&followed.schedule);
+            drop(followed);
             self.changed.notify_one();
         }
     }
 
-    /// Loads a zone for the first time, or refreshes it; returns when it is due next.
-    fn look_after(&self, zone: &SecondaryZone, from: Option<IpAddr>) -> Duration {
-        let mut work = zone.work.lock().unwrap_or_else(PoisonError::into_inner);
-        if work.is_loaded {
-            return refresh(zone, &mut work, from, &self.around);
+    /// Has metrics show how many zones wait for what.
+    fn show(&self, schedule: &Schedule) {
+        let ScheduleCounts { unread, notified, waiting, running } = schedule.counts();
+        let counters = &self.around.counters;
+        let gauges = [&counters.unread, &counters.notified, &counters.waiting, &counters.running];
+        for (gauge, count) in gauges.into_iter().zip([unread, notified, waiting, running]) {
+            gauge.store(count as u64, Relaxed);
         }
-        zone.load(&mut work, &self.around);
-        zone.end_first();
-        let Some(timers) = zone.timers(&work) else {
-            return refresh(zone, &mut work, from, &self.around);
-        };
-        // Not all that were kept at once, and none later than it was due.
-        let age = Duration::from_secs(now_secs().saturating_sub(work.agreed.0));
-        let left = timers.refresh.saturating_sub(age);
-        let random = u64::from_be_bytes(random_octets()) % 1024;
-        left.min(FIRST_CHECKS.min(timers.refresh / 10).mul_f64(random as f64 / 1024.0))
     }
 
-    /// Waits for a zone that is due; none if all is to end.
-    fn next(&self) -> Option<Job> {
-        let mut schedule = lock(&self.schedule);
+    /// Reads the file of a zone, or refreshes it; returns when it is due next.
+    fn look_after(&self, job: &Job) -> Duration {
+        let (Job::Read(zone) | Job::Refresh(zone, _)) = job;
+        let mut work = zone.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Job::Refresh(_, from) = job {
+            return refresh(zone, &mut work, *from, &self.around);
+        }
+        if !work.is_loaded {
+            zone.load(&mut work, &self.around);
+        }
+        let Some(timers) = work.zone.as_ref().and_then(|_| zone.timers(&work)) else {
+            return Duration::ZERO;
+        };
+        let age = Duration::from_secs(now_secs().saturating_sub(work.agreed.0));
+        let next = timers::spread(timers.refresh, u64::from_be_bytes(random_octets()));
+        work.before_expiry(next.saturating_sub(age))
+    }
+
+    /// Waits for something to do; none if all is to end.
+    fn next(&self, is_reader: bool) -> Option<Job> {
+        let mut followed = lock(&self.followed);
         loop {
-            if self.around.is_stopped.load(Relaxed) {
+            if self.around.is_stopped() {
                 return None;
             }
-            let now = Instant::now();
-            if let Some(job) = schedule.take(now) {
+            if let Some(job) = followed.take(self.millis(), is_reader) {
+                self.show(&followed.schedule);
                 return Some(job);
             }
-            let next = schedule.due.keys().next().map(|(moment, _)| *moment);
-            let wait = next.map_or(LOOK, |moment| moment.saturating_duration_since(now).min(LOOK));
-            let waited = self.changed.wait_timeout(schedule, wait);
-            schedule = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let next = followed.schedule.next_millis();
+            let left = next.map(|due| Duration::from_millis(due.saturating_sub(self.millis())));
+            let waited = match is_reader {
+                true => self.unread.wait_timeout(followed, LOOK),
+                false => {
+                    let wait = left.map_or(LOOK, |left| left.clamp(SHORTEST_WAIT, LOOK));
+                    self.changed.wait_timeout(followed, wait)
+                }
+            };
+            followed = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Takes what primaries say over into the schedule, until all is to end.
     fn take_notices(&self, queue: &NoticeQueue) {
         let receiver = loop {
-            if self.around.is_stopped.load(Relaxed) {
+            if self.around.is_stopped() {
                 return;
             }
             // A feed that was stopped a moment ago still has it.
@@ -307,11 +323,14 @@ impl Shared {
                 None => std::thread::sleep(LOOK),
             }
         };
-        while !self.around.is_stopped.load(Relaxed) {
+        while !self.around.is_stopped() {
             match receiver.recv_timeout(LOOK) {
                 Ok(notice) => {
                     count(&self.around.counters.notices, 1);
-                    lock(&self.schedule).notify(notice.take(), notice.from);
+                    let mut followed = lock(&self.followed);
+                    followed.schedule.notify(notice.take(), notice.from);
+                    self.show(&followed.schedule);
+                    drop(followed);
                     self.changed.notify_one();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -322,110 +341,17 @@ impl Shared {
     }
 }
 
-impl Schedule {
-    /// Adds a zone, which is due once it is started.
-    fn add(&mut self, zone: Arc<SecondaryZone>) {
-        let apex = zone.apex.clone();
-        self.zones.insert(apex, Scheduled { zone, due: None, is_running: false, again: None });
-    }
-
-    /// Makes zones due at once.
-    fn start(&mut self, zones: Vec<Name>) {
-        zones.into_iter().for_each(|apex| self.put(apex, Instant::now()));
-    }
-
-    /// Makes a zone due at a moment, and at no other.
-    fn put(&mut self, apex: Name, moment: Instant) {
-        self.next_number += 1;
-        let Some(zone) = self.zones.get_mut(&apex) else { return };
-        let place = (moment, self.next_number);
-        if let Some(former) = zone.due.replace(place) {
-            self.due.remove(&former);
+impl Followed {
+    /// Takes something to do: files are read first, which no primary can delay.
+    fn take(&mut self, now: u64, is_reader: bool) -> Option<Job> {
+        if let Some(apex) = self.schedule.take_unread() {
+            return self.zones.get(&apex).map(|zone| Job::Read(Arc::clone(zone)));
         }
-        self.due.insert(place, apex);
-    }
-
-    /// Notes that a zone has changed, as a primary says.
-    fn notify(&mut self, apex: &Name, from: IpAddr) {
-        match self.zones.get_mut(apex) {
-            Some(zone) if zone.is_running => zone.again = Some(from),
-            Some(_) => self.notified.push_back((apex.clone(), from)),
-            None => {}
-        }
-    }
-
-    /// Takes a zone that is due now, and whose first primary has a thread free.
-    fn take(&mut self, now: Instant) -> Option<Job> {
-        loop {
-            let (apex, from) = self.pop(now)?;
-            let Some(scheduled) = self.zones.get_mut(&apex) else { continue };
-            if scheduled.is_running {
-                scheduled.again = from.or(scheduled.again);
-                continue;
-            }
-            let primary = scheduled.zone.primaries.first().map(|it| it.address);
-            let Some(primary) = primary else { continue };
-            let busy = self.busy.entry(primary).or_default();
-            if *busy >= THREADS_OF_PRIMARY {
-                self.waiting.entry(primary).or_default().push_back((apex, from));
-                continue;
-            }
-            *busy += 1;
-            scheduled.is_running = true;
-            if let Some(place) = scheduled.due.take() {
-                self.due.remove(&place);
-            }
-            return Some((Arc::clone(&scheduled.zone), from));
-        }
-    }
-
-    /// Takes the name of a zone that is due.
-    fn pop(&mut self, now: Instant) -> Option<(Name, Option<IpAddr>)> {
-        if let Some((apex, from)) = self.notified.pop_front() {
-            return Some((apex, Some(from)));
-        }
-        if let Some(ready) = self.ready.pop_front() {
-            return Some(ready);
-        }
-        let ((moment, _), _) = self.due.first_key_value()?;
-        if *moment > now {
+        if is_reader {
             return None;
         }
-        let (_, apex) = self.due.pop_first()?;
-        if let Some(zone) = self.zones.get_mut(&apex) {
-            zone.due = None;
-        }
-        Some((apex, None))
-    }
-
-    /// Notes that a thread has looked after a zone, which is due again after a time.
-    fn finish(&mut self, zone: &Arc<SecondaryZone>, next: Duration) {
-        if let Some(primary) = zone.primaries.first().map(|it| it.address) {
-            if let Some(busy) = self.busy.get_mut(&primary) {
-                *busy = busy.saturating_sub(1);
-                if *busy == 0 {
-                    self.busy.remove(&primary);
-                }
-            }
-            if let Some(waiting) = self.waiting.get_mut(&primary) {
-                self.ready.extend(waiting.pop_front());
-                if waiting.is_empty() {
-                    self.waiting.remove(&primary);
-                }
-            }
-        }
-        let Some(scheduled) = self.zones.get_mut(&zone.apex) else { return };
-        if !Arc::ptr_eq(&scheduled.zone, zone) {
-            return; // another configuration has taken its place
-        }
-        scheduled.is_running = false;
-        match scheduled.again.take() {
-            Some(from) => {
-                self.notified.push_back((zone.apex.clone(), from));
-                self.put(zone.apex.clone(), Instant::now() + next);
-            }
-            None => self.put(zone.apex.clone(), Instant::now() + next),
-        }
+        let (apex, from) = self.schedule.take(now)?;
+        self.zones.get(&apex).map(|zone| Job::Refresh(Arc::clone(zone), from))
     }
 }
 

@@ -1,30 +1,31 @@
-//! One refresh of a zone: which primary has a newer version, and the transfer of that.
-//!
-//! Changes are asked for when there is a version that they can follow. Whatever is wrong with the
-//! reply but its signature, the whole zone is asked for, at once, of the same primary.
+//! One refresh of a zone: which primary has a newer version, and what comes of it.
 
+use super::Update;
 use super::secondary_state::count;
+use super::secondary_transfer::{Taken, transfer};
 use super::secondary_zone::{
-    SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
+    Kept, SecondaryZone, SilentPrimary, Surroundings, ZoneWork, now_secs, secs_from_now,
 };
 use super::store_feed::lock;
-use super::{LoadedZone, Update};
-use crate::load;
 use crate::load_error::LoadError;
 use crate::log_budget::LogBudget;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
-use zonda_secondary::exchange::Transfer;
-use zonda_secondary::{Fault, Primary, Question, SoaReply, Transferred, timers};
-use zonda_zone::{Diff, is_greater, random_octets};
+use zonda_secondary::{Fault, Primary, SoaReply, Timers, timers};
+use zonda_wire::Name;
+use zonda_zone::{is_greater, random_octets};
 
-/// How long a primary that did not answer is asked last, where a zone has several.
-const SILENT: Duration = Duration::from_secs(30);
-/// How long a primary that does not know how to send changes is not asked for them.
-const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
+/// How long after a question without an answer one zone asks the primary again; for all others of
+/// that time it counts as one that does not answer.
+const SILENT: Duration = Duration::from_secs(10);
+/// How long a primary that no zone has asked any more is remembered as silent.
+const REMEMBERED: Duration = Duration::from_secs(3600);
+/// The refresh time of a zone whose SOA record is not known.
+const REFRESH: Duration = Duration::from_secs(3600);
 /// Bounds the lines about refreshes that failed: one dead primary may have 100,000 zones.
 static FAILURES: LogBudget = LogBudget::new();
+/// Bounds the lines about primaries that do not answer.
+static SILENCES: LogBudget = LogBudget::new();
 
 /// Refreshes a zone; a primary at `from` has said that it has changed. Returns after how long it is
 /// to be refreshed again.
@@ -34,67 +35,115 @@ pub fn refresh(
     from: Option<IpAddr>,
     around: &Surroundings,
 ) -> Duration {
-    zone.expire_if_due(work, around);
+    zone.begin_refresh(work, around);
     let mut errors = Vec::new();
     let mut found = ask_all(zone, work, from, (around, &mut errors));
-    while let Some((soa, primary)) = take_greatest(&mut found) {
-        zone.state.lock().primary_serial = Some(soa.serial);
-        let result = match work.zone.as_ref().map(|it| it.serial()) {
+    // In step with one primary is not enough where another has a newer version.
+    let mut is_behind = false;
+    let mut is_first = true;
+    while let Some((soa, primary)) = take_greatest(&mut found, work.source) {
+        if std::mem::take(&mut is_first) {
+            zone.state.lock().primary_serial = Some(soa.serial);
+        }
+        let error = match work.zone.as_ref().map(|it| it.serial()) {
             Some(own) if own == soa.serial => {
-                note_in_step(zone, work, &soa, around);
-                Ok(())
+                note_in_step(zone, work, soa.expire_secs, around);
+                if is_behind {
+                    break;
+                }
+                return note_success(zone, work, (primary, false), around);
             }
             Some(own) if !is_greater(soa.serial, own) => {
                 let theirs = soa.serial;
-                Err(format!("it has serial {theirs}, not greater than {own} here: it is outdated"))
+                format!("it has serial {theirs}, not greater than {own} here: it is outdated")
             }
-            _ => transfer(zone, work, primary, around),
+            _ => match take_version(zone, work, (primary, soa.serial), from, around) {
+                Ok(Taken::Version) if is_behind => break,
+                Ok(Taken::Version) => return note_success(zone, work, (primary, true), around),
+                Ok(Taken::InStep(expire_secs)) => {
+                    note_in_step(zone, work, expire_secs, around);
+                    let next = note_success(zone, work, (primary, false), around);
+                    return next.min(zone.timers(work).map_or(next, |it| it.retry));
+                }
+                Err(error) => {
+                    is_behind = true;
+                    error
+                }
+            },
         };
-        match result {
-            Ok(()) => return note_success(zone, work, primary),
-            Err(error) => errors.push(format!("{}: {error}", primary.address)),
-        }
+        errors.push(format!("{}: {error}", primary.address));
     }
     if zone.is_over(around) {
         return Duration::ZERO;
     }
+    errors.sort(); // which primary was asked first says nothing
     note_failure(zone, work, errors.join("; "), around)
 }
 
-/// Asks the primaries for their serials, that at `from` first: where it has a newer version, no
-/// other.
+/// Transfers a primary's version, unless it was refused not long ago; one that the primary has just
+/// told of is tried again in any case.
+fn take_version(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, serial): (&Primary, u32),
+    from: Option<IpAddr>,
+    around: &Surroundings,
+) -> Result<Taken, String> {
+    let (address, now) = (primary.address, Instant::now());
+    if let Some(error) = work.refused.reason(address, serial, now).filter(|_| from.is_none()) {
+        return Err(error.to_owned());
+    }
+    transfer(zone, work, primary, around).map_err(|refusal| {
+        if refusal.is_of_version && !zone.is_over(around) {
+            let (least, most) = match zone.timers(work) {
+                Some(Timers { retry, refresh, .. }) => (retry, refresh),
+                None => (timers::first_retry(0), REFRESH),
+            };
+            let bounds = (least, most);
+            work.refused.add((address, serial), &refusal.error, bounds, Instant::now());
+        }
+        refusal.error
+    })
+}
+
+/// Asks the primaries for their serials, that at `from` first: where it has a newer version, only
+/// the one besides that the version here came from, whose changes can be had.
 fn ask_all<'z>(
     zone: &'z SecondaryZone,
     work: &ZoneWork,
     from: Option<IpAddr>,
     (around, errors): (&Surroundings, &mut Vec<String>),
 ) -> Vec<(SoaReply, &'z Primary)> {
-    let is_silent = |it: &Primary| {
-        lock(&around.silent).get(&it.address).is_some_and(|until| *until > Instant::now())
-    };
     let is_sender = |it: &Primary| from == Some(it.address.ip().to_canonical());
+    let is_source = |it: &Primary| work.zone.is_none() || work.source == Some(it.address);
     let mut primaries: Vec<&Primary> = zone.primaries.iter().collect();
-    primaries.sort_by_key(|it| (!is_sender(it), is_silent(it)));
-    let mut found = Vec::new();
+    primaries.sort_by_key(|it| (!is_sender(it), !is_source(it)));
+    let (mut found, mut is_found) = (Vec::new(), false);
     for primary in primaries {
-        if is_silent(primary) && !found.is_empty() {
+        if is_found && !is_source(primary) {
+            continue;
+        }
+        if let Err(error) = may_ask(around, primary.address, is_sender(primary)) {
+            errors.push(format!("{}: {error}", primary.address));
             continue;
         }
         match primary.soa(&zone.apex, &|| zone.is_over(around)) {
             Ok(soa) => {
                 count(&around.counters.checks, 1);
-                lock(&around.silent).remove(&primary.address);
+                note_answer(around, &zone.apex, primary.address);
                 let own = work.zone.as_ref().map(|it| it.serial());
                 let is_newer = own.is_none_or(|own| is_greater(soa.serial, own));
                 found.push((soa, primary));
-                if is_newer && is_sender(primary) {
+                is_found |= is_newer && is_sender(primary);
+                if is_found && is_source(primary) {
                     break;
                 }
             }
             Err(fault) => {
-                if fault.is_unreachable() {
-                    lock(&around.silent).insert(primary.address, Instant::now() + SILENT);
+                if fault.is_of_signature() {
+                    count(&around.counters.signature_faults, 1);
                 }
+                note_fault(around, &zone.apex, primary.address, &fault);
                 errors.push(format!("{}: {fault}", primary.address));
             }
         }
@@ -102,173 +151,112 @@ fn ask_all<'z>(
     found
 }
 
-/// Takes the primary with the greatest serial.
-fn take_greatest<'z>(found: &mut Vec<(SoaReply, &'z Primary)>) -> Option<(SoaReply, &'z Primary)> {
+/// Whether a primary may be asked: of one that does not answer, one zone finds that out at a time,
+/// and the rest knows at once.
+fn may_ask(around: &Surroundings, address: SocketAddr, is_sender: bool) -> Result<(), String> {
+    let (now, mut silent) = (Instant::now(), lock(&around.silent));
+    match silent.get_mut(&address) {
+        Some(primary) if primary.until > now && !is_sender => Err(primary.error.clone()),
+        Some(primary) => {
+            primary.until = now + SILENT;
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Notes that a primary has answered.
+fn note_answer(around: &Surroundings, apex: &Name, address: SocketAddr) {
+    if lock(&around.silent).remove(&address).is_some() {
+        tracing::info!(zone = %apex, primary = %address, "a primary answers again");
+    }
+}
+
+/// Notes that a primary's reply was none.
+fn note_fault(around: &Surroundings, apex: &Name, address: SocketAddr, fault: &Fault) {
+    if !fault.is_unreachable() {
+        if !matches!(fault, Fault::Stopped) {
+            note_answer(around, apex, address);
+        }
+        return;
+    }
+    let (now, error) = (Instant::now(), fault.to_string());
+    let mut silent = lock(&around.silent);
+    silent.retain(|_, primary| primary.until + REMEMBERED > now);
+    let primary = SilentPrimary { until: now + SILENT, error: error.clone() };
+    if silent.insert(address, primary).is_none() {
+        SILENCES.spend(|left_out| {
+            let primary = address;
+            tracing::warn!(zone = %apex, %primary, error, left_out, "a primary does not answer");
+        });
+    }
+}
+
+/// Takes the primary with the greatest serial; of several the one that the version here came from.
+fn take_greatest<'z>(
+    found: &mut Vec<(SoaReply, &'z Primary)>,
+    source: Option<SocketAddr>,
+) -> Option<(SoaReply, &'z Primary)> {
     let mut best = 0;
     for place in 1..found.len() {
-        if is_greater(found[place].0.serial, found[best].0.serial) {
+        let [serial, best_serial] = [place, best].map(|it| found[it].0.serial);
+        let is_source = source == Some(found[place].1.address);
+        if is_greater(serial, best_serial) || serial == best_serial && is_source {
             best = place;
         }
     }
     (!found.is_empty()).then(|| found.remove(best))
 }
 
-/// Transfers the version of a primary: changes where that can be, else the whole zone.
-fn transfer(
+/// Notes that the version here is that of a primary; with the seconds until it expires there, if
+/// the primary says that.
+fn note_in_step(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
-    primary: &Primary,
+    expire_secs: Option<u32>,
     around: &Surroundings,
-) -> Result<(), String> {
-    let is_stopped = || zone.is_over(around);
-    let has_no_changes = lock(&around.without_changes)
-        .get(&primary.address)
-        .is_some_and(|until| *until > Instant::now());
-    let base = work.zone.clone().filter(|_| !has_no_changes);
-    let mut fallback = None;
-    if let Some(base) = base {
-        let began = Instant::now();
-        let question = Question::Ixfr(base.soa().0.first());
-        let reply = primary.transfer(&zone.apex, question, (zone.limits(), &is_stopped));
-        let error = match reply {
-            Ok(reply) => match take(zone, work, reply, (primary, began, None), around) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            },
-            Err(fault) if !fault.allows_whole_zone() => {
-                count(&around.counters.failed_transfers, 1);
-                return Err(fault.to_string());
-            }
-            Err(fault) => {
-                if fault.is_lack_of_changes() {
-                    let until = Instant::now() + WITHOUT_CHANGES;
-                    lock(&around.without_changes).insert(primary.address, until);
-                }
-                fault.to_string()
-            }
-        };
-        count(&around.counters.failed_transfers, 1);
-        fallback = Some(error);
-    }
-    let began = Instant::now();
-    let reply = primary.transfer(&zone.apex, Question::Axfr, (zone.limits(), &is_stopped));
-    let result = reply
-        .map_err(|fault: Fault| fault.to_string())
-        .and_then(|reply| take(zone, work, reply, (primary, began, fallback.as_deref()), around));
-    if result.is_err() {
-        count(&around.counters.failed_transfers, 1);
-    }
-    result
-}
-
-/// Takes a reply over: keeps it, has the server serve it, and logs the transfer.
-fn take(
-    zone: &SecondaryZone,
-    work: &mut ZoneWork,
-    reply: Transfer,
-    (primary, began, fallback): (&Primary, Instant, Option<&str>),
-    around: &Surroundings,
-) -> Result<(), String> {
-    let own = work.zone.as_ref().map(|it| it.serial());
-    let (loaded, changes) = content_of(zone, work, reply.content, around)?;
-    let serial = loaded.zone.serial();
-    if own.is_some_and(|own| !is_greater(serial, own)) {
-        return Err(format!("the transfer ends with serial {serial}, which is not greater"));
-    }
-    let is_whole = changes.is_empty();
-    (work.zone, work.records) = (Some(Arc::clone(&loaded.zone)), loaded.records);
-    let timers = zone.timers(work).map(|it| it.with_expire(reply.expire_secs));
-    let expire = timers.map_or(Duration::ZERO, |it| it.expire);
-    work.agreed = (now_secs(), secs_from_now(expire));
-    if is_whole {
-        zone.forget_file(work);
-    }
-    zone.keep(work, &changes); // before it is served, so that no serial goes back
-    let records = loaded.records;
-    zone.publish(work, Update::Replace(loaded), around);
-    let counters = &around.counters;
-    count(if is_whole { &counters.whole } else { &counters.changes }, 1);
-    count(&counters.octets, reply.counts.octets);
-    count(&counters.records, reply.counts.records);
-    let key = primary.key.as_ref().map(|key| key.name().to_string());
-    let outside = Some(reply.counts.outside).filter(|count| *count > 0);
-    tracing::info!(
-        zone = %zone.apex,
-        primary = %primary.address,
-        key,
-        transport = "tcp",
-        kind = if is_whole { "AXFR" } else { "IXFR" },
-        from = own,
-        serial,
-        records_of_zone = records,
-        messages = reply.counts.messages,
-        records = reply.counts.records,
-        octets = reply.counts.octets,
-        seconds = began.elapsed().as_secs_f32(),
-        outside,
-        fallback,
-        "a zone was transferred from its primary"
-    );
-    Ok(())
-}
-
-/// The version that a reply leads to, and the changes if there are such.
-fn content_of(
-    zone: &SecondaryZone,
-    work: &ZoneWork,
-    content: Transferred,
-    around: &Surroundings,
-) -> Result<(LoadedZone, Vec<Diff>), String> {
-    match content {
-        Transferred::UpToDate(serial) => {
-            Err(format!("it sends no changes, as if {serial} were its serial"))
-        }
-        Transferred::Zone(records) => {
-            let state = around.publisher.state();
-            let made = load::make(&zone.apex, &records, false, (&state.zone_set, state.seed));
-            let loaded = made.map_err(|error| error.to_string())?;
-            Ok((loaded.packed(), Vec::new()))
-        }
-        Transferred::Changes(changes) => {
-            let base = work.zone.clone().ok_or("there is no version to change")?;
-            let base = LoadedZone { zone: base, records: work.records, digest: None };
-            let loaded = with_changes(base, &changes).map_err(|error| error.to_string())?;
-            Ok((loaded, changes))
-        }
-    }
-}
-
-/// Notes that the version here is that of a primary.
-fn note_in_step(zone: &SecondaryZone, work: &mut ZoneWork, soa: &SoaReply, around: &Surroundings) {
-    let own = zone.timers(work).map_or(Duration::ZERO, |it| it.expire);
-    let expires_at = match soa.expire_secs {
+) {
+    let Some(own) = work.zone.clone() else { return };
+    let expire = zone.timers(work).map_or(Duration::ZERO, |it| it.expire);
+    let expires_at = match expire_secs {
         // rfc7314#4: no sooner than it was to expire.
-        Some(secs) => secs_from_now(own.min(Duration::from_secs(secs.into()))).max(work.agreed.1),
-        None => secs_from_now(own),
+        Some(secs) => {
+            secs_from_now(expire.min(Duration::from_secs(secs.into()))).max(work.agreed.1)
+        }
+        None => secs_from_now(expire),
     };
     work.agreed = (now_secs(), expires_at);
-    zone.keep(work, &[]);
-    let is_shown_as_failed = {
-        let mut status = zone.state.lock();
-        (status.agreed_at, status.expires_at) = work.agreed;
-        status.error.is_some() || status.is_expired
-    };
-    if let Some(served) = work.zone.clone().filter(|_| is_shown_as_failed) {
-        let loaded = LoadedZone { zone: served, records: work.records, digest: None };
-        zone.publish(work, Update::Replace(loaded), around);
-    }
+    let (agreed, source) = (work.agreed, work.source);
+    let kept = Kept { zone: &own, changes: Some(&[]), agreed, source };
+    // What the disk holds is this version, or none; where it takes no timers, that is logged.
+    let _ = zone.keep(work, &kept, around);
+    let mut status = zone.state.lock();
+    (status.agreed_at, status.expires_at) = agreed;
 }
 
-/// Notes that the zone is in step; returns when it is refreshed next.
-fn note_success(zone: &SecondaryZone, work: &mut ZoneWork, primary: &Primary) -> Duration {
+/// Notes that the zone is in step with a primary, and whether its version was published just now;
+/// returns when it is refreshed next.
+fn note_success(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, is_published): (&Primary, bool),
+    around: &Surroundings,
+) -> Duration {
     work.failures = 0;
-    let mut status = zone.state.lock();
-    status.primary = Some(primary.address.to_string());
-    if status.error.take().is_some() {
+    work.refused.clear();
+    let (has_failed, is_expired) = {
+        let mut status = zone.state.lock();
+        status.primary = Some(primary.address.to_string());
+        (status.error.take().is_some(), status.is_expired)
+    };
+    if has_failed {
         tracing::info!(zone = %zone.apex, "a zone is in step with a primary again");
     }
-    let refresh = zone.timers(work).map_or(Duration::from_secs(60), |it| it.refresh);
-    timers::spread(refresh, u64::from_be_bytes(random_octets()))
+    if (has_failed || is_expired) && !is_published {
+        zone.publish_again(work, around);
+    }
+    let refresh = zone.timers(work).map_or(REFRESH, |it| it.refresh);
+    work.before_expiry(timers::spread(refresh, u64::from_be_bytes(random_octets())))
 }
 
 /// Notes that no primary has a version that can be taken; returns when the zone is tried again.
@@ -279,13 +267,18 @@ fn note_failure(
     around: &Surroundings,
 ) -> Duration {
     count(&around.counters.failed_refreshes, 1);
-    let is_new = zone.state.lock().error.replace(error.clone()).as_ref() != Some(&error);
+    let (is_new, is_served) = {
+        let mut status = zone.state.lock();
+        let former = status.error.replace(error.clone());
+        (former.as_ref() != Some(&error), status.serial.is_some())
+    };
     if is_new {
         FAILURES.spend(|left_out| {
-            let state = if work.zone.is_some() { "served as it was" } else { "SERVFAIL" };
+            let state = if is_served { "served as it was" } else { "SERVFAIL" };
             tracing::warn!(zone = %zone.apex, error, state, left_out, "a zone was not refreshed");
         });
         let update = Update::Unavailable(LoadError { first: error, count: 0 }); // it was logged
+        let _in_order = zone.state.in_order();
         // Where the publisher fails, the server says so by itself.
         let _ = around.publisher.update(&zone.apex, zone.number, update);
     }
@@ -294,5 +287,5 @@ fn note_failure(
         None => timers::first_retry(work.failures),
     };
     work.failures = work.failures.saturating_add(1);
-    timers::spread(retry, u64::from_be_bytes(random_octets()))
+    work.before_expiry(timers::spread(retry, u64::from_be_bytes(random_octets())))
 }

@@ -1,5 +1,6 @@
 //! How zones follow their primaries, for all that read.
 
+use crate::load::unix_secs;
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +27,20 @@ pub struct SecondaryCounters {
     pub notices: AtomicU64,
     /// Zones that have expired.
     pub expired: AtomicU64,
+    /// Zones now whose files are to be read.
+    pub unread: AtomicU64,
+    /// Zones now that primaries say have changed, and that wait for a thread.
+    pub notified: AtomicU64,
+    /// Zones now whose time has come, and that wait for a thread.
+    pub waiting: AtomicU64,
+    /// Zones now that threads look after.
+    pub running: AtomicU64,
+    /// Replies whose signature was wrong, or missing.
+    pub signature_faults: AtomicU64,
+    /// Whole zones that were asked for, as changes could not be taken.
+    pub fallbacks: AtomicU64,
+    /// Records that were left out, as they lie outside their zone.
+    pub outside: AtomicU64,
 }
 
 /// How a zone follows its primaries.
@@ -45,18 +60,37 @@ pub struct SecondaryStatus {
     pub expires_at: u64,
     /// Whether the zone has expired.
     pub is_expired: bool,
+    /// Why the file of the zone could not be written the last time, in words.
+    pub disk_error: Option<String>,
     /// Why the last refresh failed, in words.
     pub error: Option<String>,
 }
 
 /// How a zone follows its primaries, shared by the threads that refresh it and all that read.
 #[derive(Debug, Default)]
-pub struct SecondaryState(Mutex<SecondaryStatus>);
+pub struct SecondaryState {
+    status: Mutex<SecondaryStatus>,
+    /// What is held from a change of the status until the publisher has what follows from it, so
+    /// that updates of the zone arrive in the order of their changes.
+    order: Mutex<()>,
+}
+
+impl SecondaryStatus {
+    /// Whether the zone is served though it has not been in step with a primary for too long.
+    pub fn is_overdue(&self) -> bool {
+        self.serial.is_some() && !self.is_expired && self.expires_at <= unix_secs().into()
+    }
+}
 
 impl SecondaryState {
     /// The status under its lock, which is held for no longer than to read or write it.
     pub fn lock(&self) -> MutexGuard<'_, SecondaryStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the publisher has the former update of the zone; held until it has the next.
+    pub fn in_order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The status as JSON; `time` writes moments.
@@ -71,6 +105,7 @@ impl SecondaryState {
             "expires": moment(status.expires_at),
             "expired": status.is_expired,
             "error": status.error,
+            "disk_error": status.disk_error,
         })
     }
 }
@@ -86,6 +121,8 @@ pub struct SecondaryCounts {
     pub awaited: u64,
     /// Zones that have expired.
     pub expired: u64,
+    /// Zones of any state whose file could not be written the last time.
+    pub unkept: u64,
 }
 
 impl SecondaryCounts {
@@ -94,6 +131,7 @@ impl SecondaryCounts {
         let mut counts = Self::default();
         for state in states {
             let status = state.lock();
+            counts.unkept += u64::from(status.disk_error.is_some());
             match (status.is_expired, status.serial, &status.error) {
                 (true, ..) => counts.expired += 1,
                 (false, None, _) => counts.awaited += 1,

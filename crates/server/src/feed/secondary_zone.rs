@@ -1,23 +1,29 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
+use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
 use crate::load::{self, unix_secs};
 use crate::load_error::LoadError;
 use crate::publish::PublisherHandle;
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
 use zonda_secondary::{Limits, Primary, TimerBounds, Timers, ZoneFile};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
+
+/// The least time from one check of a zone that expires soon to the next.
+const BEFORE_EXPIRY_MIN: Duration = Duration::from_secs(1);
 
 /// A zone that is transferred from primaries.
 pub struct SecondaryZone {
@@ -31,12 +37,12 @@ pub struct SecondaryZone {
     pub primaries: Vec<Primary>,
     /// How the zone follows its primaries, for all that read.
     pub state: Arc<SecondaryState>,
-    /// Whether the zone is not to be followed any more.
+    /// Whether the zone is not to be followed any more, or not like this.
     pub is_gone: AtomicBool,
-    /// What one refresh leaves to the next; one thread at a time refreshes the zone.
-    pub work: Mutex<ZoneWork>,
-    /// Is dropped when the file was read.
-    pub first: Mutex<Option<SyncSender<()>>>,
+    /// What one refresh leaves to the next; one thread at a time looks after the zone.
+    pub work: Arc<Mutex<ZoneWork>>,
+    /// What is dropped when the file was read.
+    first: Mutex<Option<SyncSender<()>>>,
 }
 
 /// What one refresh of a zone leaves to the next.
@@ -46,14 +52,25 @@ pub struct ZoneWork {
     pub file: Option<ZoneFile>,
     /// Whether the file was read, or found missing.
     pub is_loaded: bool,
-    /// The version in force.
+    /// The version in force; none before the first transfer, and after expiry.
     pub zone: Option<Arc<Zone>>,
     /// The number of its records.
     pub records: usize,
-    /// Number of refreshes that failed since the last one that did not.
+    /// The primary that it came from; none where that is not known.
+    pub source: Option<SocketAddr>,
+    /// The feed by which it was published.
+    pub published_by: u64,
+    /// The data of the SOA record of the version that has expired.
+    expired_soa: Option<Box<[u8]>>,
+    /// Number of refreshes that failed since the last one that did not, or since expiry.
     pub failures: u32,
     /// The seconds since 1970 at which the zone was last in step with a primary, and expires.
     pub agreed: (u64, u64),
+    /// Versions of primaries that were refused.
+    pub refused: RefusedVersions,
+    /// The primary that is asked for the whole zone, as it did not send changes of it, and until
+    /// when.
+    pub without_changes: Option<(SocketAddr, Instant)>,
 }
 
 /// What the threads of all zones share.
@@ -61,18 +78,107 @@ pub struct Surroundings {
     /// The publisher of zones.
     pub publisher: PublisherHandle,
     /// The directory of the zones' files; none where it cannot be had.
-    pub directory: Option<std::path::PathBuf>,
+    directory: Option<PathBuf>,
     /// What all zones have done so far.
     pub counters: Arc<SecondaryCounters>,
-    /// Primaries that did not answer, until when they are asked last.
-    pub silent: Mutex<std::collections::HashMap<SocketAddr, std::time::Instant>>,
+    /// The primaries that did not answer the last time.
+    pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
-    pub without_changes: Mutex<std::collections::HashMap<SocketAddr, std::time::Instant>>,
+    pub without_changes: Mutex<HashMap<SocketAddr, Instant>>,
     /// Whether all threads are to end.
-    pub is_stopped: AtomicBool,
+    is_stopped: AtomicBool,
+    /// What a thread reads while it writes a file.
+    writing: RwLock<()>,
+}
+
+/// A primary that did not answer the last time.
+pub struct SilentPrimary {
+    /// The moment until which only zones that it says have changed have it asked.
+    pub until: Instant,
+    /// What went wrong, in words.
+    pub error: String,
+}
+
+/// A version to be kept on the disk.
+pub struct Kept<'v> {
+    /// The version.
+    pub zone: &'v Zone,
+    /// The changes that lead to it from the version in force; none where it came as a whole.
+    pub changes: Option<&'v [Diff]>,
+    /// The seconds since 1970 at which it was in step with a primary, and expires.
+    pub agreed: (u64, u64),
+    /// The primary that it came from.
+    pub source: Option<SocketAddr>,
+}
+
+impl Surroundings {
+    /// What threads share that keep zones in a directory.
+    pub fn new(
+        publisher: PublisherHandle,
+        directory: Option<PathBuf>,
+        counters: Arc<SecondaryCounters>,
+    ) -> Self {
+        Self {
+            publisher,
+            directory,
+            counters,
+            silent: Mutex::default(),
+            without_changes: Mutex::default(),
+            is_stopped: AtomicBool::default(),
+            writing: RwLock::default(),
+        }
+    }
+
+    /// Whether all threads are to end.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Relaxed)
+    }
+
+    /// Has all threads end; none writes a file any more when this returns.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Relaxed);
+        drop(self.writing.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl ZoneWork {
+    /// A time from one check of the zone to the next, shortened so that the zone is checked several
+    /// times before it expires.
+    pub fn before_expiry(&self, time: Duration) -> Duration {
+        if self.zone.is_none() {
+            return time;
+        }
+        let left = Duration::from_secs(self.agreed.1.saturating_sub(now_secs()));
+        time.min((left / 2).max(BEFORE_EXPIRY_MIN))
+    }
 }
 
 impl SecondaryZone {
+    /// A zone whose file was not read yet; `first` is dropped when that is done.
+    pub fn new(
+        apex: &Name,
+        number: u64,
+        (keys, primaries): (&Arc<SecondaryKeys>, Vec<Primary>),
+        first: SyncSender<()>,
+    ) -> Self {
+        Self {
+            apex: apex.clone(),
+            number,
+            keys: Arc::clone(keys),
+            primaries,
+            state: Arc::default(),
+            is_gone: AtomicBool::default(),
+            work: Arc::default(),
+            first: Mutex::new(Some(first)),
+        }
+    }
+
+    /// The same zone as another configuration has it: with the version in force, and its file.
+    pub fn replaced_by(&self, new: Self) -> Self {
+        self.is_gone.store(true, Relaxed);
+        Self { state: Arc::clone(&self.state), work: Arc::clone(&self.work), ..new }
+    }
+
     /// The bounds of a transfer.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -83,131 +189,198 @@ impl SecondaryZone {
         }
     }
 
-    /// The timers of the version in force.
+    /// The timers of the version in force, or of the one that has expired.
     pub fn timers(&self, work: &ZoneWork) -> Option<Timers> {
+        match (&work.zone, &work.expired_soa) {
+            (Some(zone), _) => Some(self.timers_of(zone.soa().0.first())),
+            (None, expired) => expired.as_ref().map(|soa| self.timers_of(soa)),
+        }
+    }
+
+    /// The timers of an SOA record with these data.
+    pub fn timers_of(&self, soa: &[u8]) -> Timers {
         let keys = &self.keys;
         let bounds = TimerBounds {
             refresh: (keys.refresh_min, keys.refresh_max),
             retry: (keys.retry_min, keys.retry_max),
         };
-        work.zone.as_ref().map(|zone| Timers::of(zone.soa().0.first(), &bounds))
+        Timers::of(soa, &bounds)
     }
 
     /// Reads the file of the zone, and has the server serve what it holds, unless that has expired.
     pub fn load(&self, work: &mut ZoneWork, around: &Surroundings) {
         work.is_loaded = true;
-        let Some(directory) = &around.directory else { return };
-        let mut file = ZoneFile::new(directory, &self.apex);
-        let kept = file.read();
-        work.file = Some(file);
-        match kept {
-            Ok(None) => {}
-            Err(error) => {
-                tracing::error!(zone = %self.apex, %error, "the file of a zone cannot be read");
-            }
-            Ok(Some(kept)) => {
-                let state = around.publisher.state();
-                let served = (&state.zone_set, state.seed);
-                let made = load::make(&self.apex, &kept.records, false, served)
-                    .map_err(|error| error.to_string())
-                    .and_then(|it| with_changes(it, &kept.changes).map_err(|it| it.to_string()));
-                drop(state);
-                match made {
-                    Ok(loaded) => self.take_kept(work, loaded, kept.timers, around),
-                    Err(error) => {
-                        work.file = Some(ZoneFile::new(directory, &self.apex));
-                        tracing::error!(zone = %self.apex, error, "a kept zone is not sound");
+        if let Some(directory) = &around.directory {
+            let mut file = ZoneFile::new(directory, &self.apex);
+            let kept = file.read();
+            work.file = Some(file);
+            match kept {
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(zone = %self.apex, %error, "the file of a zone cannot be read");
+                }
+                Ok(Some(kept)) => {
+                    let state = around.publisher.state();
+                    let served = (&state.zone_set, state.seed);
+                    let made = load::make(&self.apex, &kept.records, false, served)
+                        .map_err(|error| error.to_string())
+                        .and_then(|it| {
+                            with_changes(it, &kept.changes).map_err(|it| it.to_string())
+                        });
+                    drop(state);
+                    match made {
+                        Ok(loaded) => {
+                            return self.take_kept(work, loaded, (kept.timers, kept.torn), around);
+                        }
+                        Err(error) => {
+                            work.file = Some(ZoneFile::new(directory, &self.apex));
+                            tracing::error!(zone = %self.apex, error, "a kept zone is not sound");
+                        }
                     }
                 }
             }
         }
+        self.take_former(around);
     }
 
-    /// Serves what the file holds.
+    /// Serves what the file holds, behind which some octets were torn.
     fn take_kept(
         &self,
         work: &mut ZoneWork,
         loaded: LoadedZone,
-        timers: KeptTimers,
+        (timers, torn): (KeptTimers, u64),
         around: &Surroundings,
     ) {
+        let serial = loaded.zone.serial();
+        if torn > 0 || timers.serial != serial {
+            // What follows was not written whole, and was not served either.
+            let (torn, zone) = (Some(torn).filter(|torn| *torn > 0), &self.apex);
+            tracing::warn!(%zone, serial, torn, "the end of a zone's file is torn: it is cut off");
+        }
         (work.records, work.zone) = (loaded.records, Some(Arc::clone(&loaded.zone)));
-        // Timers of another version: the last refresh was not written whole.
-        work.agreed = (timers.agreed_at, timers.expires_at);
+        (work.agreed, work.source) = ((timers.agreed_at, timers.expires_at), timers.source);
         if timers.expires_at <= now_secs() {
-            return self.expire(work, around);
+            self.note_overdue(work, around);
+            return self.take_expiry(work);
         }
         self.publish(work, Update::Replace(loaded), around);
     }
 
+    /// Has records that are served from elsewhere, as from the file that the zone had before a
+    /// reload, expire as well, in as long as their SOA record says.
+    fn take_former(&self, around: &Surroundings) {
+        let state = around.publisher.state();
+        let served = state.zone_set.zone(&self.apex).filter(|zone| zone.unit.is_of_feed());
+        let Some(served) = served.and_then(|zone| zone.data()) else { return };
+        let expire = self.timers_of(served.soa().0.first()).expire;
+        let mut status = self.state.lock();
+        (status.serial, status.expires_at) = (Some(served.serial()), secs_from_now(expire));
+    }
+
     /// Has the server take an update, and tells the state to all that read.
-    pub fn publish(&self, work: &ZoneWork, update: Update, around: &Surroundings) {
+    pub fn publish(&self, work: &mut ZoneWork, update: Update, around: &Surroundings) {
+        let _in_order = self.state.in_order();
         {
             let mut status = self.state.lock();
             status.serial = work.zone.as_ref().map(|zone| zone.serial());
             (status.agreed_at, status.expires_at) = work.agreed;
-            if matches!(update, Update::Replace(_)) {
-                status.is_expired = false;
-            }
+            status.is_expired = false;
         }
+        work.published_by = self.number;
         // Where the publisher fails, the server says so by itself.
         if let Ok(Err(error)) = around.publisher.update(&self.apex, self.number, update) {
             tracing::error!(zone = %self.apex, %error, "a version of a zone is refused");
         }
     }
 
-    /// Takes the zone out of service if it is overdue; whether it was, and is now.
-    pub fn expire_if_due(&self, work: &mut ZoneWork, around: &Surroundings) {
-        if work.zone.is_some() && work.agreed.1 <= now_secs() {
-            self.expire(work, around);
+    /// Has the server serve the version in force once more: it was shown as failing, or published
+    /// by a feed that the publisher may not have listened to any more.
+    pub fn publish_again(&self, work: &mut ZoneWork, around: &Surroundings) {
+        if let Some(zone) = work.zone.clone() {
+            let loaded = LoadedZone { zone, records: work.records, digest: None };
+            self.publish(work, Update::Replace(loaded), around);
         }
     }
 
-    /// Takes the zone out of service; any serial is taken from now on.
-    fn expire(&self, work: &mut ZoneWork, around: &Surroundings) {
-        work.zone = None;
+    /// Takes the zone out of service if it is overdue, whatever a thread does with it just now.
+    pub fn expire_if_overdue(&self, around: &Surroundings) {
+        let _in_order = self.state.in_order();
+        {
+            let mut status = self.state.lock();
+            if !status.is_overdue() {
+                return;
+            }
+            (status.is_expired, status.serial, status.expires_at) = (true, None, 0);
+        }
+        count(&around.counters.expired, 1);
+        tracing::error!(zone = %self.apex, "a zone has expired: it is SERVFAIL");
         let first =
             "the zone has expired: no primary was in step for as long as its SOA record says";
         let error = LoadError { first: first.to_owned(), count: 0 };
-        tracing::error!(zone = %self.apex, "a zone has expired: it is SERVFAIL");
-        count(&around.counters.expired, 1);
+        // Where the publisher fails, the server says so by itself.
+        let _ = around.publisher.update(&self.apex, self.number, Update::Expired(error));
+    }
+
+    /// Takes a version out of service that was overdue before it was served.
+    fn note_overdue(&self, work: &ZoneWork, around: &Surroundings) {
         {
             let mut status = self.state.lock();
-            (status.is_expired, status.expires_at) = (true, work.agreed.1);
+            status.serial = work.zone.as_ref().map(|zone| zone.serial());
+            (status.agreed_at, status.expires_at) = (work.agreed.0, work.agreed.1.max(1));
         }
-        self.publish(work, Update::Expired(error), around);
-        self.state.lock().expires_at = 0;
+        self.expire_if_overdue(around);
     }
 
-    /// Keeps a version: all of it, or the changes that lead to it.
-    pub fn keep(&self, work: &mut ZoneWork, changes: &[Diff]) {
-        let (Some(file), Some(zone)) = (&mut work.file, &work.zone) else { return };
-        let (agreed_at, expires_at) = work.agreed;
-        let timers = KeptTimers { serial: zone.serial(), agreed_at, expires_at };
-        let is_whole = file.is_to_be_written_anew();
-        let written = match is_whole {
-            false => file.append(changes, timers),
-            true => match zone.to_records() {
-                Ok(records) => file.replace(&records, timers),
-                Err(_) => Err(io::Error::other("the zone has over 4 GiB")),
-            },
-        };
-        if let Err(error) = written {
+    /// Begins a refresh: forgets a version that has expired, so that any serial is taken, and has
+    /// one served that the publisher may not have taken.
+    pub fn begin_refresh(&self, work: &mut ZoneWork, around: &Surroundings) {
+        self.expire_if_overdue(around);
+        let is_expired = self.state.lock().is_expired;
+        match work.zone.is_some() {
+            true if is_expired => self.take_expiry(work),
+            true if work.published_by != self.number => self.publish_again(work, around),
+            _ => {}
+        }
+    }
+
+    /// Forgets the version in force, which has expired.
+    fn take_expiry(&self, work: &mut ZoneWork) {
+        work.expired_soa = work.zone.take().map(|zone| zone.soa().0.first().into());
+        work.failures = 0;
+    }
+
+    /// Keeps a version, or what is new of its timers. It must be on the disk before it is served,
+    /// so that no serial goes back after a crash.
+    ///
+    /// # Errors
+    /// When the disk holds another version, which a start would serve, and does not take this one;
+    /// or when all is to end.
+    pub fn keep(
+        &self,
+        work: &mut ZoneWork,
+        kept: &Kept<'_>,
+        around: &Surroundings,
+    ) -> Result<(), String> {
+        let _writing = around.writing.read().unwrap_or_else(PoisonError::into_inner);
+        if self.is_over(around) {
+            return Err("the server is stopping, or the zone has other settings".to_owned());
+        }
+        let Some(file) = &mut work.file else { return Ok(()) };
+        let (agreed_at, expires_at) = kept.agreed;
+        let (serial, source) = (kept.zone.serial(), kept.source);
+        let timers = KeptTimers { serial, agreed_at, expires_at, source };
+        let error = write(file, kept, timers).err().map(|error| error.to_string());
+        let is_new = error.is_some() && self.state.lock().disk_error != error;
+        self.state.lock().disk_error.clone_from(&error);
+        let Some(error) = error else { return Ok(()) };
+        if is_new {
             let path = file.path().display().to_string();
-            // What it holds is not the version before the next changes any more.
-            if let Some(directory) = file.path().parent() {
-                *file = ZoneFile::new(directory, &self.apex);
-            }
-            tracing::error!(zone = %self.apex, path, %error, "a zone cannot be kept on the disk");
+            tracing::error!(zone = %self.apex, path, error, "a zone cannot be kept on the disk");
         }
-    }
-
-    /// Makes the whole zone be written at the next [`keep`](Self::keep).
-    pub fn forget_file(&self, work: &mut ZoneWork) {
-        if let Some(file) = &mut work.file
-            && let Some(directory) = file.path().parent()
-        {
-            *file = ZoneFile::new(directory, &self.apex);
+        let is_served = work.zone.as_ref().is_some_and(|zone| zone.serial() == serial);
+        match !is_served && work.zone.is_some() && file.holds_version() {
+            true => Err(format!("its version {serial} cannot be kept on the disk: {error}")),
+            false => Ok(()),
         }
     }
 
@@ -218,7 +391,24 @@ impl SecondaryZone {
 
     /// Whether the zone is not to be followed any more.
     pub fn is_over(&self, around: &Surroundings) -> bool {
-        self.is_gone.load(Relaxed) || around.is_stopped.load(Relaxed)
+        self.is_gone.load(Relaxed) || around.is_stopped()
+    }
+}
+
+/// Writes a version into the file of its zone: what is new of it, or all where that cannot follow
+/// what the file holds.
+fn write(file: &mut ZoneFile, kept: &Kept<'_>, timers: KeptTimers) -> io::Result<()> {
+    if let Some(changes) = kept.changes
+        && !file.is_to_be_written_anew()
+    {
+        let appended = file.append(changes, timers);
+        if appended.is_ok() || !file.is_to_be_written_anew() {
+            return appended;
+        }
+    }
+    match kept.zone.to_records() {
+        Ok(records) => file.replace(&records, timers),
+        Err(_) => Err(io::Error::other("the zone has over 4 GiB")),
     }
 }
 

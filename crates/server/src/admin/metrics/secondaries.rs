@@ -20,6 +20,15 @@ pub fn write(page: &mut Page, control: &Control) {
     page.value(name, &[("state", "failing")], counts.failing);
     page.value(name, &[("state", "awaited")], counts.awaited);
     page.value(name, &[("state", "expired")], counts.expired);
+    let name = "zonda_secondary_unkept_zones";
+    let help = "Zones whose file could not be written the last time.";
+    page.single(name, "gauge", help, counts.unkept);
+    let name = "zonda_secondary_queue";
+    page.metric(name, "gauge", "Zones from primaries that wait for a thread, or have one.");
+    page.value(name, &[("queue", "unread")], counters.unread.load(Relaxed));
+    page.value(name, &[("queue", "notified")], counters.notified.load(Relaxed));
+    page.value(name, &[("queue", "waiting")], counters.waiting.load(Relaxed));
+    page.value(name, &[("queue", "running")], counters.running.load(Relaxed));
     let name = "zonda_secondary_transfers_total";
     page.metric(name, "counter", "Transfers from primaries, by what came of them.");
     page.value(name, &[("result", "zone")], counters.whole.load(Relaxed));
@@ -36,6 +45,12 @@ pub fn write(page: &mut Page, control: &Control) {
     single("zonda_secondary_expired_total", help, &counters.expired);
     let help = "NOTIFY messages that a zone was queued for.";
     single("zonda_secondary_notices_total", help, &counters.notices);
+    let help = "Replies of primaries whose signature was wrong, or missing.";
+    single("zonda_secondary_signature_faults_total", help, &counters.signature_faults);
+    let help = "Whole zones that were asked for, as changes could not be taken.";
+    single("zonda_secondary_fallbacks_total", help, &counters.fallbacks);
+    let help = "Records that were left out, as they lie outside their zone.";
+    single("zonda_secondary_outside_records_total", help, &counters.outside);
     let help = "Octets of messages of transfers from primaries.";
     single("zonda_secondary_transferred_bytes_total", help, &counters.octets);
     let help = "Records in these messages.";

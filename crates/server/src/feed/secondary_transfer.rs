@@ -1,0 +1,245 @@
+//! One transfer of a zone: changes where those can be had, else the whole zone.
+//!
+//! Changes are asked for when there is a version that they can follow, and which came from the same
+//! primary: two primaries may have different records under one serial. Unless it is plain that the
+//! version cannot be taken, the whole zone is asked for when changes cannot, at once, of the same
+//! primary; both together take no longer than one transfer may.
+
+use super::secondary_state::count;
+use super::secondary_zone::{
+    Kept, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
+};
+use super::store_feed::lock;
+use super::{LoadedZone, Update};
+use crate::load;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zonda_secondary::exchange::Transfer;
+use zonda_secondary::{Fault, Limits, Primary, Question, Transferred};
+use zonda_zone::{Diff, Zone, is_greater};
+
+/// How long a primary that does not send changes is not asked for them.
+const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
+
+/// What a transfer has brought.
+pub enum Taken {
+    /// A version, which is served now.
+    Version,
+    /// The version here is that of the primary after all; with the seconds until it expires there,
+    /// if the primary says that.
+    InStep(Option<u32>),
+}
+
+/// Why a transfer brought nothing.
+pub struct Refusal {
+    /// What is wrong, in words.
+    pub error: String,
+    /// Whether it will be wrong as long as the primary has this version.
+    pub is_of_version: bool,
+    /// Whether the whole zone may be asked for.
+    allows_whole_zone: bool,
+    /// Whether the primary has sent no changes at all.
+    is_without_changes: bool,
+}
+
+impl Refusal {
+    /// A refusal of a version as such.
+    fn of_version(error: String) -> Self {
+        Self { error, is_of_version: true, allows_whole_zone: false, is_without_changes: false }
+    }
+
+    /// A refusal of changes: the whole zone may be sound.
+    fn of_changes(error: String) -> Self {
+        Self { error, is_of_version: false, allows_whole_zone: true, is_without_changes: false }
+    }
+
+    /// A refusal for now: another attempt may do.
+    fn for_now(error: String) -> Self {
+        Self { error, is_of_version: false, allows_whole_zone: false, is_without_changes: false }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self {
+            error: fault.to_string(),
+            is_of_version: fault.is_of_version(),
+            allows_whole_zone: fault.allows_whole_zone(),
+            is_without_changes: fault.is_without_changes(),
+        }
+    }
+}
+
+/// Transfers the version of a primary: changes where that can be, else the whole zone.
+pub fn transfer(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    primary: &Primary,
+    around: &Surroundings,
+) -> Result<Taken, Refusal> {
+    let began = Instant::now();
+    let mut fallback = None;
+    if let Some(base) = base_of_changes(work, primary, around) {
+        let question = Question::Ixfr(base.soa().0.first());
+        let limits = zone.limits();
+        match attempt(zone, work, (primary, question, limits), (began, None), around) {
+            Err(refusal) if refusal.allows_whole_zone => fallback = Some(refusal),
+            result => return result,
+        }
+        count(&around.counters.fallbacks, 1);
+    }
+    let limits = zone.limits();
+    let limits = Limits { time_max: limits.time_max.saturating_sub(began.elapsed()), ..limits };
+    let reason = fallback.as_ref().map(|it| it.error.as_str());
+    let question = (primary, Question::Axfr, limits);
+    match (attempt(zone, work, question, (began, reason), around), fallback) {
+        (Ok(taken), fallback) => {
+            if fallback.is_some_and(|it| it.is_without_changes) {
+                work.without_changes = Some((primary.address, Instant::now() + WITHOUT_CHANGES));
+            }
+            Ok(taken)
+        }
+        (Err(refusal), Some(fallback)) if refusal.error != fallback.error => {
+            let error = format!("{}; before that, with changes: {}", refusal.error, fallback.error);
+            Err(Refusal { error, ..refusal })
+        }
+        (Err(refusal), _) => Err(refusal),
+    }
+}
+
+/// The version that changes of a primary are to follow; none if the whole zone is to be asked for.
+fn base_of_changes(work: &ZoneWork, primary: &Primary, around: &Surroundings) -> Option<Arc<Zone>> {
+    let now = Instant::now();
+    let is_late = |until: &Instant| *until > now;
+    let of_zone = work.without_changes.filter(|(address, _)| *address == primary.address);
+    let is_without = of_zone.is_some_and(|(_, until)| until > now)
+        || lock(&around.without_changes).get(&primary.address).is_some_and(is_late);
+    let is_source = work.source == Some(primary.address);
+    work.zone.clone().filter(|_| is_source && !is_without)
+}
+
+/// Asks a question within limits, and takes the reply over; notes what went wrong.
+fn attempt(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, question, limits): (&Primary, Question<'_>, Limits),
+    (began, fallback): (Instant, Option<&str>),
+    around: &Surroundings,
+) -> Result<Taken, Refusal> {
+    let is_stopped = || zone.is_over(around);
+    let result = match primary.transfer(&zone.apex, question, (limits, &is_stopped)) {
+        Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
+        Err(fault) => {
+            if fault.is_of_signature() {
+                count(&around.counters.signature_faults, 1);
+            }
+            if matches!(question, Question::Ixfr(_)) && fault.is_lack_of_changes() {
+                let (now, mut without) = (Instant::now(), lock(&around.without_changes));
+                without.retain(|_, until| *until > now);
+                without.insert(primary.address, now + WITHOUT_CHANGES);
+            }
+            Err(fault.into())
+        }
+    };
+    if result.is_err() {
+        count(&around.counters.failed_transfers, 1);
+    }
+    result
+}
+
+/// Takes a reply over: keeps it, has the server serve it, and logs the transfer.
+fn take(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    reply: Transfer,
+    (primary, began, fallback): (&Primary, Instant, Option<&str>),
+    around: &Surroundings,
+) -> Result<Taken, Refusal> {
+    let own = work.zone.as_ref().map(|it| it.serial());
+    let (loaded, changes) = match reply.content {
+        Transferred::UpToDate(serial) if own == Some(serial) => {
+            return Ok(Taken::InStep(reply.expire_secs));
+        }
+        Transferred::UpToDate(serial) => {
+            let error = format!("it sends no changes, as its serial is {serial}: it is outdated");
+            return Err(Refusal::for_now(error));
+        }
+        content => content_of(zone, work, content, around)?,
+    };
+    let serial = loaded.zone.serial();
+    if own.is_some_and(|own| !is_greater(serial, own)) {
+        let error = format!("the transfer ends with serial {serial}, which is not greater");
+        return Err(Refusal::for_now(error));
+    }
+    let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
+    let agreed = (now_secs(), secs_from_now(timers.expire));
+    let source = Some(primary.address);
+    let kept = Kept { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
+    zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {
+        true => Refusal::for_now(error),
+        false => Refusal::of_version(error),
+    })?;
+    (work.zone, work.records) = (Some(Arc::clone(&loaded.zone)), loaded.records);
+    (work.agreed, work.source) = (agreed, source);
+    let records = loaded.records;
+    zone.publish(work, Update::Replace(loaded), around);
+    let counters = &around.counters;
+    count(if changes.is_none() { &counters.whole } else { &counters.changes }, 1);
+    count(&counters.octets, reply.counts.octets);
+    count(&counters.records, reply.counts.records);
+    count(&counters.outside, reply.counts.outside);
+    let key = primary.key.as_ref().map(|key| key.name().to_string());
+    let outside = Some(reply.counts.outside).filter(|count| *count > 0);
+    tracing::info!(
+        zone = %zone.apex,
+        primary = %primary.address,
+        key,
+        transport = "tcp",
+        kind = if changes.is_none() { "AXFR" } else { "IXFR" },
+        from = own,
+        serial,
+        records_of_zone = records,
+        messages = reply.counts.messages,
+        records = reply.counts.records,
+        octets = reply.counts.octets,
+        seconds = began.elapsed().as_secs_f32(),
+        outside,
+        fallback,
+        "a zone was transferred from its primary"
+    );
+    Ok(Taken::Version)
+}
+
+/// The version that a reply leads to, and the changes if there are such.
+fn content_of(
+    zone: &SecondaryZone,
+    work: &ZoneWork,
+    content: Transferred,
+    around: &Surroundings,
+) -> Result<(LoadedZone, Option<Vec<Diff>>), Refusal> {
+    let (loaded, changes) = match (content, &work.zone) {
+        (Transferred::Zone(records), _) => {
+            let state = around.publisher.state();
+            let made = load::make(&zone.apex, &records, false, (&state.zone_set, state.seed));
+            let made = made.map_err(|error| Refusal::of_version(error.to_string()))?;
+            (made.packed(), None)
+        }
+        (Transferred::Changes(changes), Some(base)) => {
+            let base = LoadedZone { zone: Arc::clone(base), records: work.records, digest: None };
+            let made = with_changes(base, &changes);
+            let made = made.map_err(|error| Refusal::of_changes(error.to_string()))?;
+            (made, Some(changes))
+        }
+        (Transferred::Changes(_) | Transferred::UpToDate(_), _) => {
+            return Err(Refusal::of_changes("there is no version to change".to_owned()));
+        }
+    };
+    let limits = zone.limits();
+    if loaded.records as u64 > limits.records_max {
+        return Err(Refusal::of_version(Fault::TooManyRecords(limits.records_max).to_string()));
+    }
+    if loaded.zone.bytes() as u64 > limits.octets_max {
+        return Err(Refusal::of_version(Fault::TooManyOctets(limits.octets_max).to_string()));
+    }
+    Ok((loaded, changes))
+}
