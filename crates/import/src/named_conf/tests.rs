@@ -961,8 +961,8 @@ fn what_transfers_cannot_say_is_listed() {
         (
             "allow-transfer { !10.0.0.5; key k; };",
             None,
-            "differs: allow-transfer: clients that are excluded cannot be said of transfers: no \
-             address and no key that follows",
+            "differs: allow-transfer: clients that are excluded cannot be said here: no address \
+             and no key that follows",
         ),
         (
             "allow-transfer { !{ !10.0.0.0/8; !192.0.2.1; any; }; key k; };",

@@ -1,10 +1,8 @@
 //! What must hold of any octets read as a signed query; shared with the fuzz target.
 
-use zonda_wire::stream::ixfr_base;
 use std::sync::Arc;
-use zonda_wire::tsig::{
-    Algorithm, Key, KeyRing, ReplySignature, SignatureCheck, SignatureRecord,
-};
+use zonda_wire::stream::ixfr_base;
+use zonda_wire::tsig::{Algorithm, Key, KeyRing, ReplySignature, SignatureCheck, SignatureRecord};
 use zonda_wire::{Fault, Query};
 
 /// The time of the server, which the corpus was signed at.
