@@ -23,7 +23,7 @@ use zonda_engine::{
 };
 use zonda_geo::SiteId;
 use zonda_wire::message::Message;
-use zonda_wire::{ClientSubnet, Name, Query, Section, Type};
+use zonda_wire::{ClientSubnet, Name, Query, Rcode, Section, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
@@ -404,7 +404,7 @@ impl Manner {
         }
         let rdata = [&[text.len() as u8], text.as_bytes()].concat();
         reply.push(Section::Answer, &[], (Type::TXT, 60), &rdata).unwrap();
-        reply.no_data();
+        reply.reply(Rcode::NOERROR);
         if self.says_scope {
             reply.client_subnet_scope(scope);
         }
@@ -555,7 +555,7 @@ impl Stage for ForSome {
     fn before(&self, query: &HandlerQuery<'_>, reply: &mut HandlerReply) {
         if self.answers && Self::chooses(query) {
             reply.push(Section::Answer, &[], (Type::TXT, 60), b"\x06before").unwrap();
-            reply.no_data();
+            reply.reply(Rcode::NOERROR);
         }
     }
 
@@ -594,7 +594,7 @@ fn here(
 
 fn say(reply: &mut HandlerReply) {
     reply.push(Section::Answer, &[], (Type::TXT, 60), b"\x04code").unwrap();
-    reply.no_data();
+    reply.reply(Rcode::NOERROR);
 }
 
 #[test]
