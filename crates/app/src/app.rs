@@ -282,8 +282,8 @@ impl App {
     }
 
     /// Answers names with a function that may wait, such as for a database or for a service on the
-    /// network. It runs in a runtime of the app's own, takes an [`OwnedQuery`](crate::OwnedQuery) or
-    /// [values of the query](crate::FromQuery), and returns
+    /// network. It runs in a runtime of the app's own, takes an
+    /// [`OwnedQuery`](crate::OwnedQuery) or [values of the query](crate::FromQuery), and returns
     /// [what makes a reply](crate::IntoReply).
     ///
     /// ```

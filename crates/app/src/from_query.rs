@@ -24,8 +24,8 @@ use zonda_wire::{ClientSubnet, Name, Type};
 /// | [`State<T>`] | a value that the app's handlers share |
 ///
 /// As with [`Query::client`], the reply of a handler that takes what differs between clients is
-/// cached only if [`Reply::cache`](crate::Reply::cache) limits that to the client or to its network.
-/// A program implements the trait for types of its own.
+/// cached only if [`Reply::cache`](crate::Reply::cache) limits that to the client or its network. A
+/// program implements the trait for types of its own.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}`",
     label = "expected a value of the query, or `zonda::State`",

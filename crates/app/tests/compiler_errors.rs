@@ -68,7 +68,8 @@ const MISTAKES: &[Mistake] = &[
         said: "expected `u8`, found `Error`",
     },
     Mistake {
-        lines: "if let Err(zonda::Error::Serve(error)) = app.start_blocking() { let _: u8 = error; }",
+        lines: "let zonda::Error::Serve(error) = app.start_blocking().unwrap_err() else { return };
+                let _: u8 = error;",
         said: "expected `u8`, found `ServeError`",
     },
     Mistake {
