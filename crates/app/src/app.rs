@@ -93,8 +93,8 @@ impl App {
     }
 
     /// Listens on no address, whatever the configuration file says: queries come by
-    /// [`Running::query`] and the methods beside it alone, as in tests. A later call of
-    /// [`listen`](Self::listen) takes this back.
+    /// [`Running::query`](crate::Running::query) and the methods beside it alone, as in tests. A
+    /// later call of [`listen`](Self::listen) takes this back.
     pub fn listen_nowhere(mut self) -> Self {
         self.flags.listen.clear();
         self.flags.listen_nowhere = true;
@@ -123,7 +123,7 @@ impl App {
     }
 
     /// Serves a zone from the text of a master file, as if a file held it.
-    /// [`Running::set_zone_text`] replaces it.
+    /// [`Running::set_zone_text`](crate::Running::set_zone_text) replaces it.
     pub fn zone_text(mut self, name: &str, text: impl Into<Arc<str>>) -> Self {
         match name.parse::<Name>() {
             Ok(name) => {
@@ -139,7 +139,7 @@ impl App {
     /// Lets the app start although zones that are given by [`zone`](Self::zone) and
     /// [`zone_text`](Self::zone_text) cannot be loaded, as zones of a configuration file never keep
     /// it from starting: queries for their names are answered SERVFAIL, and
-    /// [`Running::failed_zones`] returns them with the reasons.
+    /// [`Running::failed_zones`](crate::Running::failed_zones) returns them with the reasons.
     pub fn allow_failed_zones(mut self) -> Self {
         self.allows_failed_zones = true;
         self

@@ -169,7 +169,7 @@ macro_rules! handlers {
 }
 
 handlers!();
-handlers!(V1);
-handlers!(V1, V2);
-handlers!(V1, V2, V3);
-handlers!(V1, V2, V3, V4);
+handlers!(T);
+handlers!(T, U);
+handlers!(T, U, V);
+handlers!(T, U, V, W);
