@@ -274,7 +274,7 @@ impl Request {
     /// # Errors
     /// The first word that is wrong.
     pub fn new(query: &Query) -> Result<Self, String> {
-        let key = query.key.as_deref().map(key_of).transpose()?;
+        let key = query.key.as_deref().map(key_of).transpose()?.map(Arc::new);
         let mut settings = Settings { key, ..Settings::default() };
         let (mut server, mut port, mut named) = (None, query.port, None);
         let mut name = query.reverse.map(|address| Ok(reverse_name(address)));
