@@ -101,7 +101,7 @@ pub struct SilentPrimary {
 
 /// A version to be kept on the disk.
 pub struct Kept<'v> {
-    /// The version.
+    /// The version of the zone.
     pub zone: &'v Zone,
     /// The changes that lead to it from the version in force; none where it came as a whole.
     pub changes: Option<&'v [Diff]>,

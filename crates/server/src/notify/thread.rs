@@ -4,7 +4,6 @@ use super::message::{announcement, reply};
 use super::schedule::{Schedule, Target};
 use super::shared::Shared;
 use arc_swap::ArcSwap;
-use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,8 +20,6 @@ use zonda_zone::{Zone, random_octets};
 /// The time between two messages: 200 a second, as each makes its receiver ask in turn. It also
 /// bounds how fast all zones are announced at the start.
 const GAP_MILLIS: u64 = 5;
-/// Messages without an acknowledgement, after some half a minute, of which the log tells.
-const ATTEMPTS_TOLD: u32 = 5;
 /// Octets of the longest reply that is read.
 const REPLY_BYTES_MAX: usize = 4096;
 /// Replies that are read before messages are sent again.
@@ -36,8 +33,6 @@ pub struct Sender {
     /// The sockets for IPv4 and IPv6, where the system has them.
     sockets: [Option<UdpSocket>; 2],
     poller: Poller,
-    /// Receivers of which the log says that they do not acknowledge.
-    silent: HashSet<SocketAddr>,
     /// When the next message may be sent.
     free_millis: u64,
     /// When the thread was made.
@@ -62,7 +57,6 @@ impl Sender {
             schedule: Schedule::default(),
             sockets: [Some(v4), v6],
             poller,
-            silent: HashSet::new(),
             free_millis: 0,
             began: Instant::now(),
         })
@@ -113,7 +107,7 @@ impl Sender {
     fn send(&mut self) {
         let now = self.millis();
         while now >= self.free_millis
-            && let Some(target) = self.schedule.due(now).cloned()
+            && let Some(target) = self.schedule.due(now)
         {
             let snapshot = self.snapshot.load_full();
             if !self.send_to(&target, &snapshot, now) {
@@ -144,16 +138,14 @@ impl Sender {
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
         self.free_millis = now + GAP_MILLIS;
-        let Some(pending) = self.schedule.note_sent(target, (id, signature), now) else {
-            return false;
-        };
-        if pending.attempts == ATTEMPTS_TOLD && self.silent.insert(target.receiver) {
+        let noted = self.schedule.note_sent(target, (id, signature), now);
+        let Some((pending, is_silent)) = noted else { return false };
+        if is_silent {
             let error = match sent {
                 Some(Ok(_)) => "no reply that acknowledges".to_owned(),
                 Some(Err(error)) => error.to_string(),
                 None => "the system has no IPv6".to_owned(),
             };
-            counts.silent.store(self.silent.len() as u64, Relaxed);
             tracing::warn!(
                 zone = %target.zone,
                 receiver = %target.receiver,
@@ -163,6 +155,7 @@ impl Sender {
                 "a server does not acknowledge that a zone has a new version; it is told again"
             );
         }
+        counts.silent.store(self.schedule.silent() as u64, Relaxed);
         true
     }
 
@@ -198,24 +191,24 @@ impl Sender {
         let (zone, receiver) = (&target.zone, &target.receiver);
         if let Some(error) = error {
             self.shared.counts.refused.fetch_add(1, Relaxed);
-            if pending.attempts == 1 {
+            if self.schedule.note_refused(&target) {
                 tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
             }
             return;
         }
         tracing::debug!(%zone, %receiver, serial, "a server knows of the new version of a zone");
-        if self.silent.remove(receiver) {
-            self.shared.counts.silent.store(self.silent.len() as u64, Relaxed);
+        let now = self.millis();
+        if self.schedule.note_acknowledged(&target, now) {
             tracing::info!(%zone, %receiver, serial, "a server acknowledges new versions again");
         }
         self.shared.counts.acknowledged.fetch_add(1, Relaxed);
-        self.schedule.remove(&target);
         self.note_pending();
     }
 
     /// Has metrics show how much waits.
     fn note_pending(&self) {
         self.shared.counts.pending.store(self.schedule.len() as u64, Relaxed);
+        self.shared.counts.silent.store(self.schedule.silent() as u64, Relaxed);
     }
 }
 
