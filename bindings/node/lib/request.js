@@ -34,6 +34,7 @@ class Query {
   #state;
   #labels;
   /** What the route captures: words, and the places of their labels from the right. */
+  #route;
   #captures;
   /** What the pattern of its route spells out behind its captures, if that is not all. */
   #zone;
@@ -234,11 +235,17 @@ class Query {
   }
 
   /** Tells which route it has come to, and so which labels of the name are captured. */
-  setRoute({ pattern, captures, zone }) {
-    this.pattern = pattern;
-    this.#zone = zone;
-    this.#captures = captures;
+  setRoute(route) {
+    this.#route = route;
+    this.pattern = route?.pattern ?? null;
+    this.#zone = route?.zone;
+    this.#captures = route?.captures;
     this.#labels = undefined;
+  }
+
+  /** The route or the guard that was told last; `undefined` without any. */
+  get route() {
+    return this.#route;
   }
 
   /** What middleware wants to tell handlers. */

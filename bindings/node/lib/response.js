@@ -180,6 +180,16 @@ class Reply {
     return this;
   }
 
+  /** Makes it as new: what a handler has put into it before it left the query is not the next
+   * one's. */
+  reset() {
+    if (this.#sent) return;
+    this.#sections = [null, null, null];
+    this.#ending = ENDING.PASS_ON;
+    [this.#rcode, this.#flags] = [0, FLAGS.aa];
+    [this.#error, this.#kept, this.#scope] = [null, null, null];
+  }
+
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
   extendedError(code, text = '') {
     const number = errorNumber(code);

@@ -75,16 +75,20 @@ class App extends EventEmitter {
     const pattern = typeof middleware[0] === 'string' ? middleware.shift() : undefined;
     const functions = middleware.flat().map(checked);
     if (pattern === undefined) this.#middleware.push(...functions);
-    else this.#guardFor(pattern).push(...functions);
+    else {
+      const guard = this.#guardFor(pattern);
+      guard.functions.push(...functions.map((it) => inGuard(guard, it)));
+    }
     this.#publish();
     return this;
   }
 
-  /** The functions that queries for the names of a pattern pass. */
+  /** The functions that queries for the names of a pattern pass, and what these see of it. */
   #guardFor(pattern) {
     const canonical = canonicalPattern(pattern);
     if (!this.#guardNumbers.has(canonical)) {
-      const number = this.#guards.push([]) - 1;
+      const route = { pattern, captures: captures(pattern), zone: zoneOf(canonical) };
+      const number = this.#guards.push({ ...route, functions: [] }) - 1;
       this.#guardNumbers.set(canonical, number);
       this.#addedGuards.push({ pattern: canonical, handler: number });
     }
@@ -368,7 +372,7 @@ class App extends EventEmitter {
       if (route?.handlers.length === 1) return this.#call(route, request, response);
       return this.#handle(route, request, response);
     }
-    const ofGuards = guards.flatMap((number) => this.#guards[number] ?? []);
+    const ofGuards = guards.flatMap((number) => this.#guards[number]?.functions ?? []);
     return this.#pass([...this.#middleware, ...ofGuards], request, response, async () => {
       await this.#handle(route, request, response);
       if (!response.answered) await this.#below(request, response);
@@ -385,6 +389,7 @@ class App extends EventEmitter {
       const behind = () => this.#behind(called, request, response);
       await this.#pass(called.handlers, request, response, behind);
       now = response.answered ? undefined : this.#next(called, request);
+      if (now !== undefined) response.reset();
     }
   }
 
@@ -440,7 +445,9 @@ class App extends EventEmitter {
    * the core answers. */
   #leave(route, request, response) {
     const next = this.#next(route, request);
-    return next && this.#handle(next, request, response);
+    if (next === undefined) return undefined;
+    response.reset();
+    return this.#handle(next, request, response);
   }
 
   /** Calls functions, each of which may call the next one; `last` is what is behind them. */
@@ -515,6 +522,48 @@ const queryOctets = deprecate(
 function logError(error, request) {
   const handler = request.pattern === null ? '' : `, handler of ${request.pattern}`;
   console.error(`zonda: ${request.name} ${request.type}${handler}:`, error);
+}
+
+/** Middleware for a pattern, which has the captures of that for as long as it runs itself; what is
+ * behind it has those of its own route. */
+function inGuard(guard, function_) {
+  return (request, response, next) => {
+    const own = request.route;
+    // What is behind may still run, with a route of its own.
+    const leave = () => {
+      if (request.route === guard) request.setRoute(own);
+    };
+    const goOn = (error) => {
+      leave();
+      const behind = next(error);
+      const back = () => request.setRoute(guard);
+      const returned = behind.then(back, (thrown) => {
+        back();
+        throw thrown;
+      });
+      returned.catch(() => {}); // the error is that of `behind`, which is waited for in any case
+      return returned;
+    };
+    request.setRoute(guard);
+    let result;
+    try {
+      result = function_(request, response, goOn);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    if (typeof result?.then !== 'function') {
+      leave();
+      return result;
+    }
+    return result.then(
+      (value) => (leave(), value),
+      (error) => {
+        leave();
+        throw error;
+      },
+    );
+  };
 }
 
 /** A function, or an error that says that it is none. */

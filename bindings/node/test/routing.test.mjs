@@ -354,3 +354,52 @@ test('an app whose listener throws when it listens does not start', async () => 
   assert.throws(() => app.addresses, { code: 'ZONDA_STATE' });
   await assert.rejects(app.start(), { code: 'ZONDA_STATE' });
 });
+
+test('middleware for a pattern has what its own pattern captures, and handlers what theirs do', async (t) => {
+  const seen = [];
+  const note = (req) => seen.push(`${req.pattern} ${JSON.stringify(req.captures)}`);
+  const app = await started(t, {}, (app) => {
+    app.use(async (req, res, next) => {
+      await next();
+      note(req);
+    });
+    app.use('*.:tenant.example', async (req, res, next) => {
+      note(req);
+      await next();
+      note(req);
+    });
+    app.use(':user.corp.test', (req, res, next) => {
+      note(req);
+      return next();
+    });
+    app.handle(':tenant.:site.example', async (req) => {
+      note(req);
+      await undefined;
+      note(req);
+      return a('192.0.2.1');
+    });
+  });
+  await app.query('a.b.example');
+  const [guard, handler] = ['*.:tenant.example {"tenant":"b"}', ':tenant.:site.example {"tenant":"a","site":"b"}'];
+  assert.deepEqual(seen.splice(0), [guard, handler, handler, guard, handler]);
+  await app.query('ann.corp.test');
+  assert.deepEqual(seen, [':user.corp.test {"user":"ann"}', 'null {}'], 'without a handler');
+});
+
+test('what a handler has put into a reply before it leaves the query is not the next one\'s', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('a.example', (req, res) => {
+      res.answer(a('192.0.2.1')).refused().extendedError('Blocked');
+      res.cache({ ttl: 9 });
+      return res.passOn();
+    });
+    app.handle('*.example', (req, res) => res.answer(a('192.0.2.2')));
+  });
+  for (const guarded of [false, true]) {
+    if (guarded) app.use('*.example', (req, res, next) => next());
+    const reply = await app.query('a.example');
+    assert.equal(reply.rcode, 'NOERROR');
+    assert.equal(reply.authoritative, true);
+    assert.deepEqual(reply.answers.map((it) => it.data), ['192.0.2.2']);
+  }
+});

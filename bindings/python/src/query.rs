@@ -23,6 +23,8 @@ pub struct Query {
     peer: Peer,
     /// Pattern of the handler that the query has come to.
     pattern: Mutex<Option<Arc<Pattern>>>,
+    /// The pattern of the guard that runs, whose labels are captured then.
+    guard: Mutex<Option<Arc<Pattern>>>,
     /// The server that has received the query.
     server: SharedServer,
     /// State that code keeps for the query.
@@ -40,7 +42,8 @@ impl Query {
         let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
         let (state, saw_client) = (PyOnceLock::new(), AtomicBool::new(false));
         let (pattern, has_gone_on) = (Mutex::new(pattern), AtomicBool::new(false));
-        Self { message, parsed, peer, pattern, server, state, saw_client, has_gone_on }
+        let guard = Mutex::new(None);
+        Self { message, parsed, peer, pattern, guard, server, state, saw_client, has_gone_on }
     }
 
     /// The name asked for in wire form, and the type.
@@ -51,6 +54,17 @@ impl Query {
     /// The pattern of the handler that the query has come to.
     pub fn pattern_now(&self) -> Option<Arc<Pattern>> {
         self.pattern.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The pattern whose labels are captured: that of the guard that runs, or of the route.
+    fn capturing_pattern(&self) -> Option<Arc<Pattern>> {
+        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        guard.or_else(|| self.pattern_now())
+    }
+
+    /// Has the labels of a guard's pattern be captured, or those of the route again.
+    pub fn enter_guard(&self, guard: Option<Arc<Pattern>>) {
+        *self.guard.lock().unwrap_or_else(PoisonError::into_inner) = guard;
     }
 
     /// Whether a handler has left the query to another one.
@@ -120,7 +134,7 @@ impl Query {
     /// The pattern of the handler that answers, in its canonical form; `None` without one.
     #[getter]
     fn pattern(&self) -> Option<String> {
-        self.pattern_now().map(|pattern| pattern.canonical())
+        self.capturing_pattern().map(|pattern| pattern.canonical())
     }
 
     /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.
@@ -225,7 +239,7 @@ impl Query {
     /// The labels that the route's pattern captured, in lower case.
     #[getter]
     fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (captures, pattern) = (PyDict::new(py), self.pattern_now());
+        let (captures, pattern) = (PyDict::new(py), self.capturing_pattern());
         for word in pattern.iter().flat_map(|pattern| pattern.words()) {
             captures.set_item(word, self.capture(word))?;
         }
@@ -234,7 +248,7 @@ impl Query {
 
     /// The label, in lower case, that the route's pattern captured under a name.
     fn capture(&self, word: &str) -> Option<String> {
-        let label = self.pattern_now()?.captured_label(self.wire_name(), word)?;
+        let label = self.capturing_pattern()?.captured_label(self.wire_name(), word)?;
         let mut name = vec![label.len() as u8]; // at most 63
         name.extend_from_slice(&label);
         name.push(0);

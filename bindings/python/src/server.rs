@@ -90,6 +90,8 @@ pub struct Core {
     batches: Mutex<Option<Batches>>,
     /// The patterns of routes that are in force, or are about to be.
     patterns: Patterns,
+    /// The patterns of guards, by the numbers of these.
+    guards: RwLock<HashMap<u32, Arc<Pattern>>>,
 }
 
 #[pymethods]
@@ -108,6 +110,7 @@ impl Core {
             updates: Mutex::default(),
             batches: Mutex::default(),
             patterns: Patterns::default(),
+            guards: RwLock::default(),
         })
     }
 
@@ -184,6 +187,13 @@ impl Core {
         Some(next)
     }
 
+    /// Has a query capture the labels of the pattern of a guard, by its number, or those of its
+    /// route again.
+    fn enter_guard(&self, query: &Bound<'_, Query>, guard: Option<u32>) {
+        let guards = self.guards.read().unwrap_or_else(PoisonError::into_inner);
+        query.get().enter_guard(guard.and_then(|number| guards.get(&number).cloned()));
+    }
+
     /// Makes `wake_fd` silent, which comes before everything else that it was for, and takes
     /// queries: a list of (number of the handler, numbers of the guards, query, reply), and whether
     /// there are more.
@@ -218,7 +228,10 @@ impl Core {
             let query = reply.try_borrow()?.query_left(py);
             let next = query.and_then(|query| Some((self.next_handler(&query)?, query)));
             match next {
-                Some((next, query)) => left.push((Some(next), None, query, reply.clone())),
+                Some((next, query)) => {
+                    reply.try_borrow_mut()?.clear()?; // what was added is not the next one's
+                    left.push((Some(next), None, query, reply.clone()));
+                }
                 None => given.extend(reply.try_borrow_mut()?.give()),
             }
         }
@@ -398,8 +411,11 @@ impl Core {
             patterns.insert(handler, Arc::new(pattern.clone()));
             change.added.insert(handler, pattern);
         }
+        let mut patterns = self.guards.write().unwrap_or_else(PoisonError::into_inner);
         for (text, guard) in guards {
-            change.guards.insert(guard, check_pattern_text(&text)?);
+            let pattern = check_pattern_text(&text)?;
+            patterns.insert(guard, Arc::new(pattern.clone()));
+            change.guards.insert(guard, pattern);
         }
         Ok(change)
     }

@@ -473,3 +473,66 @@ def test_handlers_that_come_and_go_leave_no_patterns_behind():
     told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
     first, *_, last = map(int, told.stdout.split())
     assert last <= first + 4096, told.stdout
+
+
+def test_middleware_for_a_pattern_has_what_its_own_pattern_captures(app, serve):
+    seen = []
+
+    def note(query):
+        seen.append((query.pattern, dict(query.captures)))
+
+    @app.middleware
+    async def all_queries(query, reply, call_next):
+        await call_next()
+        note(query)
+
+    @app.middleware("*.:tenant.example")
+    async def guard(query, reply, call_next):
+        note(query)
+        await call_next()
+        note(query)
+
+    @app.middleware(":user.corp.test")
+    def another(query, reply, call_next):
+        note(query)
+        return call_next()
+
+    @app.handle(":tenant.:site.example")
+    async def handler(query, reply):
+        note(query)
+        await asyncio.sleep(0)
+        note(query)
+        return zonda.A("192.0.2.1")
+
+    async def scenario(client):
+        await app.query("a.b.example")
+        of_guard = ("*.:tenant.example", {"tenant": "b"})
+        of_handler = (":tenant.:site.example", {"tenant": "a", "site": "b"})
+        assert seen == [of_guard, of_handler, of_handler, of_guard, of_handler]
+        seen.clear()
+        await app.query("ann.corp.test")
+        assert seen == [(":user.corp.test", {"user": "ann"}), (None, {})]
+
+    serve(app, scenario)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_a_handler_has_added_before_it_leaves_a_query_is_not_sent(app, serve, guarded):
+    @app.handle("a.example")
+    def close(query, reply):
+        reply.answer(zonda.A("192.0.2.1"))
+        reply.refused()
+        reply.extended_error("Blocked")
+        reply.pass_on()
+
+    @app.handle("*.example")
+    def wide(query, reply):
+        reply.answer(zonda.A("192.0.2.2"))
+
+    if guarded:
+        app.middleware("*.example")(lambda query, reply, call_next: call_next())
+
+    async def scenario(client):
+        assert await said(app, "a.example") == "NOERROR 192.0.2.2"
+
+    serve(app, scenario)

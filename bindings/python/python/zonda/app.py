@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar, overload
 
 from ._core import (
@@ -21,7 +21,7 @@ from ._core import (
     read_reply,
 )
 from .errors import NoReply, StateError
-from .serving import Filling, Handler, Middleware, Pump, around, log, settle
+from .serving import CallNext, Filling, Handler, Middleware, Pump, around, log, settle
 from .stores import OwnStore
 
 if TYPE_CHECKING:
@@ -196,18 +196,46 @@ class App:
             if self._core is not None:
                 self._compose()
         else:
-            self._guard_for(route).append(function)
+            number = self._guard_number(route)
+            self._guards[number].append(self._in_guard(number, function))
         self._publish()
         return function
 
-    def _guard_for(self, route: str) -> list[Middleware]:
-        """The functions that queries for a route pass."""
+    def _guard_number(self, route: str) -> int:
+        """The number of what queries for a route pass."""
         if route not in self._guard_numbers:
             number = len(self._guards)
             self._guards.append([])
             self._guard_numbers[route] = number
             self._added_guards.append((route, number))
-        return self._guards[self._guard_numbers[route]]
+        return self._guard_numbers[route]
+
+    def _in_guard(self, number: int, function: Middleware) -> Middleware:
+        """Middleware of a guard, for which queries capture the labels of the guard's pattern as long
+        as it runs itself; what is behind it has those of its own route."""
+
+        async def layer(query: Query, reply: Reply, call_next: CallNext) -> None:
+            enter = self._running().enter_guard
+
+            def go_on() -> Awaitable[None]:
+                behind = call_next()
+
+                async def pass_on() -> None:
+                    enter(query, None)
+                    try:
+                        await behind
+                    finally:
+                        enter(query, number)
+
+                return pass_on()
+
+            enter(query, number)
+            try:
+                await settle(function(query, reply, go_on), reply)
+            finally:
+                enter(query, None)
+
+        return layer
 
     def route(self, suffix: str) -> Router:
         """The names below a suffix, whose patterns leave the suffix out."""
@@ -526,6 +554,7 @@ class App:
                 behind = self._next_handler(query)
                 if behind is None:
                     break
+                reply.clear()  # what was added is not the next one's
                 await settle(behind(query, reply), reply)
             if not reply.is_answered:
                 await self._below(query, reply)
