@@ -65,13 +65,17 @@ impl Fault {
     /// cannot be taken.
     #[must_use]
     pub fn allows_whole_zone(&self) -> bool {
-        match self {
-            Self::Signature(_) | Self::Stopped => false,
-            Self::Class(_) | Self::NotData(..) => false,
-            Self::TooManyRecords(_) | Self::TooManyOctets(_) => false,
-            Self::TooSlow(_) | Self::TooFewOctets(..) => false,
-            _ => true,
-        }
+        !matches!(
+            self,
+            Self::Signature(_)
+                | Self::Stopped
+                | Self::Class(_)
+                | Self::NotData(..)
+                | Self::TooManyRecords(_)
+                | Self::TooManyOctets(_)
+                | Self::TooSlow(_)
+                | Self::TooFewOctets(..)
+        )
     }
 
     /// Whether the primary does not know how to send changes of any zone, so that it need not be
@@ -84,12 +88,16 @@ impl Fault {
     /// Whether the primary has sent no changes at all, be it that it cannot for this zone.
     #[must_use]
     pub fn is_without_changes(&self) -> bool {
-        match self {
-            Self::Refused(_) | Self::RefusedUnsigned(_) => true,
-            Self::Silence(_) | Self::Closed | Self::Message(_) => true,
-            Self::NoRecords | Self::NoSoa => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Refused(_)
+                | Self::RefusedUnsigned(_)
+                | Self::Silence(_)
+                | Self::Closed
+                | Self::Message(_)
+                | Self::NoRecords
+                | Self::NoSoa
+        )
     }
 
     /// Whether a signature is wrong, or missing in an error.
@@ -102,13 +110,20 @@ impl Fault {
     /// unless the primary or the configuration changes.
     #[must_use]
     pub fn is_of_version(&self) -> bool {
-        match self {
-            Self::Class(_) | Self::NotData(..) | Self::NoSoa | Self::SoaData => true,
-            Self::SoaDiffers | Self::Surplus | Self::NoRecords => true,
-            Self::TooManyRecords(_) | Self::TooManyOctets(_) => true,
-            Self::TooSlow(_) | Self::TooFewOctets(..) => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Class(_)
+                | Self::NotData(..)
+                | Self::NoSoa
+                | Self::SoaData
+                | Self::SoaDiffers
+                | Self::Surplus
+                | Self::NoRecords
+                | Self::TooManyRecords(_)
+                | Self::TooManyOctets(_)
+                | Self::TooSlow(_)
+                | Self::TooFewOctets(..)
+        )
     }
 
     /// Whether the primary did not answer at all.
