@@ -166,8 +166,11 @@ struct PendingChange {
     /// The versions of the zones before it that it changed, in the order of the changes.
     formers: Vec<Arc<KnownZone>>,
     /// Tells the sender what came of it, and why the disk did not take it if so.
-    report: Box<dyn FnOnce(Option<&str>) + Send>,
+    report: CommitReport,
 }
+
+/// Reports what came of a change, and why the disk did not take it if so.
+type CommitReport = Box<dyn FnOnce(Option<&str>) + Send>;
 
 /// A snapshot that was replaced.
 struct FormerSnapshot {

@@ -301,19 +301,10 @@ impl Running {
         let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
-        let runtimes: Arc<[_]> =
-            runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect();
-        let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let (of_updates, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let updates = Arc::<UpdateQueue>::default();
-        let thread = UpdateThread {
-            queue: Arc::clone(&updates),
-            publisher: publisher.0.clone(),
-            snapshot: Arc::clone(&snapshot),
-            clock,
-            replies: Replies::new(lazily(&make_engine, of_updates)),
-        };
-        thread.start(&watchdog)?;
+        let runtimes = code_runtimes(runtimes, clock);
+        let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
+        let updates =
+            start_updates(&publisher.0, &snapshot, clock, &watchdog, (&make_engine, own))?;
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
@@ -485,6 +476,34 @@ impl Running {
         self.control.flush_query_log();
         cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());
     }
+}
+
+/// The runtimes of the user's code.
+fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRuntime>]> {
+    configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
+}
+
+/// Starts the thread that answers messages that change zones; returns their queue.
+fn start_updates(
+    publisher: &PublisherHandle,
+    snapshot: &Arc<ArcSwap<Snapshot>>,
+    clock: Clock,
+    watchdog: &Arc<Watchdog>,
+    (make_engine, counters): (
+        &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+        &Arc<Counters>,
+    ),
+) -> io::Result<Arc<UpdateQueue>> {
+    let queue = Arc::<UpdateQueue>::default();
+    let thread = UpdateThread {
+        queue: Arc::clone(&queue),
+        publisher: publisher.clone(),
+        snapshot: Arc::clone(snapshot),
+        clock,
+        replies: Replies::new(lazily(make_engine, counters)),
+    };
+    thread.start(watchdog)?;
+    Ok(queue)
 }
 
 /// What each forwarder thread is started with.
