@@ -38,7 +38,7 @@ struct Scripted {
 }
 
 /// A question over TCP.
-struct Asked<'q> {
+struct PrimaryQuery<'q> {
     of: &'q Scripted,
     stream: &'q mut TcpStream,
     query: &'q [u8],
@@ -50,7 +50,7 @@ struct Asked<'q> {
 const EACH_SECOND: [u32; 3] = [1, 1, 3600];
 
 impl Scripted {
-    fn start(zone: &'static str, timers: [u32; 3], answer: fn(&mut Asked<'_>)) -> Self {
+    fn start(zone: &'static str, timers: [u32; 3], answer: fn(&mut PrimaryQuery<'_>)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let udp = UdpSocket::bind(address).unwrap();
@@ -91,7 +91,7 @@ impl Scripted {
     }
 
     /// Reads one question over TCP, and has it answered.
-    fn serve(&self, mut stream: TcpStream, answer: fn(&mut Asked<'_>)) {
+    fn serve(&self, mut stream: TcpStream, answer: fn(&mut PrimaryQuery<'_>)) {
         let mut len = [0; 2];
         stream.read_exact(&mut len).unwrap();
         let mut query = vec![0; usize::from(u16::from_be_bytes(len))];
@@ -100,7 +100,8 @@ impl Scripted {
         let qtype = u16::from_be_bytes([query[at], query[at + 1]]);
         self.questions.lock().unwrap().push(qtype);
         let serial = self.serial();
-        let mut asked = Asked { of: self, stream: &mut stream, query: &query, qtype, serial };
+        let mut asked =
+            PrimaryQuery { of: self, stream: &mut stream, query: &query, qtype, serial };
         match qtype {
             SOA => asked.send(&[self.soa(serial)]),
             _ => answer(&mut asked),
@@ -142,7 +143,7 @@ impl Scripted {
         reply
     }
 
-    /// The section of the zone with this primary, and others.
+    /// The section of the zone with this primary and with further ones.
     fn section(&self, others: &[&Self], more: &str) -> String {
         let from = [self].into_iter().chain(others.iter().copied());
         let from: Vec<String> = from.map(|it| format!("\"{}\"", it.address)).collect();
@@ -170,7 +171,7 @@ impl Scripted {
     }
 }
 
-impl Asked<'_> {
+impl PrimaryQuery<'_> {
     /// Sends records as one message.
     fn send(&mut self, records: &[Vec<u8>]) {
         let message = self.of.reply(self.query, records);
@@ -227,7 +228,7 @@ fn record(owner: &str, rtype: u16, data: &[u8]) -> Vec<u8> {
 }
 
 /// Sends the whole zone if that was asked for; whether it was.
-fn send_if_whole(asked: &mut Asked<'_>) -> bool {
+fn send_if_whole(asked: &mut PrimaryQuery<'_>) -> bool {
     let is_whole = asked.qtype == AXFR;
     if is_whole {
         asked.send_zone();
@@ -237,7 +238,7 @@ fn send_if_whole(asked: &mut Asked<'_>) -> bool {
 
 /// What a primary answers to a question for changes, and whether it is remembered that it sends
 /// none.
-type Row = (&'static str, bool, fn(&mut Asked<'_>));
+type Row = (&'static str, bool, fn(&mut PrimaryQuery<'_>));
 
 /// A row of the table: what stands in place of changes.
 macro_rules! row {
@@ -325,12 +326,12 @@ fn one_zone_whose_changes_are_refused_leaves_those_of_the_primarys_other_zones()
 
 #[test]
 fn one_soa_record_with_our_serial_or_a_lower_one_asks_for_no_whole_zone() {
-    let same = |asked: &mut Asked<'_>| {
+    let same = |asked: &mut PrimaryQuery<'_>| {
         if !send_if_whole(asked) {
             asked.send(&[asked.soa(1)]);
         }
     };
-    let lower = |asked: &mut Asked<'_>| {
+    let lower = |asked: &mut PrimaryQuery<'_>| {
         if !send_if_whole(asked) {
             asked.send(&[asked.soa(0)]);
         }
@@ -438,7 +439,7 @@ fn an_outdated_primary_is_told_and_any_serial_is_taken_once_the_zone_has_expired
 
 #[test]
 fn the_greatest_serial_is_taken_and_changes_only_from_the_primary_that_the_version_came_from() {
-    let answer = |asked: &mut Asked<'_>| match asked.qtype {
+    let answer = |asked: &mut PrimaryQuery<'_>| match asked.qtype {
         AXFR => asked.send_zone(),
         _ => asked.send_changes(),
     };

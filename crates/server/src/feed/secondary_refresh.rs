@@ -2,9 +2,9 @@
 
 use super::Update;
 use super::secondary_state::count;
-use super::secondary_transfer::{Taken, transfer};
+use super::secondary_transfer::{TransferResult, transfer};
 use super::secondary_zone::{
-    Kept, SecondaryZone, SilentPrimary, Surroundings, ZoneWork, now_secs, secs_from_now,
+    KeptVersion, SecondaryZone, SilentPrimary, Surroundings, ZoneWork, now_secs, secs_from_now,
 };
 use super::store_feed::lock;
 use crate::load_error::LoadError;
@@ -15,7 +15,7 @@ use zonda_secondary::{Fault, Primary, SoaReply, Timers, timers};
 use zonda_wire::Name;
 use zonda_zone::{is_greater, random_octets};
 
-/// How long after a question without an answer one zone asks the primary again; for all others of
+/// How long after a question without an answer one zone asks the primary again; for all other zones of
 /// that time it counts as one that does not answer.
 const SILENT: Duration = Duration::from_secs(10);
 /// How long a primary that no zone has asked any more is remembered as silent.
@@ -58,9 +58,11 @@ pub fn refresh(
                 format!("it has serial {theirs}, not greater than {own} here: it is outdated")
             }
             _ => match take_version(zone, work, (primary, soa.serial), from, around) {
-                Ok(Taken::Version) if is_behind => break,
-                Ok(Taken::Version) => return note_success(zone, work, (primary, true), around),
-                Ok(Taken::InStep(expire_secs)) => {
+                Ok(TransferResult::Version) if is_behind => break,
+                Ok(TransferResult::Version) => {
+                    return note_success(zone, work, (primary, true), around);
+                }
+                Ok(TransferResult::InStep(expire_secs)) => {
                     note_in_step(zone, work, expire_secs, around);
                     let next = note_success(zone, work, (primary, false), around);
                     return next.min(zone.timers(work).map_or(next, |it| it.retry));
@@ -88,7 +90,7 @@ fn take_version(
     (primary, serial): (&Primary, u32),
     from: Option<IpAddr>,
     around: &Surroundings,
-) -> Result<Taken, String> {
+) -> Result<TransferResult, String> {
     let (address, now) = (primary.address, Instant::now());
     if let Some(error) = work.refused.reason(address, serial, now).filter(|_| from.is_none()) {
         return Err(error.to_owned());
@@ -227,7 +229,7 @@ fn note_in_step(
     };
     work.agreed = (now_secs(), expires_at);
     let (agreed, source) = (work.agreed, work.source);
-    let kept = Kept { zone: &own, changes: Some(&[]), agreed, source };
+    let kept = KeptVersion { zone: &own, changes: Some(&[]), agreed, source };
     // What the disk holds is this version, or none; where it takes no timers, that is logged.
     let _ = zone.keep(work, &kept, around);
     let mut status = zone.state.lock();

@@ -34,7 +34,7 @@ const OF_SLOW_MAX: usize = 12;
 const LONG_MILLIS: u64 = 2_000;
 /// How long a primary is slow after the last thread that was busy with it for long.
 const SLOW_MILLIS: u64 = 60_000;
-/// Which turn is for a zone that waits although others are notified, lest those that are notified
+/// Which turn is for a zone that waits although other zones are notified, lest those that are notified
 /// again and again leave the rest to expire.
 const TURN_OF_WAITING: u64 = 4;
 
@@ -93,13 +93,13 @@ enum Reload {
 /// What becomes of a zone next.
 #[derive(Clone, Copy)]
 enum State {
-    /// It waits until its file is read, at a place.
+    /// The zone waits until its file is read, at a place.
     Unread(Place),
     /// A thread reads its file.
     Reading,
-    /// It is due at a moment.
+    /// The zone is due at a moment.
     Due(Place),
-    /// It waits for a thread, at a place of one of the queues of its primary.
+    /// The zone waits for a thread, at a place of one of the queues of its primary.
     Waiting(usize, Place),
     /// A thread looks after it since a moment, as one of a primary's.
     Running(SocketAddr, u64),
@@ -444,7 +444,7 @@ mod tests {
                     running.push_back(apex);
                 }
             }
-            now += 5000; // what each zone of the others takes
+            now += 5000; // what each zone of the other primaries takes
             running.drain(..).for_each(|apex| schedule.finish(&apex, now, now + 30_000));
         }
         assert_eq!(of_third, 5);

@@ -7,7 +7,7 @@
 
 use super::secondary_state::count;
 use super::secondary_zone::{
-    Kept, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
+    KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
@@ -22,7 +22,7 @@ use zonda_zone::{Diff, Zone, is_greater};
 const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
 
 /// What a transfer has brought.
-pub enum Taken {
+pub enum TransferResult {
     /// A version, which is served now.
     Version,
     /// The version here is that of the primary after all; with the seconds until it expires there,
@@ -76,7 +76,7 @@ pub fn transfer(
     work: &mut ZoneWork,
     primary: &Primary,
     around: &Surroundings,
-) -> Result<Taken, Refusal> {
+) -> Result<TransferResult, Refusal> {
     let began = Instant::now();
     let mut fallback = None;
     if let Some(base) = base_of_changes(work, primary, around) {
@@ -125,7 +125,7 @@ fn attempt(
     (primary, question, limits): (&Primary, Question<'_>, Limits),
     (began, fallback): (Instant, Option<&str>),
     around: &Surroundings,
-) -> Result<Taken, Refusal> {
+) -> Result<TransferResult, Refusal> {
     let is_stopped = || zone.is_over(around);
     let result = match primary.transfer(&zone.apex, question, (limits, &is_stopped)) {
         Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
@@ -154,11 +154,11 @@ fn take(
     reply: Transfer,
     (primary, began, fallback): (&Primary, Instant, Option<&str>),
     around: &Surroundings,
-) -> Result<Taken, Refusal> {
+) -> Result<TransferResult, Refusal> {
     let own = work.zone.as_ref().map(|it| it.serial());
     let (loaded, changes) = match reply.content {
         Transferred::UpToDate(serial) if own == Some(serial) => {
-            return Ok(Taken::InStep(reply.expire_secs));
+            return Ok(TransferResult::InStep(reply.expire_secs));
         }
         Transferred::UpToDate(serial) => {
             let error = format!("it sends no changes, as its serial is {serial}: it is outdated");
@@ -174,7 +174,7 @@ fn take(
     let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
     let agreed = (now_secs(), secs_from_now(timers.expire));
     let source = Some(primary.address);
-    let kept = Kept { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
+    let kept = KeptVersion { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
     zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {
         true => Refusal::for_now(error),
         false => Refusal::of_version(error),
@@ -207,7 +207,7 @@ fn take(
         fallback,
         "a zone was transferred from its primary"
     );
-    Ok(Taken::Version)
+    Ok(TransferResult::Version)
 }
 
 /// The version that a reply leads to, and the changes if there are such.

@@ -100,7 +100,7 @@ pub struct SilentPrimary {
 }
 
 /// A version to be kept on the disk.
-pub struct Kept<'v> {
+pub struct KeptVersion<'v> {
     /// The version of the zone.
     pub zone: &'v Zone,
     /// The changes that lead to it from the version in force; none where it came as a whole.
@@ -358,7 +358,7 @@ impl SecondaryZone {
     pub fn keep(
         &self,
         work: &mut ZoneWork,
-        kept: &Kept<'_>,
+        kept: &KeptVersion<'_>,
         around: &Surroundings,
     ) -> Result<(), String> {
         let _writing = around.writing.read().unwrap_or_else(PoisonError::into_inner);
@@ -397,7 +397,7 @@ impl SecondaryZone {
 
 /// Writes a version into the file of its zone: what is new of it, or all where that cannot follow
 /// what the file holds.
-fn write(file: &mut ZoneFile, kept: &Kept<'_>, timers: KeptTimers) -> io::Result<()> {
+fn write(file: &mut ZoneFile, kept: &KeptVersion<'_>, timers: KeptTimers) -> io::Result<()> {
     if let Some(changes) = kept.changes
         && !file.is_to_be_written_anew()
     {

@@ -27,7 +27,7 @@ const SHARING_MAX: usize = 15;
 /// Messages without an acknowledgement, after some half a minute, that make a receiver silent if it
 /// has acknowledged no other meanwhile.
 const ATTEMPTS_MAX: u32 = 5;
-/// Which turn is for a message that is repeated although others were not sent yet.
+/// Which turn is for a message that is repeated although other messages were not sent yet.
 const TURN_OF_REPEATED: u64 = 4;
 
 /// A zone and a server that is to know of its version.
