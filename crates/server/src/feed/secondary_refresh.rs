@@ -15,8 +15,8 @@ use zonda_secondary::{Fault, Primary, SoaReply, Timers, timers};
 use zonda_wire::Name;
 use zonda_zone::{is_greater, random_octets};
 
-/// How long after a question without an answer one zone asks the primary again; for all other zones of
-/// that time it counts as one that does not answer.
+/// How long after a question without an answer one zone asks the primary again; until then the
+/// primary counts, for all other zones, as one that does not answer.
 const SILENT: Duration = Duration::from_secs(10);
 /// How long a primary that no zone has asked any more is remembered as silent.
 const REMEMBERED: Duration = Duration::from_secs(3600);

@@ -34,8 +34,8 @@ const OF_SLOW_MAX: usize = 12;
 const LONG_MILLIS: u64 = 2_000;
 /// How long a primary is slow after the last thread that was busy with it for long.
 const SLOW_MILLIS: u64 = 60_000;
-/// Which turn is for a zone that waits although other zones are notified, lest those that are notified
-/// again and again leave the rest to expire.
+/// Which turn is for a zone that waits although other zones are notified, lest those that are
+/// notified again and again leave the rest to expire.
 const TURN_OF_WAITING: u64 = 4;
 
 /// Which zone is due when.
