@@ -49,9 +49,9 @@ pub fn engine_maker(
     snapshot: &Arc<ArcSwap<Snapshot>>,
     query_log: Option<QueryLog>,
     loggers: Vec<Arc<dyn Logger>>,
-    long_calls: Arc<LongCallWatch>,
-) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
-    let snapshot = Arc::clone(snapshot);
+    long_calls: &Arc<LongCallWatch>,
+) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + use<> + 'static {
+    let (snapshot, long_calls) = (Arc::clone(snapshot), Arc::clone(long_calls));
     move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
         if let Some(query_log) = &query_log {

@@ -296,8 +296,7 @@ impl Running {
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
-        let make_engine =
-            engine_maker(&snapshot, query_log.clone(), loggers, Arc::clone(&long_calls));
+        let make_engine = engine_maker(&snapshot, query_log.clone(), loggers, &long_calls);
         let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
