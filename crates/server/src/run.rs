@@ -27,6 +27,7 @@ use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
 use crate::update::queue::UpdateQueue;
+use crate::update::recent::RecentUpdates;
 use crate::update::thread::UpdateThread;
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
@@ -312,8 +313,8 @@ impl Running {
             snapshot: Arc::clone(&snapshot),
             clock,
             replies: Replies::new(lazily(&make_engine, of_updates)),
+            recent: RecentUpdates::default(),
         };
-        thread.start(&watchdog)?;
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
@@ -326,6 +327,8 @@ impl Running {
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
+        // Last, as it ends with the queue alone: a start that fails leaves no thread behind.
+        thread.start(&watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
