@@ -861,16 +861,50 @@ fn rights_to_change_zones_are_carried_over() {
         |clauses: &str| format!("{keys} zone z.example {{ type primary; file \"z\"; {clauses} }};");
     let right = |from: &str, more: &str| format!("{{ from = [{from}], names = {more} }}");
     let k = |more: &str| right("\"key k\"", more);
+    let named = "types = [\"SOA\", \"NS\", \"DS\", \"DNAME\", \"DNSKEY\", \"CDS\", \
+        \"CDNSKEY\", \"NSEC3PARAM\"]";
+    let all =
+        |from: &str| vec![right(from, "\"zone\""), right(from, &format!("\"zone\", {named}"))];
+    let two = "records-per-type = 2";
     for (clauses, expected, told) in [
         ("allow-update { none; };", vec![], "needless: allow-update: it is always so"),
+        ("allow-update { key k; 192.0.2.1; };", all("\"key k\", \"192.0.2.1\""), ""),
+        ("allow-update { !192.0.2.66; key k; };", vec![], "differs: allow-update: clients that"),
+        ("allow-update { !any; key k; };", vec![], "needless: allow-update: behind `none`"),
         (
-            "allow-update { key k; 192.0.2.1; };",
-            vec![right("\"key k\", \"192.0.2.1\"", "\"zone\"")],
+            "update-policy { grant k zonesub PTR(2) ANY; };",
+            vec![
+                k(&format!("\"zone\", types = [\"PTR\"], {two}")),
+                k(&format!("\"zone\", {named}")),
+            ],
+            ": rights add up",
+        ),
+        (
+            "update-policy { grant k zonesub A(2); grant k name a.z.example A; };",
+            vec![k(&format!("\"zone\", types = [\"A\"], {two}"))],
+            ": rights add up",
+        ),
+        (
+            "update-policy { grant k name a.z.example A(2); grant k name b.z.example A; };",
+            vec![
+                k(&format!("\"name a.z.example\", types = [\"A\"], {two}")),
+                k("\"name b.z.example\", types = [\"A\"]"),
+            ],
             "",
+        ),
+        (
+            "update-policy { grant k zonesub ANY(2); };",
+            vec![k(&format!("\"zone\", {two}")), k(&format!("\"zone\", {named}, {two}"))],
+            "",
+        ),
+        (
+            "update-policy { grant k zonesub A(0) TXT; };",
+            vec![k("\"zone\", types = [\"TXT\"]")],
+            ": a number is from 1",
         ),
         ("allow-update { key old; };", vec![], "lost: key old"),
         ("update-policy local;", vec![], "lost: update-policy local: named makes a key"),
-        ("update-policy { grant k zonesub ANY; };", vec![k("\"zone\"")], ""),
+        ("update-policy { grant k zonesub ANY; };", all("\"key k\""), ""),
         (
             "update-policy { grant k zonesub; };",
             vec![k("\"zone\"")],
