@@ -259,8 +259,8 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed_under_updates_again_an
 fn a_change_is_notified_and_in_the_history_for_ixfr() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let notify = format!("], notify = [\"{}\"] }}", receiver.local_addr().unwrap());
-    let keys = OPEN.replace("] }", &notify);
+    let notify = format!("\"127.0.0.1\"], notify = [\"{}\"] }}", receiver.local_addr().unwrap());
+    let keys = OPEN.replace("\"127.0.0.1\"] }", &notify);
     let primary = primary(&keys);
     let notified = || {
         let mut octets = [0; 512];
