@@ -419,6 +419,7 @@ fn one_line_of_the_log_tells_an_update_and_what_became_of_it() {
     let message = update().need("ANY www.up.test 0 A").change("IN new.up.test 60 A 192.0.2.7");
     assert_eq!(message.send(to), Rcode::NOERROR);
     assert_eq!(update().need("ANY none.up.test 0 A").send(to), Rcode::NXRRSET);
+    wait_until("the log has both", || primary.log().contains("an update was not carried out"));
     let log = primary.log();
     let line = log.lines().find(|line| line.contains("an update has changed a zone")).unwrap();
     for fact in [
