@@ -25,8 +25,9 @@ section! {
     /// at names with the label `_acme-challenge`, as certificates are proven by. `names` may
     /// narrow it down.
     preset: Option<UpdatePreset>, like "acme";
-    /// The types of the records. Unset: all but DNSKEY, CDS, CDNSKEY and NSEC3PARAM. RRSIG, NSEC,
-    /// NSEC3, SIG and NXT cannot be changed.
+    /// The types of the records. Unset: all but those that must be named, which are SOA, NS, DS,
+    /// DNAME, DNSKEY, CDS, CDNSKEY and NSEC3PARAM. RRSIG, NSEC, NSEC3, SIG and NXT cannot be
+    /// changed.
     types: Vec<DataType>, like "A, AAAA";
     /// Most records of a type that a name may have when one is added.
     records_per_type: Option<u32>, like "4", from "1" to "65535";

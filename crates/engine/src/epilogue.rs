@@ -11,15 +11,14 @@ use crate::reason::Reason;
 use crate::snapshot::Settings;
 use crate::worker::Worker;
 use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
-use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section, SubnetOption};
+use zonda_wire::{Ede, Edns, Opcode, Owner, Query, Rcode, Section, SubnetOption};
 
 /// RA, if this client may have any name looked up, whichever source has answered for the one of
-/// this query (rfc1035#4.1.1).
+/// this query (rfc1035#4.1.1). In replies to other messages the bit means nothing (rfc2136#2.2).
 #[inline(always)] // on the path of every query
 pub fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
-    let Some(zone) = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0) else {
-        return 0;
-    };
+    let zone = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0);
+    let Some(zone) = zone.filter(|_| ask.query.opcode() == Opcode::QUERY) else { return 0 };
     let list = zone.access.as_ref();
     let is_for = list.is_none_or(|list| list.check(ask.peer.address.ip()) == Access::Allow);
     if is_for { flag::RA } else { 0 }

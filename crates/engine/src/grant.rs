@@ -3,12 +3,9 @@
 use crate::client_rule::TransferRule;
 use std::net::IpAddr;
 use zonda_wire::tsig::KeyId;
+use zonda_wire::update::{NAMED_TYPES, SIGNING_TYPES};
 use zonda_wire::{Name, Type, name};
 
-/// Types that the server would make itself if it signed: no grant lets a client change them.
-const NEVER: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::SIG, Type::NXT];
-/// Types that say how a zone is signed: a grant has to name them.
-const NAMED_ONLY: [Type; 4] = [Type::DNSKEY, Type::CDS, Type::CDNSKEY, Type::NSEC3PARAM];
 /// The first label of the names that certificates are proven by.
 const ACME_LABEL: &[u8] = b"_acme-challenge";
 
@@ -53,7 +50,7 @@ pub enum GrantNames {
 /// Types of records that a client may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantTypes {
-    /// All types but those that have to do with signing.
+    /// All types but those that have to be named.
     Any,
     /// The types that are listed.
     Listed(Vec<Type>),
@@ -128,7 +125,7 @@ impl GrantTypes {
     pub fn has(&self, rtype: Type) -> bool {
         match self {
             _ if is_never_granted(rtype) => false,
-            Self::Any => !NAMED_ONLY.contains(&rtype),
+            Self::Any => !NAMED_TYPES.contains(&rtype),
             Self::Listed(types) => types.contains(&rtype),
         }
     }
@@ -137,7 +134,7 @@ impl GrantTypes {
 /// Whether no grant lets a client change records of a type, as signing makes them.
 #[must_use]
 pub fn is_never_granted(rtype: Type) -> bool {
-    NEVER.contains(&rtype)
+    SIGNING_TYPES.contains(&rtype)
 }
 
 /// Whether a name is one by which certificates are proven, or lies below one.
@@ -206,13 +203,16 @@ mod tests {
     }
 
     #[test]
-    fn types_of_signing_are_granted_by_name_only_and_signatures_never() {
+    fn types_that_shape_the_zone_are_granted_by_name_only_and_signatures_never() {
         let any = GrantTypes::Any;
-        assert!(any.has(Type::A) && any.has(Type::SOA) && any.has(Type(65280)));
-        assert!(!any.has(Type::DNSKEY) && !any.has(Type::CDS) && !any.has(Type::NSEC3PARAM));
+        assert!(any.has(Type::A) && any.has(Type::CNAME) && any.has(Type(65280)));
+        for rtype in NAMED_TYPES {
+            let listed = GrantTypes::Listed(vec![rtype]);
+            assert!(!any.has(rtype) && listed.has(rtype), "{rtype}");
+        }
         let listed = GrantTypes::Listed(vec![Type::TXT, Type::CDS, Type::RRSIG]);
         assert!(listed.has(Type::TXT) && listed.has(Type::CDS) && !listed.has(Type::A));
-        for rtype in NEVER {
+        for rtype in SIGNING_TYPES {
             assert!(!any.has(rtype) && !listed.has(rtype), "{rtype}");
         }
     }

@@ -64,3 +64,4 @@ pub use snapshot::{Settings, Snapshot};
 pub use source::data::fetched_name;
 pub use transfer::{HistoryLimits, ZoneHistory};
 pub use transfer::{Transfer, TransferCounts, TransferError, TransferSettings, TransferState};
+pub use update::UPDATE_FUDGE_SECS;

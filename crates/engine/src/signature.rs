@@ -6,6 +6,8 @@ use crate::hot::HotTable;
 use crate::message::{Now, Transport};
 use crate::prepared::PreparedQuery;
 use crate::snapshot::Snapshot;
+use crate::update::UPDATE_FUDGE_SECS;
+use zonda_wire::Opcode;
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::tsig::{QuerySignature, SignatureCheck, SignatureRecord};
 
@@ -22,7 +24,11 @@ pub fn check(
 ) {
     let message = buffer.get(..*len).unwrap_or_default();
     let keys = &snapshot.settings.keys;
-    let Some(signature) = record.verify(message, at, keys, now.unix_secs.into()) else { return };
+    let now_secs = now.unix_secs.into();
+    let Some(mut signature) = record.verify(message, at, keys, now_secs) else { return };
+    if prepared.query.opcode() == Opcode::UPDATE {
+        signature.narrow(UPDATE_FUDGE_SECS, now_secs);
+    }
     if signature.check == SignatureCheck::Sound {
         *len = at;
         uncount(buffer);

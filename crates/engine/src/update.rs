@@ -24,6 +24,9 @@ use crate::zones::{Source, ZoneEntry};
 use zonda_wire::tsig::SignatureCheck;
 use zonda_wire::{Class, Ede, Rcode, Type};
 
+/// How many seconds the signature of an update may differ from the time of the server, if its
+/// client does not allow less: for that long, a captured message has to be known again.
+pub const UPDATE_FUDGE_SECS: u16 = 300;
 /// The reply to an update depends on the client.
 const REUSE: Reuse = Reuse::No(NotReused::Gate);
 

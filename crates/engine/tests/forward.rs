@@ -190,6 +190,15 @@ fn a_resumed_query_gets_what_was_fetched_with_its_own_id_question_and_options() 
 }
 
 #[test]
+fn only_replies_to_queries_say_that_recursion_is_available() {
+    const UPDATE: u16 = 5 << 11;
+    for (flags, expected) in [(0, 0x0080), (UPDATE, 0)] {
+        let (_, reply) = ask(&mut engine(), &query(1, flags, "www.example", Type::SOA));
+        assert_eq!(reply.unwrap().flags & 0x0080, expected, "{flags:#06x}");
+    }
+}
+
+#[test]
 fn that_an_answer_was_validated_is_told_to_those_who_ask_for_it() {
     const AUTHENTIC: u16 = 0x0020;
     for (asked, is_authentic, told) in [

@@ -413,8 +413,9 @@ impl Publisher {
         let report = move |failed: Option<&str>| {
             if let Some(error) = failed {
                 let failed = UpdateResult::of_error(&EditError::Journal(error.to_owned()));
-                let done = results.iter_mut().flatten().filter(|result| result.is_done());
-                done.for_each(|result| *result = failed.clone());
+                // They may rest on changes that are taken back.
+                let doubtful = results.iter_mut().flatten().filter(|it| !it.is_sure());
+                doubtful.for_each(|result| *result = failed.clone());
             }
             drop(sender.try_send(results)); // its receiver waits
         };

@@ -27,6 +27,7 @@ use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
 use crate::update::queue::UpdateQueue;
+use crate::update::recent::RecentUpdates;
 use crate::update::thread::UpdateThread;
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
@@ -43,7 +44,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{Clock, Deferrals, Replies};
+use zonda_deferral::{LazyResponder, Clock, Deferrals, Replies};
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, QueueId, Snapshot};
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
@@ -302,8 +303,8 @@ impl Running {
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes = code_runtimes(runtimes, clock);
         let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
-        let updates =
-            start_updates(&publisher.0, &snapshot, clock, &watchdog, (&make_engine, own))?;
+        let thread = update_thread(&publisher.0, &snapshot, clock, lazily(&make_engine, own));
+        let updates = Arc::clone(&thread.queue);
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
@@ -316,6 +317,8 @@ impl Running {
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
+        // Last, as it ends with the queue alone: a start that fails leaves no thread behind.
+        thread.start(&watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
@@ -482,27 +485,21 @@ fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRunt
     configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
 }
 
-/// Starts the thread that answers messages that change zones; returns their queue.
-fn start_updates(
+/// Returns the thread, not started yet, that answers messages that change zones.
+fn update_thread(
     publisher: &PublisherHandle,
     snapshot: &Arc<ArcSwap<Snapshot>>,
     clock: Clock,
-    watchdog: &Arc<Watchdog>,
-    (make_engine, counters): (
-        &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
-        &Arc<Counters>,
-    ),
-) -> io::Result<Arc<UpdateQueue>> {
-    let queue = Arc::<UpdateQueue>::default();
-    let thread = UpdateThread {
-        queue: Arc::clone(&queue),
+    responder: LazyResponder<Engine>,
+) -> UpdateThread<LazyResponder<Engine>> {
+    UpdateThread {
+        queue: Arc::default(),
         publisher: publisher.clone(),
         snapshot: Arc::clone(snapshot),
         clock,
-        replies: Replies::new(lazily(make_engine, counters)),
-    };
-    thread.start(watchdog)?;
-    Ok(queue)
+        replies: Replies::new(responder),
+        recent: RecentUpdates::default(),
+    }
 }
 
 /// What each forwarder thread is started with.

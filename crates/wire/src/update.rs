@@ -14,6 +14,20 @@ use crate::query::HEADER_BYTES;
 use crate::rdata;
 use std::fmt;
 
+/// Types whose records signing makes: no client may change them.
+pub const SIGNING_TYPES: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::SIG, Type::NXT];
+/// Types that say where a zone begins and ends, what it takes its names from, and how it is signed:
+/// a right to change a zone has to name them.
+pub const NAMED_TYPES: [Type; 8] = [
+    Type::SOA,
+    Type::NS,
+    Type::DS,
+    Type::DNAME,
+    Type::DNSKEY,
+    Type::CDS,
+    Type::CDNSKEY,
+    Type::NSEC3PARAM,
+];
 /// Octets of a record between its owner and its data: type, class, TTL, length.
 const FIXED_BYTES: usize = 2 + 2 + 4 + 2;
 /// Octets that the records of a message may take once their names are written out. A message of 64

@@ -1,6 +1,6 @@
 //! Messages that change zones: response codes, rights, durability, and what follows a change.
 
-use crate::primary::{Primary, client, records, wait_until};
+use crate::primary::{KEY, Primary, client, records, wait_until};
 use crate::update_clients::ZONE;
 use crate::update_messages::Update;
 use std::collections::HashSet;
@@ -10,15 +10,17 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_testkit::Question;
 use zonda_testkit::client::exchange;
 use zonda_testkit::paced::ask_at_pace;
 use zonda_testkit::process::{Folder, start_on_free_port};
+use zonda_wire::tsig::{Algorithm, Key, ReplySignature};
 use zonda_wire::{Class, Message, Opcode, Rcode, Type};
 
 /// All rights, for this address.
-const OPEN: &str = "update = [{ from = \"127.0.0.1\", names = \"zone\" }]\n\
+const OPEN: &str = "update = [{ from = \"127.0.0.1\", names = \"zone\" }, \
+    { from = \"127.0.0.1\", names = \"zone\", types = [\"SOA\", \"NS\"] }]\n\
     transfer = { to = [\"127.0.0.1\"] }";
 
 /// A server whose zone `up.test` has these keys in its section.
@@ -209,7 +211,7 @@ fn what_the_disk_does_not_take_is_servfail_and_is_not_answered() {
     fs::remove_dir_all(primary.folder.path().join("state")).unwrap();
     let (rcode, _, text) = update().change("IN two.up.test 60 A 192.0.2.7").explained(to);
     assert_eq!(rcode, Rcode::SERVFAIL);
-    assert!(text.contains("could not be kept"), "{text}");
+    assert!(text.contains("could not be written"), "{text}");
     assert_eq!((serial(to), short(to, "two.up.test", "A")), (8, String::new()));
     assert_eq!(short(to, "one.up.test", "A"), "192.0.2.7");
     assert_eq!(primary.metric("zonda_updates_total{result=\"failed\"}"), 1.0);
@@ -257,8 +259,8 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed_under_updates_again_an
 fn a_change_is_notified_and_in_the_history_for_ixfr() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     receiver.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let notify = format!("], notify = [\"{}\"] }}", receiver.local_addr().unwrap());
-    let keys = OPEN.replace("] }", &notify);
+    let notify = format!("\"127.0.0.1\"], notify = [\"{}\"] }}", receiver.local_addr().unwrap());
+    let keys = OPEN.replace("\"127.0.0.1\"] }", &notify);
     let primary = primary(&keys);
     let notified = || {
         let mut octets = [0; 512];
@@ -300,6 +302,40 @@ fn a_message_that_is_sent_twice_over_udp_is_carried_out_once() {
     assert_eq!(codes, [Rcode::NOERROR, Rcode::NOERROR, Rcode::YXDOMAIN], "the last is another");
     assert_eq!(primary.metric("zonda_updates_total{result=\"repeated\"}"), 1.0);
     assert_eq!(serial(primary.address), 8);
+}
+
+#[test]
+fn a_copy_of_a_signed_message_is_not_carried_out_wherever_it_comes_from() {
+    let keyed = format!("update = [{{ from = \"key {}\", names = \"zone\" }}]", KEY.0);
+    let primary = primary(&keyed);
+    let to = primary.address;
+    let secret = b"0123456789abcdef0123456789abcdef";
+    let key = Key::new(&KEY.0.parse().unwrap(), Algorithm::HmacSha256, secret);
+    let key = Arc::new(key);
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let sign_at = |message: Update, secs: u64| {
+        let mut octets = message.0.to_wire();
+        ReplySignature::sign_query(Arc::clone(&key), &mut octets, secs).unwrap();
+        octets
+    };
+    let send =
+        |octets: &[u8], tcp: bool| Rcode(u16::from(exchange(to, octets, tcp).unwrap()[3] & 15));
+    let first = sign_at(update().change("IN www.up.test 60 A 192.0.2.7"), now());
+    let second = update().change("ANY www.up.test 0 A").change("IN www.up.test 60 A 192.0.2.8");
+    assert_eq!(send(&first, false), Rcode::NOERROR);
+    assert_eq!(send(&sign_at(second, now()), true), Rcode::NOERROR);
+    let mut other_id = first.clone();
+    other_id[0] ^= 1;
+    for (copy, tcp) in [(&first, false), (&first, true), (&other_id, false), (&other_id, true)] {
+        assert_eq!(send(copy, tcp), Rcode::NOERROR, "as the first was told");
+    }
+    assert_eq!((serial(to), &*short(to, "www.up.test", "A")), (9, "192.0.2.8"));
+    assert_eq!(primary.metric("zonda_updates_total{result=\"repeated\"}"), 4.0);
+    let unmet = update().need("NONE new.up.test 0 ANY").change("IN new.up.test 60 A 192.0.2.7");
+    let unmet = sign_at(unmet, now());
+    assert_eq!([send(&unmet, false), send(&unmet, true)], [Rcode::NOERROR; 2]);
+    let old = sign_at(update().change("IN old.up.test 60 A 192.0.2.7"), now() - 310);
+    assert_eq!(send(&old, false), Rcode::NOTAUTH);
 }
 
 #[test]
@@ -371,6 +407,7 @@ fn a_flood_of_messages_costs_no_answer_and_what_has_no_room_is_servfail() {
     results.check_all_answered();
     wait_until("all are answered", || primary.metric("zonda_updates_waiting") == 0.0);
     let counted = primary.metric("zonda_updates_total{result=\"busy\"}");
+    assert!(counted > 0.0, "the queue always had room");
     assert!(counted >= busy as f64, "{counted} counted, {busy} seen");
     assert_eq!(counted, primary.metric("zonda_queries_total{reason=\"update_busy\"}"));
 }
@@ -382,6 +419,7 @@ fn one_line_of_the_log_tells_an_update_and_what_became_of_it() {
     let message = update().need("ANY www.up.test 0 A").change("IN new.up.test 60 A 192.0.2.7");
     assert_eq!(message.send(to), Rcode::NOERROR);
     assert_eq!(update().need("ANY none.up.test 0 A").send(to), Rcode::NXRRSET);
+    wait_until("the log has both", || primary.log().contains("an update was not carried out"));
     let log = primary.log();
     let line = log.lines().find(|line| line.contains("an update has changed a zone")).unwrap();
     for fact in [

@@ -10,6 +10,8 @@ pub enum UpdateMistake {
     FromNoClient,
     /// A right for no names.
     NoNames,
+    /// A right for no types, which are listed.
+    NoTypes,
     /// Names that are those of a key, for a client without one.
     NoKey,
     /// A name outside the zone, and the zone.
@@ -31,6 +33,9 @@ impl fmt::Display for UpdateMistake {
             Self::NoNames => f.write_str(
                 "the right is for no names; write `names = \"zone\"`, or the names that may be \
                  changed",
+            ),
+            Self::NoTypes => f.write_str(
+                "the right is for no types; write which records may be changed, or remove the key",
             ),
             Self::NoKey => f.write_str(
                 "these names are those of the client's key: write `key NAME` for each client in \

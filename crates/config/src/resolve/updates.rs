@@ -10,10 +10,9 @@ use crate::section::Keys;
 use crate::update_value::{UpdateGrant, UpdateNames};
 use std::sync::Arc;
 use std::time::Duration;
+use zonda_wire::update::SIGNING_TYPES;
 use zonda_wire::{Name, Type, name};
 
-/// Types whose records no client may change: signing makes them.
-const NEVER: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::SIG, Type::NXT];
 /// The greatest time to live of records by which certificates are proven, unless another is given.
 const ACME_TTL_MAX: Duration = Duration::from_secs(300);
 /// The greatest time to live that there is (rfc2181#8).
@@ -76,8 +75,11 @@ fn grant(keys: &KeyList, reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Op
             refuse_value(reader, Some("names"), mistake);
         }
     }
+    if types.is_empty() && reader.is_set("types") {
+        refuse_value(reader, Some("types"), UpdateMistake::NoTypes);
+    }
     let mut types: Vec<Type> = types.into_iter().map(|rtype| rtype.0).collect();
-    for rtype in types.iter().filter(|rtype| NEVER.contains(rtype)) {
+    for rtype in types.iter().filter(|rtype| SIGNING_TYPES.contains(rtype)) {
         refuse_value(reader, Some("types"), UpdateMistake::Type(*rtype));
     }
     if is_acme && !types.is_empty() {

@@ -853,107 +853,129 @@ refresh-max = "86400s"
     assert!(left.iter().any(|line| line.contains(told)), "{left:?}");
 }
 
-/// Statements of a zone; the rights that are written, with clients and names; what is told.
-type RightsCase<'t> = (&'t str, &'t [(&'t str, &'t str)], &'t str);
-
-/// Checks what becomes of statements about changes in a zone: the rights written, each with
-/// its names and what follows, and what is told.
-fn check_rights(cases: &[RightsCase<'_>]) {
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table of statements and what becomes of each")]
+fn rights_to_change_zones_are_carried_over() {
     let keys = "key k { algorithm hmac-sha256; secret \"c2VjcmV0\"; };
         key old { algorithm hmac-md5; secret \"eHh4\"; };";
-    for (clauses, expected, told) in cases {
-        let text = format!("{keys} zone z.example {{ type primary; file \"z\"; {clauses} }};");
-        let found = toml(&text);
-        let found = found.lines().find(|line| line.starts_with("update"));
-        let right =
-            |(from, names): &(&str, &str)| format!("{{ from = [{from}], names = {names} }}");
-        let rights: Vec<String> = expected.iter().map(right).collect();
-        let expected = (!rights.is_empty()).then(|| format!("update = [{}]", rights.join(", ")));
-        assert_eq!(found, expected.as_deref(), "{clauses}");
-        let left = left(&text);
-        let is_told = left.iter().any(|line| line.contains(told)) || told.is_empty();
-        assert!(is_told, "{clauses}\n{left:?}");
-    }
-}
-
-#[test]
-fn rights_to_change_zones_are_carried_over() {
-    check_rights(&[
-        ("allow-update { none; };", &[], "needless: allow-update: it is always so"),
-        ("allow-update { key k; 192.0.2.1; };", &[("\"key k\", \"192.0.2.1\"", "\"zone\"")], ""),
-        ("allow-update { key old; };", &[], "lost: key old"),
-        ("update-policy local;", &[], "lost: update-policy local: named makes a key"),
-        ("update-policy { grant k zonesub ANY; };", &[("\"key k\"", "\"zone\"")], ""),
+    let zone =
+        |clauses: &str| format!("{keys} zone z.example {{ type primary; file \"z\"; {clauses} }};");
+    let right = |from: &str, more: &str| format!("{{ from = [{from}], names = {more} }}");
+    let k = |more: &str| right("\"key k\"", more);
+    let named = "types = [\"SOA\", \"NS\", \"DS\", \"DNAME\", \"DNSKEY\", \"CDS\", \
+        \"CDNSKEY\", \"NSEC3PARAM\"]";
+    let all =
+        |from: &str| vec![right(from, "\"zone\""), right(from, &format!("\"zone\", {named}"))];
+    let two = "records-per-type = 2";
+    for (clauses, expected, told) in [
+        ("allow-update { none; };", vec![], "needless: allow-update: it is always so"),
+        ("allow-update { key k; 192.0.2.1; };", all("\"key k\", \"192.0.2.1\""), ""),
+        ("allow-update { !192.0.2.66; key k; };", vec![], "differs: allow-update: clients that"),
+        ("allow-update { !any; key k; };", vec![], "needless: allow-update: behind `none`"),
+        (
+            "update-policy { grant k zonesub PTR(2) ANY; };",
+            vec![
+                k(&format!("\"zone\", types = [\"PTR\"], {two}")),
+                k(&format!("\"zone\", {named}")),
+            ],
+            ": rights add up",
+        ),
+        (
+            "update-policy { grant k zonesub A(2); grant k name a.z.example A; };",
+            vec![k(&format!("\"zone\", types = [\"A\"], {two}"))],
+            ": rights add up",
+        ),
+        (
+            "update-policy { grant k name a.z.example A(2); grant k name b.z.example A; };",
+            vec![
+                k(&format!("\"name a.z.example\", types = [\"A\"], {two}")),
+                k("\"name b.z.example\", types = [\"A\"]"),
+            ],
+            "",
+        ),
+        (
+            "update-policy { grant k zonesub ANY(2); };",
+            vec![k(&format!("\"zone\", {two}")), k(&format!("\"zone\", {named}, {two}"))],
+            "",
+        ),
+        (
+            "update-policy { grant k zonesub A(0) TXT; };",
+            vec![k("\"zone\", types = [\"TXT\"]")],
+            ": a number is from 1",
+        ),
+        ("allow-update { key old; };", vec![], "lost: key old"),
+        ("update-policy local;", vec![], "lost: update-policy local: named makes a key"),
+        ("update-policy { grant k zonesub ANY; };", all("\"key k\""), ""),
         (
             "update-policy { grant k zonesub; };",
-            &[("\"key k\"", "\"zone\"")],
+            vec![k("\"zone\"")],
             "differs: grant k zonesub: no types",
         ),
-    ]);
-    let text = "options { allow-update { 192.0.2.1; }; };
-        zone z { type primary; file \"z\"; }; zone f { type forward; forwarders { 192.0.2.2; }; };";
-    assert_eq!(toml(text).matches("update = ").count(), 1);
-}
-
-#[test]
-fn rules_of_an_update_policy_are_rights_or_are_listed() {
-    check_rights(&[
         (
             "update-policy { grant k subdomain dyn.Z.example. A AAAA; };",
-            &[("\"key k\"", "\"subdomain dyn.z.example\", types = [\"A\", \"AAAA\"]")],
+            vec![k("\"subdomain dyn.z.example\", types = [\"A\", \"AAAA\"]")],
             "",
         ),
         (
             "update-policy { grant k subdomain example. TXT; };",
-            &[("\"key k\"", "\"zone\", types = [\"TXT\"]")],
+            vec![k("\"zone\", types = [\"TXT\"]")],
             "",
         ),
         (
             "update-policy { grant k name www.z.example A(2) TXT; };",
-            &[
-                ("\"key k\"", "\"name www.z.example\", types = [\"A\"], records-per-type = 2"),
-                ("\"key k\"", "\"name www.z.example\", types = [\"TXT\"]"),
+            vec![
+                k("\"name www.z.example\", types = [\"A\"], records-per-type = 2"),
+                k("\"name www.z.example\", types = [\"TXT\"]"),
             ],
             "",
         ),
         (
             "update-policy { grant k wildcard *.z.example A; };",
-            &[("\"key k\"", "\"wildcard *.z.example\", types = [\"A\"]")],
+            vec![k("\"wildcard *.z.example\", types = [\"A\"]")],
             "",
         ),
-        ("update-policy { grant k self k A; };", &[("\"key k\"", "\"self\", types = [\"A\"]")], ""),
+        ("update-policy { grant k self k A; };", vec![k("\"self\", types = [\"A\"]")], ""),
+        ("update-policy { grant k selfsub k A; };", vec![k("\"subdomain\", types = [\"A\"]")], ""),
+        ("update-policy { grant k selfwild k A; };", vec![k("\"wildcard\", types = [\"A\"]")], ""),
         (
-            "update-policy { grant k selfsub k A; };",
-            &[("\"key k\"", "\"subdomain\", types = [\"A\"]")],
-            "",
+            "update-policy { grant * self * A; };",
+            vec![],
+            "lost: grant * self * A: a right is for keys",
         ),
-        (
-            "update-policy { grant k selfwild k A; };",
-            &[("\"key k\"", "\"wildcard\", types = [\"A\"]")],
-            "",
-        ),
-        ("update-policy { grant * self * A; };", &[], "lost: grant * self *: a right is for keys"),
         (
             "update-policy { grant k tcp-self . PTR; };",
-            &[],
-            "lost: grant k tcp-self .: there are no",
+            vec![],
+            "lost: grant k tcp-self . PTR: there are no",
         ),
         (
             "update-policy { grant k name www.other A; };",
-            &[],
-            "lost: grant k name www.other: the name",
+            vec![],
+            "lost: grant k name www.other A: the name",
         ),
         (
             "update-policy { grant k zonesub RRSIG; };",
-            &[],
+            vec![],
             "lost: grant k zonesub RRSIG: no client",
         ),
         (
             "update-policy { grant k zonesub A; deny k zonesub TXT; grant k zonesub TXT; };",
-            &[("\"key k\"", "\"zone\", types = [\"A\"]")],
+            vec![k("\"zone\", types = [\"A\"]")],
             "lost: deny k zonesub TXT: nothing is denied",
         ),
-    ]);
+    ] {
+        let text = zone(clauses);
+        let found = toml(&text);
+        let found = found.lines().find(|line| line.starts_with("update"));
+        let expected =
+            (!expected.is_empty()).then(|| format!("update = [{}]", expected.join(", ")));
+        assert_eq!(found, expected.as_deref(), "{clauses}");
+        let left = left(&text);
+        let is_told = left.iter().any(|line| line.contains(told)) || told.is_empty();
+        assert!(is_told, "{clauses}\n{left:?}");
+    }
+    let text = "options { allow-update { 192.0.2.1; }; };
+        zone z { type primary; file \"z\"; }; zone f { type forward; forwarders { 192.0.2.2; }; };";
+    assert_eq!(toml(text).matches("update = ").count(), 1);
 }
 
 #[test]

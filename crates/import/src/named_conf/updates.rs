@@ -6,12 +6,12 @@ use super::statement::{Cursor, Element, Statement};
 use super::zones::{Defaults, written};
 use crate::document::{Effect, Value};
 use crate::error::{ImportError, Place};
+use zonda_wire::update::{NAMED_TYPES, SIGNING_TYPES};
 use zonda_wire::{Name, Type, name};
 
 /// What differs where a rule names no types.
-const ALSO_SERVERS: &str = "no types are named: NS and SOA records may be changed, too";
-/// Types whose records no client may change.
-const NEVER: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::NSEC3, Type::SIG, Type::NXT];
+const FEWER_TYPES: &str = "no types are named: DS, DNAME, DNSKEY, CDS, CDNSKEY and NSEC3PARAM \
+    records must be named in `types`";
 
 /// The rights to change a zone, as they are written.
 pub struct Updates {
@@ -28,13 +28,37 @@ pub struct Grant {
     from: Vec<String>,
     /// The names whose records may be changed.
     names: String,
-    /// The types of the records; none: all.
+    /// The types of the records; none: all that need not be named.
     types: Vec<String>,
     /// Most records of a type that a name may have.
     records: Option<u32>,
 }
 
 impl Grant {
+    /// Rights to records of all types, with this number of each.
+    fn all_types(from: &[String], names: &str, records: Option<u32>) -> [Self; 2] {
+        let named = NAMED_TYPES.iter().map(Type::to_string).collect();
+        [Vec::new(), named].map(|types| {
+            let (from, names) = (from.to_vec(), names.to_owned());
+            Self { from, names, types, records }
+        })
+    }
+
+    /// Whether this right, which stands behind `former`, would allow more records of a type than
+    /// that, although the first rule that is for a name decides in named.
+    fn widens(&self, former: &Self) -> bool {
+        let Some(bound) = former.records else { return false };
+        let is_name = |grant: &Self| grant.names.starts_with("name ");
+        let is_apart = is_name(self) && is_name(former) && self.names != former.names;
+        let shares_types = match (&*self.types, &*former.types) {
+            ([], []) => true,
+            ([], listed) | (listed, []) => listed.iter().any(|it| !is_named(it)),
+            (one, other) => one.iter().any(|it| other.contains(it)),
+        };
+        let is_greater = self.records.is_none_or(|records| records > bound);
+        self.from == former.from && !is_apart && shares_types && is_greater
+    }
+
     /// The right as a table.
     pub fn to_value(&self) -> Value {
         let list = |all: &[String]| {
@@ -73,10 +97,10 @@ impl<'s> Importer<'s> {
     /// Reads `allow-update`: its clients may change everything.
     fn allow_update(&mut self, cursor: Cursor<'s>) -> Result<Vec<Grant>, ImportError> {
         let from = self.transfer_clients(cursor)?;
-        let (names, types) = ("zone".to_owned(), Vec::new());
-        let is_empty = from.is_empty();
-        let grant = Grant { from, names, types, records: None };
-        Ok(if is_empty { Vec::new() } else { vec![grant] })
+        Ok(match &*from {
+            [] => Vec::new(),
+            from => Grant::all_types(from, "zone", None).into(),
+        })
     }
 
     /// Reads `update-policy`.
@@ -144,28 +168,46 @@ impl<'s> Importer<'s> {
             let (from, names) = (from.clone(), names.clone());
             Grant { from, names, types, records }
         };
+        let (mut found, mut types) = (Vec::new(), Vec::new());
         if words.peek().is_none() {
-            self.leave(rule.cursor(), Effect::Differs, ALSO_SERVERS);
-            grants.push(grant(Vec::new(), None));
+            self.leave(rule.cursor(), Effect::Differs, FEWER_TYPES);
+            found.push(grant(Vec::new(), None));
         }
-        let mut types = Vec::new();
         while words.peek().is_some() {
             match words.value("a type", counted_type)? {
-                (Type::ANY, _) => grants.push(grant(Vec::new(), None)),
-                (rtype, _) if NEVER.contains(&rtype) => {
+                (_, Some(0)) => {
+                    self.leave(rule.cursor(), Effect::Lost, "a number is from 1 to 65535");
+                }
+                (Type::ANY, records) => found.extend(Grant::all_types(&from, &names, records)),
+                (rtype, _) if SIGNING_TYPES.contains(&rtype) => {
                     let why = "no client may change records that signing makes";
                     self.leave(rule.cursor(), Effect::Lost, why);
                 }
                 (rtype, Some(count)) => {
-                    grants.push(grant(vec![rtype.to_string()], Some(count)));
+                    found.push(grant(vec![rtype.to_string()], Some(count)));
                 }
                 (rtype, None) => types.push(rtype.to_string()),
             }
         }
         if !types.is_empty() {
-            grants.push(grant(types, None));
+            found.push(grant(types, None));
         }
+        self.add_rights(rule, found, grants);
         Ok(())
+    }
+
+    /// Adds the rights of a rule to those of the rules before, but those that would undo a number
+    /// of records that one of these gives: rights add up.
+    fn add_rights(&mut self, rule: &'s Statement, found: Vec<Grant>, grants: &mut Vec<Grant>) {
+        for grant in found {
+            if grants.iter().any(|former| grant.widens(former)) {
+                let why = "rights add up: this one would allow more records than the number that \
+                    stands before it";
+                self.leave(rule.cursor(), Effect::Lost, why);
+            } else {
+                grants.push(grant);
+            }
+        }
     }
 }
 
@@ -193,10 +235,17 @@ fn names(kind: &str, name: Option<&Name>, zone: &Name) -> Result<String, &'stati
     }
 }
 
+/// Whether a type, in text, is among those that a right has to name.
+fn is_named(text: &str) -> bool {
+    NAMED_TYPES.iter().any(|rtype| rtype.to_string() == text)
+}
+
 /// A type, and behind it, in parentheses, how many records of it a name may have.
 fn counted_type(word: &str) -> Option<(Type, Option<u32>)> {
     match word.strip_suffix(')').and_then(|word| word.split_once('(')) {
-        Some((rtype, count)) => Some((rtype.parse().ok()?, Some(count.parse().ok()?))),
+        Some((rtype, count)) => {
+            Some((rtype.parse().ok()?, Some(count.parse::<u16>().ok()?.into())))
+        }
         None => Some((word.parse().ok()?, None)),
     }
 }

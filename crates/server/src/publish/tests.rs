@@ -3,12 +3,14 @@
 use super::*;
 use crate::feed::Update;
 use crate::load::LoadError;
+use crate::update::request::UpdateRequest;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::{fs, thread};
 use zonda_config::Flags;
+use zonda_engine::grant::UpdateSender;
 use zonda_engine::zones::{Source, ZoneEntry};
-use zonda_wire::Name;
+use zonda_wire::{Class, Name, Rcode, Type, UpdateMessage, UpdateRecord, rdata};
 use zonda_zone::{ChangeSet, Serial, SerialPolicy, SetChange};
 
 /// A publisher that serves `example.org` from a file.
@@ -37,7 +39,7 @@ impl Served {
         fs::write(folder.join("zone"), text("")).unwrap();
         let file = folder.join("zonda.toml");
         let zone = "[[zone]]\nname = \"example.org\"\nfile = \"zone\"\n";
-        fs::write(&file, format!("version = 1\n{zone}{more}")).unwrap();
+        fs::write(&file, format!("version = 1\nstate = \"state\"\n{zone}{more}")).unwrap();
         let config = crate::program::read_config(Some(&file), &Flags::default(), None);
         let config = config.unwrap();
         let (texts, stores) = (Texts::default(), Stores::default());
@@ -168,7 +170,7 @@ fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
     served.handle.set_text(&name, load(&text(""))).unwrap().unwrap();
     assert_eq!(known(), (Some(1), 3, false));
     let (owner, data) = ("www.example.net".parse().unwrap(), vec![[192, 0, 2, 2].into()]);
-    let put = SetChange::Put { owner, rtype: zonda_wire::Type::A, ttl: 60, data };
+    let put = SetChange::Put { owner, rtype: Type::A, ttl: 60, data };
     let changes = ChangeSet { sets: vec![put], serial: Serial::Bump(SerialPolicy::Increment) };
     let update = |update| served.handle.update(&name, 0, update).unwrap();
     assert_eq!(update(Update::Change(changes.clone())).unwrap(), Some(2));
@@ -316,5 +318,126 @@ fn a_forwarded_zone_with_names_in_front_is_counted_once() {
     let root = Name::root();
     assert!(state.zone_set.zone(&root).is_some(), "no names in front");
     assert_eq!(state.zone_set.queries().filter(|(_, apex)| **apex == root).count(), 1);
+    served.end();
+}
+
+/// The rights that this address has in the tests of updates.
+const RIGHTS: &str = "update = [{ from = \"127.0.0.1\", names = \"zone\" }, \
+    { from = \"127.0.0.1\", names = \"zone\", types = [\"SOA\"] }]\n";
+
+/// A record of an update: class, name, TTL, type and data.
+fn record(words: &str) -> UpdateRecord {
+    let words: Vec<&str> = words.splitn(5, ' ').collect();
+    let rtype: Type = words[3].parse().unwrap();
+    let rdata = words.get(4).map_or_else(Vec::new, |it| rdata::from_text(rtype, it).unwrap());
+    UpdateRecord {
+        owner: words[1].parse().unwrap(),
+        rtype,
+        class: words[0].parse().unwrap(),
+        ttl: words[2].parse().unwrap(),
+        rdata: rdata.into(),
+    }
+}
+
+/// A message of this address for the zone: what must hold, and what is to change.
+fn request(prerequisites: &[&str], updates: &[&str]) -> UpdateRequest {
+    let records = |lines: &[&str]| lines.iter().map(|line| record(line)).collect();
+    let message = UpdateMessage {
+        zone: "example.org".parse().unwrap(),
+        ztype: Type::SOA,
+        class: Class::IN,
+        prerequisites: records(prerequisites),
+        updates: records(updates),
+    };
+    let sender = UpdateSender { client: [127, 0, 0, 1].into(), key: None };
+    UpdateRequest { sender, message }
+}
+
+impl Served {
+    /// The response codes of messages that are carried out together, and the serial then.
+    fn carry_out(&self, requests: Vec<UpdateRequest>) -> (Vec<Rcode>, u32) {
+        let zone = "example.org".parse().unwrap();
+        let results = self.handle.carry_out(vec![ZoneUpdates { zone, requests }]).unwrap();
+        let codes = results.iter().flatten().map(|result| result.outcome.rcode).collect();
+        let entry = self.entry("example.org").0.unwrap();
+        let Source::Data(zone) = &entry.source else { panic!("no data") };
+        (codes, zone.serial())
+    }
+}
+
+#[test]
+fn messages_that_are_carried_out_together_are_judged_one_after_the_other() {
+    let served = Served::start_with("together", RIGHTS);
+    let add = |name: &str| format!("IN {name}.example.org 60 A 192.0.2.7");
+    let found = served.carry_out(vec![
+        request(&[], &[&add("x")]),
+        request(&["NONE x.example.org 0 ANY"], &[&add("y")]),
+        request(&["ANY x.example.org 0 ANY"], &[&add("z")]),
+        request(&[], &["ANY x.example.org 0 ANY"]),
+        request(&[], &["IN z.example.org 60 NS ns.example.org"]),
+        request(&["NONE x.example.org 0 ANY", "ANY z.example.org 0 A"], &[]),
+    ]);
+    let codes = vec![
+        Rcode::NOERROR,
+        Rcode::YXDOMAIN,
+        Rcode::NOERROR,
+        Rcode::NOERROR,
+        Rcode::REFUSED,
+        Rcode::NOERROR,
+    ];
+    assert_eq!(found, (codes, 2), "one version, whose serial rose once");
+    served.end();
+}
+
+#[test]
+fn the_serial_does_not_go_back_over_messages_that_are_carried_out_together() {
+    let served = Served::start_with("back", RIGHTS);
+    let soa = |serial: u32| {
+        format!("IN example.org 60 SOA ns.example.org h.example.org {serial} 2 3 4 5")
+    };
+    let (first, second) = (soa(0x8000_0000), soa(0xffff_ffff));
+    let messages = vec![request(&[], &[&first]), request(&[], &[&second])];
+    let found = served.carry_out(messages.clone());
+    assert_eq!(found, (vec![Rcode::NOERROR, Rcode::SERVFAIL], 0x8000_0000));
+    let found = served.carry_out(messages[1..].to_vec());
+    assert_eq!(found, (vec![Rcode::NOERROR], 0xffff_ffff), "alone it is in order");
+    served.end();
+}
+
+#[test]
+fn no_set_outgrows_every_message() {
+    let served = Served::start_with("large", RIGHTS);
+    let large = |count: usize| {
+        let line = |number| format!("IN t.example.org 60 TXT {number:0>200}");
+        let lines: Vec<String> = (0..count).map(line).collect();
+        let lines: Vec<&str> = lines.iter().map(|line| &**line).collect();
+        request(&[], &lines)
+    };
+    let found = served.carry_out(vec![large(400), large(300), large(320)]);
+    assert_eq!(found, (vec![Rcode::REFUSED, Rcode::NOERROR, Rcode::REFUSED], 2));
+    served.end();
+}
+
+#[test]
+fn a_zone_that_is_signed_elsewhere_is_changed_by_no_message() {
+    let mut served = Served::start_with("signed", RIGHTS);
+    served.reload(&text("@ DNSKEY 257 3 13 AAAA\n"));
+    let message = request(&[], &["IN x.example.org 60 A 192.0.2.7"]);
+    assert_eq!(served.carry_out(vec![message]), (vec![Rcode::REFUSED], 1));
+    served.end();
+}
+
+#[test]
+fn results_that_rest_on_changes_which_the_disk_has_not_taken_are_failures() {
+    let served = Served::start_with("doubt", RIGHTS);
+    let add = "IN x.example.org 60 A 192.0.2.7";
+    fs::remove_dir_all(served.folder.join("state")).unwrap();
+    let found = served.carry_out(vec![
+        request(&[], &[add]),
+        request(&["NONE x.example.org 0 ANY"], &[]),
+        request(&[], &["CH x.example.org 60 A 192.0.2.7"]),
+    ]);
+    let codes = vec![Rcode::SERVFAIL, Rcode::SERVFAIL, Rcode::FORMERR];
+    assert_eq!(found, (codes, 1), "there never was an x");
     served.end();
 }

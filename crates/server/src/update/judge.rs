@@ -4,12 +4,19 @@
 use super::request::{UpdateRequest, UpdateResult};
 use zonda_engine::Reason;
 use zonda_engine::grant::{UpdateGrant, UpdateSender, is_never_granted};
+use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Name, Rcode, Type, UpdateRecord};
 use zonda_zone::update::{UpdateFault, changes, check_prerequisites, check_updates};
 use zonda_zone::{ChangeSet, Diff, Serial, SetChange, Zone};
 
 /// The class of all zones.
 const CLASS: Class = Class::IN;
+/// Octets of a record beside its data: a pointer to its name, type, class, TTL, length.
+const RECORD_BYTES: usize = 2 + 2 + 2 + 4 + 2;
+/// Octets of a question beside its name: type, class.
+const QUESTION_BYTES: usize = 2 + 2;
+/// Octets of the longest message.
+const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Carries out a message; returns the next version of the zone, and what tells it from this one,
 /// which may be nothing.
@@ -23,6 +30,11 @@ pub fn judge(
     serial: Serial,
 ) -> Result<(Zone, Diff), UpdateResult> {
     let UpdateRequest { sender, message } = request;
+    if zone.is_signed() {
+        let text = "the zone is signed elsewhere: change it there, as signatures would be wrong";
+        let (rcode, reason) = (Rcode::REFUSED, Reason::UpdateRefused);
+        return Err(UpdateResult::refused(rcode, reason, text.to_owned()));
+    }
     // The order of rfc2136#3.2 to #3.4, but that the form is looked at before rights are, which
     // are rights to what a sound record says.
     check_prerequisites(zone, CLASS, &message.prerequisites).map_err(of_fault)?;
@@ -31,6 +43,7 @@ pub fn judge(
     message.updates.iter().try_for_each(|update| rights.check(zone, update))?;
     let sets = changes(zone, CLASS, &message.updates);
     sets.iter().try_for_each(|change| rights.check_count(zone, change))?;
+    sets.iter().try_for_each(check_size)?;
     zone.with(&ChangeSet { sets, serial }).map_err(|error| {
         UpdateResult::refused(Rcode::SERVFAIL, Reason::UpdateFailed, error.to_string())
     })
@@ -101,6 +114,16 @@ impl Rights<'_> {
         rtype: Type,
     ) -> impl Iterator<Item = &'a UpdateGrant> + 'a {
         self.grants.iter().filter(move |grant| grant.allows(self.sender, owner, rtype))
+    }
+}
+
+/// Fails for a set that no message would have room for, as a set is sent whole (rfc2181#5).
+fn check_size(change: &SetChange) -> Result<(), UpdateResult> {
+    let SetChange::Put { owner, rtype, data, .. } = change else { return Ok(()) };
+    let records: usize = data.iter().map(|data| RECORD_BYTES + data.len()).sum();
+    match HEADER_BYTES + owner.as_wire().len() + QUESTION_BYTES + records {
+        ..=MESSAGE_BYTES_MAX => Ok(()),
+        _ => Err(refused(owner, *rtype, "the records of one type are more than 64 KiB")),
     }
 }
 

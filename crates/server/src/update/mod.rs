@@ -16,11 +16,11 @@
 //! | `queue` | the bounded queue of messages, and what is counted |
 //! | `request` | a message that was read, and what became of it |
 //! | `judge` | what a message does to a version of a zone |
-//! | `recent` | the messages of the last seconds, which clients may have sent twice |
+//! | `recent` | the messages of the last minutes, none of which is carried out twice |
 //! | `thread` | the thread that answers |
 
 pub mod judge;
 pub mod queue;
-mod recent;
+pub mod recent;
 pub mod request;
 pub mod thread;

@@ -35,7 +35,7 @@ pub struct UpdateResult {
 /// What a message has changed in a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpdateChange {
-    /// The serial of the zone before.
+    /// The serial of the version that was in force.
     pub from: u32,
     /// The serial of the zone with the change.
     pub to: u32,
@@ -57,14 +57,26 @@ impl UpdateResult {
         Self { outcome: UpdateOutcome { rcode, reason, text }, change: None }
     }
 
-    /// The result of a message for a zone that cannot be changed now.
+    /// The result of a message for a zone that cannot be changed now. What the operator is to do,
+    /// and where files lie, is not told to clients.
     pub fn of_error(error: &EditError) -> Self {
         let (rcode, reason) = match error {
             EditError::NoSuchZone(_) => (Rcode::NOTAUTH, Reason::NoZone),
             EditError::NotWritable(_) => (Rcode::REFUSED, Reason::UpdateRefused),
             _ => (Rcode::SERVFAIL, Reason::UpdateFailed),
         };
-        Self::refused(rcode, reason, error.to_string())
+        let text = match error {
+            EditError::NotWritable(_) => "the zone cannot be changed".to_owned(),
+            EditError::Journal(_) => "the change could not be written to the disk".to_owned(),
+            EditError::Conflict(_) => "the file of the zone contradicts earlier changes".to_owned(),
+            error => error.to_string(),
+        };
+        Self::refused(rcode, reason, text)
+    }
+
+    /// Whether the result is the same for any version of the zone: the message is malformed.
+    pub fn is_sure(&self) -> bool {
+        self.outcome.reason == Reason::FormatError
     }
 
     /// Whether the client is told that the zone is as it wants it.

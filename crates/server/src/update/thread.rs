@@ -1,15 +1,15 @@
 //! The thread that answers messages that change zones.
 
 use super::queue::{UpdateCounters, UpdateQueue};
-use super::recent::{RecentUpdates, is_repeated};
+use super::recent::{MessageId, RecentUpdates};
 use super::request::{UpdateChange, UpdateRequest, UpdateResult, ZoneUpdates};
 use crate::publish::PublisherHandle;
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 use zonda_deferral::{Clock, Deferred, Replies, Responder};
 use zonda_engine::grant::UpdateSender;
 use zonda_engine::{Now, Reason, Snapshot};
@@ -30,6 +30,8 @@ pub struct UpdateThread<R> {
     pub clock: Clock,
     /// Writes the replies.
     pub replies: Replies<R>,
+    /// The messages of the last minutes.
+    pub recent: RecentUpdates,
 }
 
 /// A message on its way.
@@ -64,26 +66,27 @@ impl<R: Responder> UpdateThread<R> {
     /// Answers messages until the queue is closed, which is due.
     fn run(&mut self) -> bool {
         let queue = Arc::clone(&self.queue);
-        let mut recent = RecentUpdates::default();
         while let Some(mut batch) = queue.take() {
             queue.counters.batches.fetch_add(1, Relaxed);
-            self.answer(std::mem::take(&mut batch.messages), &mut recent);
+            self.answer(std::mem::take(&mut batch.messages));
         }
         true
     }
 
     /// Carries out messages together, and answers each.
-    fn answer(&mut self, messages: Vec<Deferred>, recent: &mut RecentUpdates) {
+    fn answer(&mut self, messages: Vec<Deferred>) {
         let (mut zones, mut steps) = (Vec::<ZoneUpdates>::new(), Vec::<(Step, Facts)>::new());
+        let (mut places, now) = (HashMap::<MessageId, usize>::new(), self.clock.now());
         for (place, message) in messages.iter().enumerate() {
-            let first = messages[..place].iter().position(|it| is_repeated(it, message));
-            let (step, facts) = match (first, recent.find(message, Instant::now())) {
-                (Some(first), _) => (Step::SameAs(first), Facts::none()),
-                (None, Some(outcome)) => {
-                    let result = UpdateResult { outcome: outcome.clone(), change: None };
+            let id = self.recent.id_of(message);
+            let first = id.map_or(place, |id| *places.entry(id).or_insert(place));
+            let (step, facts) = match (first, self.recent.find(message, now)) {
+                (first, _) if first < place => (Step::SameAs(first), Facts::none()),
+                (_, Some(outcome)) => {
+                    let result = UpdateResult { outcome, change: None };
                     (Step::Repeated(result), Facts::none())
                 }
-                (None, None) => self.prepare(message, &mut zones),
+                (_, None) => self.prepare(message, &mut zones),
             };
             steps.push((step, facts));
         }
@@ -113,7 +116,7 @@ impl<R: Responder> UpdateThread<R> {
             };
             let counters = &self.queue.counters;
             if is_new {
-                recent.note(&message, &result.outcome, Instant::now());
+                self.recent.note(&message, &result.outcome, now);
                 count(counters, &result);
                 log(&message, &facts, &result, now);
             } else {
@@ -131,21 +134,22 @@ impl<R: Responder> UpdateThread<R> {
         let id = signature.and_then(|signature| signature.key);
         let snapshot = self.snapshot.load();
         let key = id.and_then(|id| Some((id, snapshot.settings.keys.get(id)?.name().clone())));
+        let key_name = key.as_ref().map_or_else(|| "none".to_owned(), |(_, name)| name.to_string());
         let read = match UpdateMessage::read(&message.query) {
             Ok(read) => read,
             Err(error) => {
                 let (rcode, reason) = match error {
-                    UpdateReadError::TooLarge => (Rcode::SERVFAIL, Reason::UpdateFailed),
+                    UpdateReadError::TooLarge => (Rcode::REFUSED, Reason::UpdateRefused),
                     _ => (Rcode::FORMERR, Reason::FormatError),
                 };
                 let result = UpdateResult::refused(rcode, reason, error.to_string());
-                return (Step::Done(result), Facts::none());
+                return (Step::Done(result), Facts { key: key_name, ..Facts::none() });
             }
         };
         let zone = read.zone.to_lowercase();
         let facts = Facts {
             zone: zone.clone(),
-            key: key.as_ref().map_or_else(|| "none".to_owned(), |(_, name)| name.to_string()),
+            key: key_name,
             prerequisites: read.prerequisites.len(),
             updates: read.updates.len(),
         };
@@ -195,6 +199,11 @@ fn log(message: &Deferred, facts: &Facts, result: &UpdateResult, now: Now) {
         None if result.is_done() => tracing::info!(
             %zone, %peer, key, transport, prerequisites, updates, seconds,
             "an update has changed nothing"
+        ),
+        None if result.outcome.reason == Reason::UpdateUnmet => tracing::info!(
+            %zone, %peer, key, transport, prerequisites, updates, seconds,
+            rcode = %result.outcome.rcode, error = result.outcome.text,
+            "an update was not carried out"
         ),
         None => tracing::warn!(
             %zone, %peer, key, transport, prerequisites, updates, seconds,

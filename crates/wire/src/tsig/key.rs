@@ -80,7 +80,7 @@ impl FromStr for Algorithm {
 }
 
 /// The identity of a key. It depends on the name of the key alone, so that it outlives a reload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(u64);
 
 impl KeyId {

@@ -117,6 +117,27 @@ impl QuerySignature {
         self.time_secs.abs_diff(now_secs) <= u64::from(self.fudge_secs)
     }
 
+    /// Takes the signature for one that comes too early or too late if it differs by more than so
+    /// many seconds from the time of the server, whatever the client says.
+    pub fn narrow(&mut self, fudge_secs: u16, now_secs: u64) {
+        self.fudge_secs = self.fudge_secs.min(fudge_secs);
+        if self.check == SignatureCheck::Sound && !self.is_in_time(now_secs) {
+            self.check = SignatureCheck::WrongTime;
+        }
+    }
+
+    /// Returns the octets of the MAC.
+    #[must_use]
+    pub fn mac(&self) -> &[u8] {
+        self.mac.as_octets()
+    }
+
+    /// Returns the time of the signature, seconds since 1970.
+    #[must_use]
+    pub fn time_secs(&self) -> u64 {
+        self.time_secs
+    }
+
     /// Octets that the signature of a reply takes at most.
     #[must_use]
     pub fn reply_bytes(&self, key: &Key) -> usize {
@@ -382,6 +403,23 @@ mod tests {
         assert_eq!(result(&[key(Algorithm::HmacSha512)], &message), unknown);
         let other = Key::new(&"other".parse().unwrap(), Algorithm::HmacSha256, b"x");
         assert_eq!(result(&[other], &message), unknown);
+    }
+
+    #[test]
+    fn a_server_may_let_the_clocks_differ_by_less_than_the_client_says() {
+        let keys = [key(Algorithm::HmacSha256)];
+        for (at, fudge, expected) in [
+            (NOW - 100, 300, SignatureCheck::Sound),
+            (NOW - 100, 100, SignatureCheck::Sound),
+            (NOW - 100, 99, SignatureCheck::WrongTime),
+            (NOW + 100, 99, SignatureCheck::WrongTime),
+        ] {
+            let mut signature = check(&keys, &query(&keys[0], at, 64)).unwrap();
+            signature.narrow(fudge, NOW);
+            assert_eq!(signature.check, expected, "{at} {fudge}");
+            signature.narrow(u16::MAX, NOW);
+            assert_eq!(signature.check, expected, "it is never made wider");
+        }
     }
 
     #[test]

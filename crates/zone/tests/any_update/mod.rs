@@ -3,7 +3,8 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
-use zonda_wire::{Class, Name, Type, UpdateMessage};
+use zonda_wire::update::SIGNING_TYPES;
+use zonda_wire::{Class, Name, Type, UpdateMessage, UpdateRecord};
 use zonda_zone::update::{changes, check_prerequisites, check_updates};
 use zonda_zone::{ChangeSet, HashSeed, Serial, SerialPolicy, Zone, build, file, is_greater};
 
@@ -25,6 +26,10 @@ pub fn check(octets: &[u8]) {
     let _ = check_prerequisites(&BASE, Class::IN, &message.prerequisites);
     if check_updates(BASE.apex(), Class::IN, &message.updates).is_err() {
         return;
+    }
+    let is_signing = |update: &UpdateRecord| SIGNING_TYPES.contains(&update.rtype);
+    if message.updates.iter().any(is_signing) {
+        return; // no client has a right to these
     }
     let sets = changes(&BASE, Class::IN, &message.updates);
     let serial = Serial::Bump(SerialPolicy::Increment);

@@ -21,12 +21,14 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::message::Transport;
 use crate::reason::Reason;
+use crate::resumption::Resumption;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use table::MOMENT_SHIFT;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::tsig::SignatureCheck;
 
 /// The decision on a reply that is counted.
 enum Share {
@@ -51,6 +53,10 @@ pub fn limit(
     if ask.peer.transport != Transport::Udp || answer.is_address_proven {
         return verdict;
     }
+    // A holder of a key must learn what became of its update.
+    if matches!(ask.progress.resumption, Resumption::Update(_)) && is_signed(ask) {
+        return verdict;
+    }
     match count(ask, answer, &mut worker.slip, settings, (rcode, reason)) {
         Share::Left => verdict,
         Share::UsedUp => Verdict::Drop(Reason::RateDropped),
@@ -61,6 +67,11 @@ pub fn limit(
             Verdict::Reply(Rcode::NOERROR, Reason::RateSlipped, reuse)
         }
     }
+}
+
+/// Whether the client has proven that it has a key.
+fn is_signed(ask: &Ask<'_>) -> bool {
+    ask.signature.is_some_and(|signature| signature.check == SignatureCheck::Sound)
 }
 
 /// Counts a reply; returns whether its client has had its share of such replies.
