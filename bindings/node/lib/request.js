@@ -243,6 +243,14 @@ class Query {
     this.#labels = undefined;
   }
 
+  /** Tells which guard it passes, whose pattern captures labels as long as that runs. */
+  enterGuard(guard) {
+    this.#route = guard;
+    this.#zone = guard.zone;
+    this.#captures = guard.captures;
+    this.#labels = undefined;
+  }
+
   /** The route or the guard that was told last; `undefined` without any. */
   get route() {
     return this.#route;

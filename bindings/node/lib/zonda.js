@@ -87,7 +87,7 @@ class App extends EventEmitter {
   #guardFor(pattern) {
     const canonical = canonicalPattern(pattern);
     if (!this.#guardNumbers.has(canonical)) {
-      const route = { pattern, captures: captures(pattern), zone: zoneOf(canonical) };
+      const route = { captures: captures(pattern), zone: zoneOf(canonical) };
       const number = this.#guards.push({ ...route, functions: [] }) - 1;
       this.#guardNumbers.set(canonical, number);
       this.#addedGuards.push({ pattern: canonical, handler: number });
@@ -536,7 +536,7 @@ function inGuard(guard, function_) {
     const goOn = (error) => {
       leave();
       const behind = next(error);
-      const back = () => request.setRoute(guard);
+      const back = () => request.enterGuard(guard);
       const returned = behind.then(back, (thrown) => {
         back();
         throw thrown;
@@ -544,7 +544,7 @@ function inGuard(guard, function_) {
       returned.catch(() => {}); // the error is that of `behind`, which is waited for in any case
       return returned;
     };
-    request.setRoute(guard);
+    request.enterGuard(guard);
     let result;
     try {
       result = function_(request, response, goOn);

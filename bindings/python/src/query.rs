@@ -134,7 +134,7 @@ impl Query {
     /// The pattern of the handler that answers, in its canonical form; `None` without one.
     #[getter]
     fn pattern(&self) -> Option<String> {
-        self.capturing_pattern().map(|pattern| pattern.canonical())
+        self.pattern_now().map(|pattern| pattern.canonical())
     }
 
     /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.

@@ -26,7 +26,6 @@ use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
-use crate::update::queue::UpdateQueue;
 use crate::update::recent::RecentUpdates;
 use crate::update::thread::UpdateThread;
 use crate::watchdog::Watchdog;
@@ -44,7 +43,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{LazyResponder, Clock, Deferrals, Replies};
+use zonda_deferral::{Clock, Deferrals, LazyResponder, Replies};
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, QueueId, Snapshot};
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
@@ -317,8 +316,7 @@ impl Running {
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
-        // Last, as it ends with the queue alone: a start that fails leaves no thread behind.
-        thread.start(&watchdog)?;
+        thread.start(&watchdog)?; // last, as only its queue ends it: a failed start leaves none
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
