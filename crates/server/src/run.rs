@@ -26,6 +26,7 @@ use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
+use crate::update::queue::UpdateQueue;
 use crate::update::recent::RecentUpdates;
 use crate::update::thread::UpdateThread;
 use crate::watchdog::Watchdog;
@@ -302,8 +303,7 @@ impl Running {
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes = code_runtimes(runtimes, clock);
         let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
-        let thread = update_thread(&publisher.0, &snapshot, clock, lazily(&make_engine, own));
-        let updates = Arc::clone(&thread.queue);
+        let (thread, updates) = update_thread(&publisher.0, &snapshot, clock, (&make_engine, own));
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
@@ -483,21 +483,26 @@ fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRunt
     configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
 }
 
-/// Returns the thread, not started yet, that answers messages that change zones.
+/// Returns the thread, not started yet, that answers messages that change zones, and its queue.
 fn update_thread(
     publisher: &PublisherHandle,
     snapshot: &Arc<ArcSwap<Snapshot>>,
     clock: Clock,
-    responder: LazyResponder<Engine>,
-) -> UpdateThread<LazyResponder<Engine>> {
-    UpdateThread {
-        queue: Arc::default(),
+    (make_engine, counters): (
+        &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+        &Arc<Counters>,
+    ),
+) -> (UpdateThread<LazyResponder<Engine>>, Arc<UpdateQueue>) {
+    let queue = Arc::<UpdateQueue>::default();
+    let thread = UpdateThread {
+        queue: Arc::clone(&queue),
         publisher: publisher.clone(),
         snapshot: Arc::clone(snapshot),
         clock,
-        replies: Replies::new(responder),
+        replies: Replies::new(lazily(make_engine, counters)),
         recent: RecentUpdates::default(),
-    }
+    };
+    (thread, queue)
 }
 
 /// What each forwarder thread is started with.
