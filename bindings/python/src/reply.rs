@@ -323,7 +323,7 @@ impl Reply {
     }
 
     /// Makes it as new.
-    fn clear(&mut self) -> PyResult<()> {
+    pub fn clear(&mut self) -> PyResult<()> {
         self.open().map(HandlerReply::clear)
     }
 
