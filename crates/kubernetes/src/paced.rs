@@ -133,10 +133,11 @@ mod tests {
         let mut buffer = [0; 64];
         let mut buffer = ReadBuf::new(&mut buffer);
         poll_fn(|cx| match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
-            Poll::Ready(result) => Poll::Ready(Some(result.unwrap())),
+            Poll::Ready(result) => Poll::Ready(Some(result)),
             Poll::Pending => Poll::Ready(None),
         })
-        .await?;
+        .await?
+        .unwrap();
         Some(buffer.filled().to_vec())
     }
 

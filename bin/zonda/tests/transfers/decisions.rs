@@ -445,7 +445,8 @@ fn the_greatest_serial_is_taken_and_changes_only_from_the_primary_that_the_versi
     };
     let one = Scripted::start("two.test", EACH_SECOND, answer);
     let other = Scripted::start("two.test", EACH_SECOND, answer);
-    (one.set_serial(5), other.set_serial(7));
+    one.set_serial(5);
+    other.set_serial(7);
     let server = Secondary::start(&one.section(&[&other], ""));
     one.await_serial(&server, 7);
     assert_eq!((one.count(AXFR), other.count(AXFR)), (0, 1));

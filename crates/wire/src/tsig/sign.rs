@@ -449,17 +449,6 @@ mod tests {
         assert_eq!(result(&keys, &query(&keys[0], NOW, 9)), None, "less than ten octets");
     }
 
-    /// The signed reply to a query: the length without its TSIG record, and its octets.
-    fn reply(key: &Key, signature: &QuerySignature) -> (usize, Vec<u8>) {
-        let mut buffer = vec![0; 512];
-        let reply = b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
-        buffer[..reply.len()].copy_from_slice(reply);
-        let end = signature.sign(key, &mut buffer, reply.len(), NOW).unwrap();
-        assert!(end <= reply.len() + signature.reply_bytes(key));
-        buffer.truncate(end);
-        (reply.len(), buffer)
-    }
-
     #[test]
     fn messages_of_a_stream_are_signed_one_over_the_other() {
         let keys = [key(Algorithm::HmacSha256)];
