@@ -50,7 +50,8 @@ impl Server {
         let config = RuntimeConfig { waiting_max, patience_nanos, wake };
         let runtime = Arc::new(Runtime::new(config, clock));
         let forwarders = Arc::new(support::Fetcher::default());
-        let queues: Vec<Arc<dyn Queue>> = vec![forwarders, Arc::clone(&runtime) as _];
+        let queues: Vec<Arc<dyn Queue>> =
+            vec![forwarders.clone(), forwarders, Arc::clone(&runtime) as _];
         let deferrals = Deferrals::new(queues, clock, Toy);
         let (own, config) = (Arc::clone(&socket), UdpConfig::default());
         let sender = failures().0;

@@ -74,6 +74,9 @@ impl ReplySignature {
     #[must_use]
     pub fn sign_query(key: Arc<Key>, query: &mut Vec<u8>, now_secs: u64) -> Option<Self> {
         let (id, len, time) = (*query.first_chunk()?, query.len(), time_and_fudge(now_secs));
+        if len + record_bytes(&key) > usize::from(u16::MAX) {
+            return None;
+        }
         let mut digest = Digest::begin(&key, id);
         digest.message(query, 0);
         digest.variables(&key, &time, Rcode::NOERROR, &[]);
@@ -81,7 +84,7 @@ impl ReplySignature {
         query.resize(len + record_bytes(&key), 0);
         let end = append(&key, query, len, &mac, (&time, id, Rcode::NOERROR, &[]));
         query.truncate(end.unwrap_or(len));
-        end.filter(|end| *end <= usize::from(u16::MAX))?;
+        end?;
         let digest = Digest::begin_behind(&key, &Mac::new(mac.as_ref())?, id);
         Some(Self { key, digest, unsigned: 0, is_first: true })
     }
