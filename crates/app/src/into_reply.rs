@@ -12,8 +12,8 @@ use zonda_wire::Rcode;
 /// | `()` | what the handler has put into its `&mut Reply`; left as it is, the zones answer |
 /// | a record, such as [`A`](crate::A) or [`Txt`](crate::Txt) | an answer of this record |
 /// | a `Vec` or an array of records | an answer of these records; NODATA without any |
-/// | [`Rcode`](crate::Rcode) | a reply with this response code, such as `Rcode::NXDOMAIN` |
-/// | [`Reply`](crate::Reply) | this reply |
+/// | [`Rcode`] | a reply with this response code, such as `Rcode::NXDOMAIN` |
+/// | [`Reply`] | this reply |
 /// | `Option` of one of these | the value's; with `None` the reply is left as it is |
 /// | `Result` of one of these | the value's; an error is SERVFAIL and a line in the log |
 ///
