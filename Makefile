@@ -3,7 +3,7 @@
 # Needed to build: a C compiler (for the linker and for cryptography) and what fetches Rust.
 BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
-TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
+TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind pdns-backend-sqlite3 unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
 	ldnsutils bind9-dnsutils valgrind musl-tools python3 python3-venv procps chromium \
 	redis-server postgresql openssl lego pebble etcd-server
@@ -23,6 +23,8 @@ ADDRESS := 127.0.0.1:5300
 # Where scripts/install-node puts Node.js, if the system's is too old, comes first.
 export PATH := $(CURDIR)/target/node/bin:$(HOME)/.cargo/bin:$(PATH)
 export CARGO_TERM_PROGRESS_WHEN := never
+# Tests wait for peers and time-outs more than they compute.
+export RUST_TEST_THREADS ?= $(shell expr 2 '*' `nproc`)
 
 .NOTPARALLEL:
 .PHONY: help run test test-full toolchain packages fmt clippy tidy deny unit doc instructions interop cluster node python wheel \
@@ -39,8 +41,9 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 test: toolchain packages fmt clippy tidy deny unit doc instructions interop cluster node python ## Installs the peers and runs every gate
 	@scripts/test-cluster --summary
 
-test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
+test-full: test ## The gates, then a thousand kills of servers, and a long comparison with the peers and their speed (over two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
+	ZONDA_TEST_KILLS=1000 cargo test --workspace $(FEATURES) --test transfers kills::
 	cargo build --release --bin zonda
 	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7 --json target/peers.json
 
@@ -54,8 +57,10 @@ packages: ## Installs the peers that the tests use, if missing
 fmt: ## The code is formatted
 	cargo fmt --all -- --check
 
+# The second time, the library as programs have it that leave out all of its features.
 clippy: ## The compiler and clippy have nothing to say
 	cargo clippy --workspace --all-targets --locked $(FEATURES) -- $(STRICTLY)
+	cargo clippy --package zonda --no-default-features --locked -- $(STRICTLY)
 
 tidy: ## The rules of the house hold
 	cargo xtask tidy

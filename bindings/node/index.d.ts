@@ -261,7 +261,8 @@ export type Handler<C = Captures> = (
   reply: Reply,
   next: Next,
 ) => HandlerResult | Promise<HandlerResult>;
-/** Sees all queries and, after `await next()`, their replies. */
+/** Sees all queries and, after `await next()`, their replies. One that neither answers nor calls
+ * `next()` has the query answered SERVFAIL. */
 export type Middleware = Handler;
 
 /** A zone and where its data are. */
@@ -332,6 +333,9 @@ export declare abstract class Store implements OwnStore {
   /** Puts records in place of all that the owner has of that type, in one step; refuses what could
    * not be served. Zones have them some 20 ms after the promise is settled. */
   set(records: RecordSet): Promise<void>;
+  /** Puts each of several record sets in place of all that its owner has of its type, all in one
+   * step; one that could not be served changes nothing. */
+  setMany(sets: Iterable<RecordSet>): Promise<void>;
   /** Takes the records of an owner and a type away; tells whether there were any. */
   remove(owner: string, type: RecordType): Promise<boolean>;
   /** Gives its file or its connections back, once no app that runs serves it. Nothing can be asked
@@ -407,8 +411,10 @@ export interface AppOptions {
   allowFailedZones?: boolean;
   /** @deprecated It is called `allowFailedZones`. */
   allowsFailedZones?: boolean;
-  /** Told of what handlers throw, and of replies that cannot be sent; by default it is logged. */
-  onError?: (error: Error, query: Query) => void;
+  /** Told of what handlers and middleware throw, in place of the log. What it puts into the reply is
+   * sent, and so are records that it returns; a query that it does not answer is SERVFAIL. If it returns a promise, that is waited for.
+   * There is no reply where one cannot be sent, as it has a wrong record, or was sent before. */
+  onError?: (error: Error, query: Query, reply?: Reply) => unknown;
 }
 
 /** A question for {@link App.query}. */
@@ -466,7 +472,8 @@ export declare class App extends EventEmitter {
   /** Starts the server, which then answers. An app starts once. Rejected with all that is wrong with the configuration,
    * and with zones that are given as files or texts, a line each. */
   start(): Promise<this>;
-  /** Starts the server, and waits until it has stopped; rejected if it had to stop. */
+  /** Starts the server, and waits until it has stopped, by `stop()`, SIGINT or SIGTERM; rejected if
+   * it had to stop. */
   serve(): Promise<void>;
   /** Calls a function when the app listens, has stopped, or an error has made a query fail: with a
    * listener for that, it is not logged. */
@@ -494,6 +501,19 @@ export declare class App extends EventEmitter {
   setZoneText(name: string, text: string): Promise<void>;
   /** Takes a zone that is given as text out of service; tells whether there was one. */
   removeZoneText(name: string): Promise<boolean>;
+  /** Serves a zone from a master file, or JSON, in place of a former file, or for the first time,
+   * and reads what `reload` does. Rejected with what is wrong; the former version stays in service. */
+  setZoneFile(name: string, file: string | URL): Promise<void>;
+  /** Serves a zone that has what a store has, in place of a former store, or for the first time; comes
+   * back when the store was read, after 3 seconds at most. Until it has records of a zone, the zone is
+   * SERVFAIL, or keeps those of the former store. */
+  setZoneStore(zone: string, store: Store | OwnStore): Promise<void>;
+  /** Takes a zone out of service that the program has given as a file, a text or a store; tells
+   * whether there was one. */
+  removeZone(name: string): Promise<boolean>;
+  /** Asks these servers for all names that neither handlers nor zones have, in place of all those that
+   * were given before; without any, those of the configuration file. Reads what `reload` does, too. */
+  setForwards(...servers: string[]): Promise<void>;
   /** The addresses that are answered on, in the order in which they were given. */
   readonly addresses: string[];
   /** The zones that could not be loaded when that was last tried, but for those of stores. */

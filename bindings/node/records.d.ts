@@ -100,7 +100,8 @@ export type KnownType =
   | 'CLA'
   | 'IPN'
   | 'TA'
-  | 'DLV';
+  | 'DLV'
+  | 'ALIAS';
 
 /** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */
 export type SvcParams = Record<string, string | number | true | readonly string[]>;
@@ -499,6 +500,7 @@ export interface TypedData {
     digestType?: number | string;
     digest: string | Uint8Array;
   };
+  ALIAS: AnyData;
 }
 
 /** Data of the same types where a record was read: text for types with one field, an array of
@@ -808,4 +810,5 @@ export interface ReadData {
     readonly digest_type: number;
     readonly digest: string;
   };
+  ALIAS: string;
 }

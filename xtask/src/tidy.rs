@@ -13,6 +13,7 @@ mod log_events;
 mod manifests;
 mod map;
 mod size;
+mod small;
 mod tree;
 mod vocabulary;
 mod words;
@@ -57,6 +58,7 @@ const RULES: &[Rule] = &[
     ("code map", map::check),
     ("circles of modules", circles::check),
     ("manifests", manifests::check),
+    ("crates of a small program", small::check),
     ("sizes", size::check),
     ("banned calls and paths", calls::check),
     ("links and code blocks", docs::check),

@@ -52,9 +52,16 @@ fn the_list_has_every_suite() {
     let output = bench(&["suite", "--list"]);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    for suite in
-        ["dinodns-coredns", "erldns", "bind-forward", "scale", "gslb", "cluster", "handlers"]
-    {
+    for suite in [
+        "dinodns-coredns",
+        "erldns",
+        "bind-forward",
+        "scale",
+        "gslb",
+        "cluster",
+        "handlers",
+        "replication",
+    ] {
         assert!(text.contains(&format!("{suite}: ")), "{text}");
     }
 }

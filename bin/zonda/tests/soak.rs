@@ -104,9 +104,11 @@ fn zonda_itself_does_not_drift() {
     let port = free_port(); // for TCP, too
     let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
     command.args(["serve", "--zone", &zone, "--listen", &format!("127.0.0.1:{port}")]);
-    // The default port for metrics may be another server's.
-    command.env_remove("ZONDA").env("ZONDA_ADMIN_ADDRESS", "off");
-    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    // The default port for metrics, socket and state may be another server's.
+    command.env_remove("ZONDA").env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", "off");
+    command.env("ZONDA_STATE", folder.path().join("state"));
+    let log = folder.path().join("log");
+    let child = command.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
     let _server = Server(child);
     let start = Instant::now();
     let is_up = || {
@@ -117,7 +119,8 @@ fn zonda_itself_does_not_drift() {
     while !is_up() && start.elapsed() < Duration::from_secs(30) {
         thread::sleep(Duration::from_millis(50));
     }
-    assert!(is_up(), "the server is not up after {:?}", start.elapsed());
+    let told = || fs::read_to_string(&log).unwrap();
+    assert!(is_up(), "the server is not up after {:?}:\n{}", start.elapsed(), told());
     // A server touches some of its memory when it is first asked.
     let mut warm_up = Command::new(env!("CARGO_BIN_EXE_zonda"));
     warm_up.args(["bench", "load", "-p", &port.to_string(), "-n", "50000", "-d"]);

@@ -109,6 +109,33 @@ class Bridge {
     return removed !== null;
   }
 
+  /** Serves a zone from a file while the server runs. */
+  async setZoneFile(name, file) {
+    const code = this.#stateOr('ZONDA_ZONE');
+    await this.#ask(code, (token) => this.#core.setZoneFile(name, file, token));
+  }
+
+  /** Serves a zone from a store while the server runs. */
+  async setZoneStore(zone, store) {
+    const [code, handle] = [this.#stateOr('ZONDA_ZONE'), handleOf(store)];
+    await this.#ask(code, (token) => {
+      if (handle === undefined) this.#ownStores.set(zone, store, token);
+      else this.#core.setZoneStore(zone, handle, token);
+    });
+  }
+
+  /** Takes a zone of the program out of service; tells whether there was one. */
+  async removeZone(name) {
+    const code = this.#stateOr('ZONDA_ZONE');
+    return (await this.#ask(code, (token) => this.#core.removeZone(name, token))) !== null;
+  }
+
+  /** Asks these servers for all other names. */
+  async setForwards(servers) {
+    const code = this.#stateOr('ZONDA_CONFIG');
+    await this.#ask(code, (token) => this.#core.setForwards(servers, token));
+  }
+
   /** The reply to a message: octets, `null` for silence, or a promise of either. */
   query(message, client) {
     const token = this.#token();

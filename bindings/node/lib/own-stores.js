@@ -8,7 +8,7 @@ const { portable } = require('./store.js');
 /** The stores of an app, by the numbers that the core knows them by. */
 class OwnStores {
   #core;
-  #stores = [];
+  #stores = new Map();
 
   constructor(core) {
     this.#core = core;
@@ -16,16 +16,22 @@ class OwnStores {
 
   /** Serves a zone from a store. */
   add(zone, store) {
-    if (typeof store?.load !== 'function') {
-      throw new TypeError(`store('${zone}') needs a store, which has load(zone)`);
-    }
+    checkStore(zone, store);
     const number = this.#core.addOwnStore(zone, store.deadline);
-    this.#stores[number] = store;
+    this.#stores.set(number, store);
   }
 
-  /** Answers what the core asks for, sooner or later. */
+  /** Serves a zone from a store while the app runs; an event of a token tells the end of that. */
+  set(zone, store, token) {
+    checkStore(zone, store);
+    const number = this.#core.setOwnStore(zone, store.deadline, token);
+    this.#stores.set(number, store);
+  }
+
+  /** Answers what the core asks for, sooner or later, and forgets stores that no zone follows. */
   answer() {
-    if (this.#stores.length === 0) return;
+    if (this.#stores.size === 0) return;
+    for (const number of this.#core.releasedStores()) this.#stores.delete(number);
     for (const call of this.#core.storeCalls()) this.#answer(call);
   }
 
@@ -41,7 +47,8 @@ class OwnStores {
 
   /** Calls a method of a store. */
   async #call(number, method, argument) {
-    const store = this.#stores[number];
+    const store = this.#stores.get(number);
+    if (store === undefined) return []; // the core asks no longer
     if (method === 'watch') {
       await store.watch?.(argument, (owner) => this.#changed(number, owner));
       return [];
@@ -53,8 +60,15 @@ class OwnStores {
 
   /** Has the core read an owner of a store, or all that it has. */
   #changed(number, owner) {
-    const isOne = owner !== undefined && typeof this.#stores[number].get === 'function';
+    const isOne = owner !== undefined && typeof this.#stores.get(number)?.get === 'function';
     this.#core.storeChanged(number, isOne ? String(owner) : undefined);
+  }
+}
+
+/** Throws what is no store. */
+function checkStore(zone, store) {
+  if (typeof store?.load !== 'function') {
+    throw new TypeError(`store('${zone}') needs a store, which has load(zone)`);
   }
 }
 

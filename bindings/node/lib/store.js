@@ -39,9 +39,18 @@ class Store {
 
   /** Puts records in place of all that the owner has of that type, in one step. */
   async set(records) {
-    const { wrong, ...set } = portable(records);
-    if (wrong !== undefined) throw new TypeError(`${set.owner} ${set.type}: ${wrong}`);
-    await result(this.#handle.set(JSON.stringify([set])));
+    await this.setMany([records]);
+  }
+
+  /** Puts each of several record sets in place of all that its owner has of its type, all in one
+   * step. */
+  async setMany(sets) {
+    const checkedSets = Array.from(sets, (records) => {
+      const { wrong, ...set } = portable(records);
+      if (wrong !== undefined) throw new TypeError(`${set.owner} ${set.type}: ${wrong}`);
+      return set;
+    });
+    await result(this.#handle.set(JSON.stringify(checkedSets)));
   }
 
   /** Takes the records of an owner and a type away; tells whether there were any. */

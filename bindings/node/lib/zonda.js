@@ -9,6 +9,7 @@ const { Bridge } = require('./bridge.js');
 const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
 const { decodeMessage } = require('./message.js');
+const { decisive, inGuard } = require('./middleware.js');
 const native = require('./native.js');
 const { checkedOptions, coreOptions } = require('./options.js');
 const { pathOf } = require('./path.js');
@@ -73,7 +74,7 @@ class App extends EventEmitter {
    * pattern first, those for the names of that alone, behind those for all. */
   middleware(...middleware) {
     const pattern = typeof middleware[0] === 'string' ? middleware.shift() : undefined;
-    const functions = middleware.flat().map(checked);
+    const functions = middleware.flat().map(checked).map(decisive);
     if (pattern === undefined) this.#middleware.push(...functions);
     else {
       const guard = this.#guardFor(pattern);
@@ -227,11 +228,24 @@ class App extends EventEmitter {
     this.emit('closed', error);
   }
 
-  /** Starts the server, and waits until it has stopped. Rejected if it cannot start, or had to
-   * stop. */
+  /** Starts the server, and waits until it has stopped: by `stop()`, or by SIGINT or SIGTERM, which
+   * do not end the process meanwhile. Rejected if it cannot start, or had to stop. */
   async serve() {
-    await this.start();
-    await this.#closed.promise;
+    let isTold = false;
+    const stop = () => {
+      isTold = true;
+      this.stop().catch(() => {}); // `closed` tells
+    };
+    const signals = ['SIGINT', 'SIGTERM'];
+    signals.forEach((signal) => process.on(signal, stop));
+    try {
+      await this.start();
+      await this.#closed.promise;
+    } catch (error) {
+      if (!isTold || error.code !== 'ZONDA_STATE') throw error; // it was told so while it started
+    } finally {
+      signals.forEach((signal) => process.off(signal, stop));
+    }
   }
 
   /** Settled when the server has stopped: rejected if it had to. */
@@ -274,6 +288,28 @@ class App extends EventEmitter {
   /** Takes a zone that is given as text out of service; tells whether there was one. */
   async removeZoneText(name) {
     return await this.#inTurn(() => this.#bridge.removeZoneText(String(name)));
+  }
+
+  /** Serves a zone from a file, in place of a former file, or for the first time. */
+  async setZoneFile(name, file) {
+    const path = pathOf(file);
+    await this.#inTurn(() => this.#bridge.setZoneFile(String(name), path));
+  }
+
+  /** Serves a zone that has what a store has, in place of a former store, or for the first time. */
+  async setZoneStore(zone, store) {
+    await this.#inTurn(() => this.#bridge.setZoneStore(String(zone), store));
+  }
+
+  /** Takes a zone that the program has given out of service; tells whether there was one. */
+  async removeZone(name) {
+    return await this.#inTurn(() => this.#bridge.removeZone(String(name)));
+  }
+
+  /** Asks these servers for all names that neither handlers nor zones have, in place of former
+   * ones. */
+  async setForwards(...servers) {
+    await this.#inTurn(() => this.#bridge.setForwards(servers.flat().map(String)));
   }
 
   /** Makes a change behind those that were asked for before, so that the last one holds. */
@@ -373,10 +409,11 @@ class App extends EventEmitter {
       return this.#handle(route, request, response);
     }
     const ofGuards = guards.flatMap((number) => this.#guards[number]?.functions ?? []);
-    return this.#pass([...this.#middleware, ...ofGuards], request, response, async () => {
+    const inner = async () => {
       await this.#handle(route, request, response);
       if (!response.answered) await this.#below(request, response);
-    });
+    };
+    return this.#pass([...this.#middleware, ...ofGuards], request, response, inner);
   }
 
   /** Calls the handlers of a route, if there is one, and of those for wider patterns, until one
@@ -418,12 +455,17 @@ class App extends EventEmitter {
   #call(route, request, response) {
     let behind;
     let isSettled = false;
+    let failed = false;
+    let failure;
     let passed;
     const next = (error) => {
       if (behind !== undefined) throw new Error('next() was called twice');
       behind = isNothing(error) ? this.#behind(route, request, response) : Promise.resolve();
       const settled = () => (isSettled = true);
-      behind.then(settled, settled);
+      behind.then(settled, (thrown) => {
+        settled();
+        [failed, failure] = [true, thrown];
+      });
       passed = error;
       return behind;
     };
@@ -437,7 +479,9 @@ class App extends EventEmitter {
       if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
       response.addReturned(returned);
-      if (!response.answered) await this.#leave(route, request, response);
+      if (response.answered) return;
+      if (failed) throw failure; // it was caught, or not waited for, without an answer instead
+      await this.#leave(route, request, response);
     })();
   }
 
@@ -453,6 +497,7 @@ class App extends EventEmitter {
   /** Calls functions, each of which may call the next one; `last` is what is behind them. */
   async #pass(functions, request, response, last) {
     const floating = new Set();
+    const failures = [];
     const call = (place) => {
       if (place === functions.length) return response.answered ? undefined : last();
       let isCalled = false;
@@ -469,7 +514,10 @@ class App extends EventEmitter {
         })();
         floating.add(behind);
         const settled = () => floating.delete(behind);
-        behind.then(settled, settled);
+        behind.then(settled, (error) => {
+          settled();
+          failures.push(error);
+        });
         return behind;
       };
       // `next(error)` is as if the function had thrown the error when it ends.
@@ -483,6 +531,8 @@ class App extends EventEmitter {
     await call(0);
     // What a function has begun with next(), but not waited for.
     while (floating.size > 0) await Promise.all(floating);
+    // A failure that a function has caught, or has not waited for, without an answer instead.
+    if (!response.answered && failures.length > 0) throw failures[0];
   }
 
   /** Asks the core for what it would answer. */
@@ -491,21 +541,45 @@ class App extends EventEmitter {
     response.setBelow(await this.#bridge.queryBelow(request));
   }
 
-  /** Answers SERVFAIL. */
+  /** Has `onError` answer a request whose code has failed, or answers it SERVFAIL. */
   #fail(error, request) {
-    this.#bridge.fail(request);
-    this.#complain(error, request);
+    const response = new Reply(request, this.#tell, this.#soaFor);
+    const end = (returned) => {
+      response.addReturned(returned);
+      if (response.answered) this.#bridge.reply(request, writeResponse, response);
+      else this.#bridge.fail(request);
+    };
+    const giveUp = (another) => {
+      this.#bridge.fail(request);
+      logError(another, request);
+    };
+    try {
+      const result = this.#told(error, request, response);
+      if (typeof result?.then === 'function') result.then(end).catch(giveUp);
+      else end(result);
+    } catch (another) {
+      giveUp(another);
+    }
   }
 
-  /** Tells the program about an error, which must not end it. */
+  /** Tells the program about an error that no reply can tell of, which must not end it. */
   #complain(error, request) {
+    const log = (another) => logError(another, request);
     try {
-      if (this.listenerCount('error') > 0) this.emit('error', error, request);
-      if (this.#onError !== undefined) this.#onError(error, request);
-      else if (this.listenerCount('error') === 0) logError(error, request);
+      const result = this.#told(error, request);
+      if (typeof result?.then === 'function') result.then(undefined, log);
     } catch (another) {
-      logError(another, request);
+      log(another);
     }
+  }
+
+  /** Tells the program about an error; what `onError` returns. */
+  #told(error, request, response) {
+    const isHeard = this.listenerCount('error') > 0;
+    if (isHeard) this.emit('error', error, request);
+    if (this.#onError !== undefined) return this.#onError(error, request, response);
+    if (!isHeard) logError(error, request);
+    return undefined;
   }
 }
 
@@ -522,48 +596,6 @@ const queryOctets = deprecate(
 function logError(error, request) {
   const handler = request.pattern === null ? '' : `, handler of ${request.pattern}`;
   console.error(`zonda: ${request.name} ${request.type}${handler}:`, error);
-}
-
-/** Middleware for a pattern, which has the captures of that for as long as it runs itself; what is
- * behind it has those of its own route. */
-function inGuard(guard, function_) {
-  return (request, response, next) => {
-    const own = request.route;
-    // What is behind may still run, with a route of its own.
-    const leave = () => {
-      if (request.route === guard) request.setRoute(own);
-    };
-    const goOn = (error) => {
-      leave();
-      const behind = next(error);
-      const back = () => request.enterGuard(guard);
-      const returned = behind.then(back, (thrown) => {
-        back();
-        throw thrown;
-      });
-      returned.catch(() => {}); // the error is that of `behind`, which is waited for in any case
-      return returned;
-    };
-    request.enterGuard(guard);
-    let result;
-    try {
-      result = function_(request, response, goOn);
-    } catch (error) {
-      leave();
-      throw error;
-    }
-    if (typeof result?.then !== 'function') {
-      leave();
-      return result;
-    }
-    return result.then(
-      (value) => (leave(), value),
-      (error) => {
-        leave();
-        throw error;
-      },
-    );
-  };
 }
 
 /** A function, or an error that says that it is none. */

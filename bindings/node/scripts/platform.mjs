@@ -4,6 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { libraryName } from '../lib/platform.js';
 
 const file = join(dirname(dirname(fileURLToPath(import.meta.url))), 'package.json');
 const manifest = JSON.parse(readFileSync(file, 'utf8'));
@@ -11,7 +12,6 @@ delete manifest.cpu;
 delete manifest.libc;
 if (process.argv[2] === 'add') {
   manifest.cpu = [process.arch];
-  const { glibcVersionRuntime } = process.report.getReport().header;
-  manifest.libc = [glibcVersionRuntime === undefined ? 'musl' : 'glibc'];
+  manifest.libc = [libraryName() === 'gnu' ? 'glibc' : 'musl'];
 }
 writeFileSync(file, `${JSON.stringify(manifest, null, 2)}\n`);

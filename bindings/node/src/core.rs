@@ -5,8 +5,9 @@ mod options;
 mod queries;
 mod zones;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use napi::bindgen_prelude::{Buffer, BufferSlice, Function};
@@ -14,7 +15,9 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda_engine::code::HandlerReply;
 use zonda_runtime::Runtime;
-use zonda_server::{Code, CodeUpdates, ProgramError, RuntimeHandle, Server, Stores, Texts};
+use zonda_server::{
+    Code, CodeUpdates, ProgramConfig, ProgramError, RuntimeHandle, Server, Stores, Texts,
+};
 use zonda_wire::Name;
 
 use crate::batch;
@@ -149,6 +152,8 @@ struct Shared {
 struct StartedServer {
     /// There while it stops, too: handlers that are waited for ask it what is below them.
     running: Arc<Server>,
+    /// What it is configured with.
+    config: ProgramConfig,
     /// Whether the server was asked to stop.
     is_stopping: bool,
     handle: RuntimeHandle,
@@ -170,10 +175,11 @@ pub struct Core {
     table: Arc<Table>,
     /// Zones that are given as text, and those that follow stores.
     texts: Arc<Mutex<Texts>>,
-    /// What the latter follow, until the app has stopped.
+    /// What the latter follow, until the app has started.
     stores: Arc<Mutex<Stores>>,
-    /// Stores that are written in JavaScript, by their numbers.
-    own_stores: Vec<Arc<OwnStore>>,
+    /// Stores that are written in JavaScript, by their numbers, and the number of the next one.
+    own_stores: HashMap<u32, Weak<OwnStore>>,
+    next_store: u32,
     /// What these are asked.
     calls: Arc<Calls>,
     /// Waits for replies to queries of the program itself.
@@ -265,6 +271,13 @@ impl Shared {
         running.ok_or_else(|| error("the app has not started, or has stopped"))
     }
 
+    /// The server and what it is configured with, unless it does not run.
+    fn to_configure(&self) -> napi::Result<(Arc<Server>, ProgramConfig)> {
+        let started = lock(&self.started);
+        let both = |it: &StartedServer| (Arc::clone(&it.running), it.config.clone());
+        started.as_ref().map(both).ok_or_else(|| error("the app has not started, or has stopped"))
+    }
+
     /// The server and what waits for JavaScript, unless it does not run.
     fn running_and_runtime(&self) -> napi::Result<(Arc<Server>, Arc<Runtime>)> {
         let started = lock(&self.started);
@@ -288,7 +301,8 @@ impl Core {
             table: Arc::default(),
             texts: Arc::default(),
             stores: Arc::default(),
-            own_stores: Vec::new(),
+            own_stores: HashMap::new(),
+            next_store: 0,
             calls: Arc::new(Calls::new(move || of_stores.wake())),
             waiting: OnceLock::new(),
             shared,
@@ -356,6 +370,7 @@ impl Core {
         start.runtime.wake = Box::new(move || of_workers.wake());
         start.code = self.code.clone();
         let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
+        let stores = Arc::clone(&self.stores);
         let (of_ended, calls_of_ended) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
         // By another thread, since the server's own ends with this.
         start.ended = Box::new(move || {
@@ -363,13 +378,16 @@ impl Core {
         });
         calls.open();
         in_thread(move || {
-            let started = server::start(start).map(|RunningServer { server, handle }| {
+            let started = server::start(start).map(|RunningServer { server, config, handle }| {
                 let (running, is_stopping) = (Arc::new(server), false);
                 let (draft, taken) = (HandlerReply::default(), (Vec::new(), false));
                 *lock(&shared.started) =
-                    Some(StartedServer { running, is_stopping, handle, draft, taken });
+                    Some(StartedServer { running, config, is_stopping, handle, draft, taken });
             });
             let failed = started.is_err();
+            if !failed {
+                lock(&stores).clear(); // the server has them
+            }
             shared.tell_end(token, started.err());
             if failed {
                 calls.close();
@@ -493,12 +511,10 @@ impl Core {
     #[napi]
     pub fn stop(&self, token: u32) -> napi::Result<()> {
         let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
-        let stores = Arc::clone(&self.stores);
         let to_stop = shared.to_stop();
         let server = to_stop.ok_or_else(|| error("the app has not started, or has stopped"))?;
         in_thread(move || {
             let stopped = shared.stop(server, &calls);
-            lock(&stores).clear();
             shared.tell_closed(stopped.as_ref().err().cloned());
             shared.tell_end(token, stopped.err());
             *lock(&shared.wake) = None;

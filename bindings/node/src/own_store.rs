@@ -61,6 +61,8 @@ struct State {
     new: Vec<StoreCall>,
     /// Where answers are waited for, by their tokens.
     waiting: HashMap<u32, SyncSender<Result<String, String>>>,
+    /// The numbers of stores that are gone, which JavaScript still has.
+    released: Vec<u32>,
 }
 
 impl Calls {
@@ -77,12 +79,18 @@ impl Calls {
     /// Ends all waits, now and later.
     pub fn close(&self) {
         let mut state = lock(&self.state);
-        *state = State { last_token: state.last_token, ..State::default() };
+        let (last_token, released) = (state.last_token, std::mem::take(&mut state.released));
+        *state = State { last_token, released, ..State::default() };
     }
 
     /// What JavaScript is asked.
     pub fn take(&self) -> Vec<StoreCall> {
         std::mem::take(&mut lock(&self.state).new)
+    }
+
+    /// The numbers of stores that are gone, each once.
+    pub fn take_released(&self) -> Vec<u32> {
+        std::mem::take(&mut lock(&self.state).released)
     }
 
     /// Passes an answer to the thread that waits for it, if it still does.
@@ -161,6 +169,14 @@ impl OwnStore {
             set.owner = normal_owner(&set.owner);
         }
         Ok(sets)
+    }
+}
+
+impl Drop for OwnStore {
+    /// JavaScript needs the store no longer.
+    fn drop(&mut self) {
+        lock(&self.calls.state).released.push(self.number);
+        (self.calls.wake)();
     }
 }
 

@@ -11,8 +11,8 @@ use zonda_engine::code::Pattern;
 use zonda_engine::{AnswerBelow, Peer};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, CodeChange, ErrorCode, Options, OwnReply, Program, ProgramError, RouteTable,
-    RuntimeHandle, Server, Stores, Texts, failed_in_code, failed_text, read_config, zones_in_code,
+    Code, CodeChange, ErrorCode, Options, OwnReply, Program, ProgramConfig, ProgramError,
+    RouteTable, RuntimeHandle, Server, Stores, Texts, failed_in_code, failed_text, zones_in_code,
 };
 
 /// The number of JavaScript's runtime, the only one.
@@ -48,6 +48,8 @@ pub struct Start {
 pub struct RunningServer {
     /// Handle of the running server.
     pub server: Server,
+    /// What it is configured with.
+    pub config: ProgramConfig,
     /// What queries are taken from and answered with.
     pub handle: RuntimeHandle,
 }
@@ -91,8 +93,10 @@ pub fn start(start: Start) -> Result<RunningServer, ProgramError> {
     if start.allows_failed_zones {
         required_zones.clear();
     }
+    let changeable = ProgramConfig::new(file, flags, metrics);
+    let own = changeable.clone();
     let read_config = move || {
-        let mut config = read_config(file.as_deref(), &flags, metrics)?;
+        let mut config = own.read()?;
         for (listener, Transports { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
             (listener.udp, listener.tcp) = (*udp, *tcp);
         }
@@ -120,7 +124,7 @@ pub fn start(start: Start) -> Result<RunningServer, ProgramError> {
     let server = Server::start(options).map_err(|error| ProgramError::from(&error))?;
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
-    Ok(RunningServer { server, handle })
+    Ok(RunningServer { server, config: changeable, handle })
 }
 
 /// Reads the configuration and changed zones of a server anew.

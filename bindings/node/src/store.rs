@@ -94,13 +94,12 @@ impl StoreHandle {
         self.ask_store(env, move |store| Ok(records::write(&store.get(&owner)?)))
     }
 
-    /// Puts record sets, a list in JSON, in place of those with the same owner and type.
+    /// Puts record sets, a list in JSON, in place of those with the same owner and type, all in one
+    /// step.
     #[napi]
     pub fn set<'env>(&self, env: &'env Env, sets: String) -> napi::Result<Object<'env>> {
         self.ask_store(env, move |store| {
-            for set in records::read(&sets)? {
-                store.set(&set)?;
-            }
+            store.set_many(&records::read(&sets)?)?;
             Ok(Value::Null)
         })
     }

@@ -107,14 +107,26 @@ for (const page of PAGES) {
   }
 }
 
-/** What TypeScript says of programs in a folder; nothing, if they are right. */
+/** The ways in which TypeScript finds the types of a package. */
+const RESOLUTIONS = [
+  ['--module', 'nodenext'],
+  ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  ['--module', 'esnext', '--moduleResolution', 'node10', '--esModuleInterop'],
+];
+
+/** What TypeScript says of programs in a folder, whichever way it finds types; nothing, if they are
+ * right. */
 async function compiled(place, files, ...more) {
   const tsc = join(here, 'node_modules', '.bin', 'tsc');
   const types = join(here, 'node_modules', '@types');
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', ...more];
-  const args = [...options, '--typeRoots', types, '--types', 'node', ...files];
-  const { stdout } = await promisify(execFile)(tsc, args, { cwd: place }).catch((error) => error);
-  return stdout;
+  let said = '';
+  for (const resolution of RESOLUTIONS) {
+    const options = ['--noEmit', '--strict', '--target', 'es2022', ...resolution, ...more];
+    const args = [...options, '--typeRoots', types, '--types', 'node', ...files];
+    const { stdout } = await promisify(execFile)(tsc, args, { cwd: place }).catch((error) => error);
+    said += stdout;
+  }
+  return said;
 }
 
 // JavaScript has no annotations, so a parameter of a program's own function may be of any type.

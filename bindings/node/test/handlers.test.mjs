@@ -754,3 +754,40 @@ test('handlers that are added and removed in one turn are published together', a
   assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
   assert.equal(await told(app, 'b.example'), 'REFUSED');
 });
+
+test('onError answers where code has failed, and what it leaves is SERVFAIL', async (t) => {
+  const written = t.mock.method(console, 'error', () => {});
+  const onError = (error, req, res) => {
+    if (error.message === 'none') res.nxdomain();
+    if (error.message === 'later') return sleep(5).then(() => res.answer({ type: 'A', data: '192.0.2.9' }));
+    if (error.message === 'wrong') res.answer({ type: 'A', data: '192.0.2' });
+    if (error.message === 'fails') return Promise.reject(new Error('another mistake'));
+    if (error.message === 'returned') return { type: 'A', data: '192.0.2.8' };
+    return 5; // means nothing
+  };
+  const app = await started(t, { onError }, (app) => {
+    for (const word of ['none', 'later', 'returned', 'wrong', 'fails', 'left']) {
+      app.handle(`${word}.example`, (req, res) => {
+        res.answer({ type: 'A', data: '192.0.2.1' }); // is not sent
+        throw new Error(word);
+      });
+    }
+    app.handle('rejects.example', async () => {
+      await sleep(1);
+      throw new Error('none');
+    });
+    app.middleware('guarded.example', async () => {
+      throw new Error('none');
+    });
+  });
+  assert.equal(await told(app, 'none.example'), 'NXDOMAIN');
+  assert.equal(await told(app, 'rejects.example'), 'NXDOMAIN');
+  assert.equal(await told(app, 'guarded.example'), 'NXDOMAIN');
+  assert.equal(await told(app, 'later.example'), 'NOERROR later.example A 192.0.2.9');
+  assert.equal(await told(app, 'returned.example'), 'NOERROR returned.example A 192.0.2.8');
+  for (const word of ['wrong', 'fails', 'left']) {
+    assert.equal(await told(app, `${word}.example`), 'SERVFAIL', word);
+  }
+  const logged = written.mock.calls.map(({ arguments: [, error] }) => String(error));
+  assert.ok(logged.some((line) => line.includes('another mistake')), logged.join('\n'));
+});

@@ -1,12 +1,22 @@
 // From start to stop, and what an app tells of it.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import zonda from '../index.js';
-import { started } from './helpers.mjs';
+import { folder, started } from './helpers.mjs';
 
 const { RedisStore, App } = zonda;
+
+/** The package, for programs of their own. */
+const index = fileURLToPath(new URL('../index.js', import.meta.url));
 
 /** A port that no server answers on. */
 const ABSENT = 'redis://127.0.0.1:9';
@@ -205,4 +215,116 @@ test('a handler is replaced and removed however its pattern is written', async (
   assert.equal(app.removeHandler('EXAMPLE.org/TXT|A'), true);
   assert.equal(app.removeHandler('example.org/A|TXT'), false);
   assert.equal((await app.query({ name: 'example.org', type: 'TXT' })).answers.length, 0);
+});
+
+/** A zone with one address. */
+const zoneText = (last) =>
+  `@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.${last}\n`;
+
+/** The address that an app has for a name, or else the response code. */
+async function address(app, name) {
+  const { rcode, answers } = await app.query(name);
+  return answers[0]?.data ?? rcode;
+}
+
+test('zones and upstreams come, change and go while the app runs', async (t) => {
+  const place = folder(t);
+  const file = (name, last) => {
+    writeFileSync(join(place, name), zoneText(last));
+    return join(place, name);
+  };
+  const upstream = await started(t, {}, (app) => {
+    app.handle('*', () => ({ type: 'A', ttl: 0, data: '192.0.2.80' }));
+  });
+  const app = await started(t, { listen: [] }, (app) => {
+    app.zone('first.example', { file: file('first.zone', 1) });
+  });
+  await app.setZoneFile('file.example', file('one.zone', 2));
+  assert.equal(await address(app, 'ns.file.example'), '192.0.2.2');
+  await app.setZoneFile('FILE.example.', pathToFileURL(file('two.zone', 3)));
+  assert.equal(await address(app, 'ns.file.example'), '192.0.2.3');
+  const broken = app.setZoneFile('file.example', join(place, 'missing.zone'));
+  await assert.rejects(broken, { code: 'ZONDA_ZONE', message: /missing\.zone/ });
+  assert.equal(await address(app, 'ns.file.example'), '192.0.2.3');
+
+  const { MemoryStore } = zonda;
+  const store = new MemoryStore();
+  t.after(() => store.close());
+  const sets = (last) => [
+    { owner: 'store.example', type: 'NS', data: ['ns.store.example'] },
+    { owner: 'ns.store.example', type: 'A', data: [`192.0.2.${last}`] },
+  ];
+  await store.setMany(sets(4));
+  await app.setZoneStore('store.example', store);
+  assert.equal(await address(app, 'ns.store.example'), '192.0.2.4');
+  await app.setZoneStore('store.example', { load: async () => sets(5) });
+  assert.equal(await address(app, 'ns.store.example'), '192.0.2.5');
+  await assert.rejects(app.setZoneStore('file.example', store), { code: 'ZONDA_ZONE' });
+  await assert.rejects(app.setZoneStore('own.example', {}), { name: 'TypeError' });
+
+  assert.equal(await address(app, 'a.example'), 'REFUSED');
+  await app.setForwards(upstream.addresses[0]);
+  assert.equal(await address(app, 'a.example'), '192.0.2.80');
+  await assert.rejects(app.setForwards('nowhere'), { code: 'ZONDA_CONFIG' });
+  await app.setForwards();
+  assert.equal(await address(app, 'b.example'), 'REFUSED');
+
+  for (const name of ['first.example', 'file.example', 'store.example']) {
+    assert.equal(await app.removeZone(name), true, name);
+    assert.equal(await app.removeZone(name), false, name);
+    assert.equal(await address(app, `ns.${name}`), 'REFUSED');
+  }
+  await app.setZoneText('store.example', zoneText(6)); // its name is free
+  assert.equal(await address(app, 'ns.store.example'), '192.0.2.6');
+  await app.stop();
+  await assert.rejects(app.setForwards('192.0.2.1'), { code: 'ZONDA_STATE' });
+  await assert.rejects(app.removeZone('a.example'), { code: 'ZONDA_STATE' });
+});
+
+test('several record sets are put in one step, and a wrong one changes nothing', async () => {
+  const { MemoryStore } = zonda;
+  const store = new MemoryStore();
+  const set = (owner, data) => ({ owner, type: 'A', data: [data] });
+  await store.setMany(new Set([set('a.example', '192.0.2.1'), set('b.example', '192.0.2.2')]));
+  assert.deepEqual((await store.get('b.example'))[0].data, ['192.0.2.2']);
+  const wrong = [set('a.example', '192.0.2.3'), set('b.example', '192.0.2')];
+  await assert.rejects(store.setMany(wrong));
+  assert.deepEqual((await store.get('a.example'))[0].data, ['192.0.2.1']);
+  await store.close();
+});
+
+test('serve ends by a signal, which ends no process that serves', async () => {
+  const program = `
+    const { App } = require(${JSON.stringify(index)});
+    const app = new App({ listen: [], log: 'off' });
+    app.on('listening', () => process.kill(process.pid, process.argv[1]));
+    app.serve().then(() => console.log('served'));`;
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    const run = promisify(execFile)(process.execPath, ['-e', program, signal], { timeout: 30_000 });
+    assert.equal((await run).stdout, 'served\n', signal);
+  }
+});
+
+test('stores of JavaScript are forgotten when no zone follows them', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  const stores = [];
+  const make = () => {
+    const store = { load: async () => [] };
+    stores.push(new WeakRef(store));
+    return store;
+  };
+  const app = await started(t, { listen: [] }, (app) => app.store('first.example', make()));
+  await app.setZoneText('text.example', zoneText(1));
+  for (const name of ['a.example', 'a.example', 'text.example', 'a..b']) {
+    await app.setZoneStore(name, make()).catch(() => {}); // the last two are refused
+  }
+  await app.removeZone('first.example');
+  await app.removeZone('a.example');
+  const kept = () => stores.filter((store) => store.deref() !== undefined).length;
+  for (let count = 0; count < 1000 && kept() > 0; count++) {
+    await sleep(20);
+    gc();
+  }
+  assert.deepEqual([stores.length, kept()], [5, 0]);
 });

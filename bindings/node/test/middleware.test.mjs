@@ -57,6 +57,50 @@ test('middleware changes replies of zones and handlers', async (t) => {
   assert.equal(reply.authorities[0].data.serial, 1);
 });
 
+test('middleware that decides nothing fails, and opens nothing', async (t) => {
+  const told_ = [];
+  const file = zoneFile(t);
+  const app = await started(t, { onError: (error) => told_.push(error.message) }, (app) => {
+    app.zone('example.org', { file });
+    app.handle('*.example', () => ({ type: 'A', data: '192.0.2.1' }));
+    app.middleware('www.example.org', function allowed(req, res, next) {
+      if (req.clientAddress === '192.0.2.7') return next();
+    });
+    app.middleware('late.example', async () => {});
+    app.middleware('passed.example', (req, res) => res.passOn());
+    for (const [name, guard] of [
+      ['thrown.example', () => assert.fail('not allowed')],
+      ['undecided.example', () => {}],
+      ['told.example', (req, res, next) => void next(new Error('not allowed'))],
+    ]) {
+      app.middleware(name, (req, res, next) => void next());
+      app.middleware(name, guard);
+    }
+    app.handle('one.example', (req, res, next) => void next(new Error('not allowed')));
+    app.middleware('caught.example', async (req, res, next) => {
+      await next().catch(() => {});
+    });
+    app.middleware('caught.example', () => {
+      throw new Error('not allowed');
+    });
+  });
+  assert.equal(await told(app, 'www.example.org'), 'SERVFAIL');
+  assert.match(told_.pop(), /^middleware allowed: it ended without an answer, and without next\(\)/);
+  const { rcode } = await app.query({ name: 'www.example.org' }, { client: '192.0.2.7:53' });
+  assert.equal(rcode, 'NOERROR');
+  assert.equal(await told(app, 'late.example'), 'SERVFAIL');
+  assert.match(told_.pop(), /^middleware \(anonymous\): it ended/);
+  for (const name of ['thrown', 'undecided', 'told', 'one']) {
+    assert.equal(await told(app, `${name}.example`), 'SERVFAIL', name);
+    assert.match(told_.pop(), /not allowed|ended without an answer/);
+  }
+  assert.equal(await told(app, 'caught.example'), 'SERVFAIL');
+  assert.equal(told_.pop(), 'not allowed');
+  assert.equal(await told(app, 'passed.example'), 'SERVFAIL');
+  assert.match(told_.pop(), /without next\(\)/);
+  assert.deepEqual(told_, []);
+});
+
 test('middleware answers, drops, and tags', async (t) => {
   const app = await started(t, {}, (app) => {
     app.middleware((req, res, next) => {

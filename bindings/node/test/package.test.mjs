@@ -268,3 +268,36 @@ test('the example program answers', async () => {
   child.kill('SIGINT');
   assert.equal(await exited, 0);
 });
+
+test('prebuilt packages install by themselves, and that of another system is left out', async (t) => {
+  const { packageName } = await import('../lib/platform.js');
+  const place = mkdtempSync(join(tmpdir(), 'zonda-prebuilt-'));
+  t.after(() => rmSync(place, { recursive: true, force: true }));
+  const npm = (...args) =>
+    execFileSync('npm', args, { cwd: place, encoding: 'utf8', stdio: 'pipe' });
+  const pack = (path) => join(place, JSON.parse(npm('pack', path, '--json'))[0].filename);
+  const built = `${packageName().replace(/^zonda-/, '')}=${join(here, 'zonda.node')}`;
+  const args = [join(here, 'scripts', 'prebuild.mjs'), '--out', join(place, 'prebuilt'), built];
+  const said = execFileSync(process.execPath, args, { encoding: 'utf8' });
+  const [native, main] = said.trim().split('\n').map(pack);
+  writeFileSync(join(place, 'package.json'), '{ "private": true }');
+  npm('install', '--offline', '--no-audit', '--no-fund', native, main);
+  const program = `
+    const { App } = require('zonda');
+    const app = new App({ listen: [], log: 'off' });
+    app.handle('a.example', () => ({ type: 'A', data: '192.0.2.1' }));
+    app.start().then(() => app.query('a.example')).then(({ answers }) => {
+      console.log(answers[0].data);
+      return app.stop();
+    });`;
+  const { stdout } = await run(process.execPath, ['-e', program], { cwd: place, timeout: 30_000 });
+  assert.equal(stdout, '192.0.2.1\n');
+  const modules = join(place, 'node_modules');
+  assert.ok(!existsSync(join(modules, 'zonda', 'zonda.node')));
+  const installed = JSON.parse(readFileSync(join(modules, 'zonda', 'package.json'), 'utf8'));
+  const systems = Object.keys(installed.optionalDependencies);
+  assert.ok(systems.includes(packageName()) && systems.length === 4, systems.join());
+  rmSync(join(modules, packageName()), { recursive: true });
+  const alone = run(process.execPath, ['-e', "require('zonda')"], { cwd: place });
+  await assert.rejects(alone, new RegExp(`install ${packageName()}`));
+});

@@ -21,18 +21,22 @@ mod field;
 mod foreign;
 mod inbox;
 mod log;
+mod message;
 mod own_store;
 mod pattern;
 mod query;
 mod record;
 mod reply;
 mod server;
+mod settings;
 mod store;
 mod wake;
 
 /// What Python imports as `zonda._core`.
 #[pyo3::pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::message::{question, read_reply};
     #[pymodule_export]
     use crate::own_store::Calls;
     #[pymodule_export]
@@ -48,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use crate::server::Core;
     #[pymodule_export]
-    use crate::server::{log_lines, question, read_reply};
+    use crate::server::log_lines;
     #[pymodule_export]
     use crate::store::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store};
 }

@@ -17,8 +17,9 @@ use crate::wake::Wake;
 /// Lines that wait at most; further ones are lost. A reload of many broken zones writes thousands.
 const LINES_MAX: usize = 10_000;
 
-/// A line of the log: Python's number of the level, and the text.
-pub type Line = (u8, String);
+/// An event of the log: Python's number of the level, the whole line, the message, which is the
+/// same for all events of a kind, and the names and values of the fields.
+pub type Line = (u8, String, String, Vec<(String, String)>);
 
 /// What waits to be fetched.
 static LINES: Mutex<VecDeque<Line>> = Mutex::new(VecDeque::new());
@@ -61,8 +62,8 @@ impl Subscriber for ToPython {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = Text::default();
-        event.record(&mut text);
+        let mut read = Fields::default();
+        event.record(&mut read);
         let level = match *event.metadata().level() {
             Level::ERROR => 40,
             Level::WARN => 30,
@@ -72,7 +73,7 @@ impl Subscriber for ToPython {
         if lines.len() == LINES_MAX {
             return;
         }
-        lines.push_back((level, text.0));
+        lines.push_back((level, read.line, read.message, read.fields));
         drop(lines);
         lock(&LISTENERS).iter().filter_map(Weak::upgrade).for_each(|listener| listener.wake());
     }
@@ -90,15 +91,39 @@ impl Subscriber for ToPython {
     fn exit(&self, _: &Id) {}
 }
 
-/// A line under way.
+/// What an event says.
 #[derive(Default)]
-struct Text(String);
+struct Fields {
+    /// The message, and the fields behind it.
+    line: String,
+    message: String,
+    /// Names and values of the fields.
+    fields: Vec<(String, String)>,
+}
 
-impl Visit for Text {
+impl Fields {
+    /// Takes note of a field, and of how the line has it.
+    fn add(&mut self, field: &Field, value: String, in_line: &dyn Debug) {
+        let written = match field.name() {
+            "message" => {
+                self.message = value;
+                write!(self.line, "{in_line:?}")
+            }
+            name => {
+                self.fields.push((name.to_owned(), value));
+                write!(self.line, " {name}={in_line:?}")
+            }
+        };
+        debug_assert!(written.is_ok(), "a String takes everything");
+    }
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.to_owned(), &value);
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let _ = match field.name() {
-            "message" => write!(self.0, "{value:?}"),
-            name => write!(self.0, " {name}={value:?}"),
-        }; // a String takes everything
+        self.add(field, format!("{value:?}"), value);
     }
 }

@@ -158,6 +158,20 @@ impl Record {
         field::decode(py, value, &self.rdata).map(Some)
     }
 
+    /// Returns the arguments with which `pickle` and `copy` make the record again.
+    fn __getnewargs_ex__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let (py, record) = (slf.py(), slf.get());
+        let number: u16 = slf.get_type().getattr(intern!(py, "_number"))?.extract()?;
+        let of_any_type = (number == 0).then(|| type_text(py, record.rtype));
+        let named = PyDict::new(py);
+        named.set_item(intern!(py, "rdata"), record.rdata(py))?;
+        named.set_item(intern!(py, "ttl"), record.ttl)?;
+        named.set_item(intern!(py, "owner"), record.owner())?;
+        Ok((PyTuple::new(py, of_any_type)?, named))
+    }
+
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (record, class) = (slf.get(), slf.get_type().name()?);
         let mut text = format!("{class}(");

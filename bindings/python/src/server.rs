@@ -6,21 +6,21 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use zonda_config::{Config, Flags};
+use zonda_config::Config;
 use zonda_engine::AnswerBelow;
 use zonda_engine::code::{NO_HANDLER, Pattern};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, CodeChange, CodeUpdates, ErrorCode, FailedZone, Options, OwnReply, Program, ProgramError,
-    RouteTable, ServeError, Server, Stores, Texts, failed_in_code, failed_text, read_config,
-    zones_in_code,
+    Code, CodeChange, CodeUpdates, ConfigChangeError, ErrorCode, FailedZone, Options, OwnReply,
+    Program, ProgramConfig, ProgramError, RouteTable, ServeError, Server, Stores, failed_in_code,
+    failed_text, zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -29,9 +29,9 @@ use crate::inbox::Inbox;
 use crate::log;
 use crate::pattern::check_pattern_text;
 use crate::query::Query;
-use crate::record::parse_type;
 use crate::reply::Reply;
-use crate::store::{self, read_zone_name, zone_name};
+use crate::settings::Settings;
+use crate::store::{self, zone_name};
 use crate::wake::Wake;
 
 pyo3::import_exception!(zonda.errors, ConfigError);
@@ -42,24 +42,6 @@ pyo3::import_exception!(zonda.errors, ZoneError);
 const RUNTIME: u16 = 0;
 /// Interval at which a stopping server is checked for its end.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
-
-/// What the server is started with.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Settings {
-    listen: Vec<String>,
-    listens_nowhere: bool,
-    config: Option<PathBuf>,
-    zones: Vec<(String, PathBuf)>,
-    texts: Vec<(String, String)>,
-    stores: Vec<(String, Py<PyAny>)>,
-    forward: Vec<String>,
-    workers: Option<u16>,
-    metrics: Option<String>,
-    deadline: f64,
-    waiting_max: usize,
-    allow_failed_zones: bool,
-}
 
 /// A query as `take` gives it: the number of its handler, if it has one, those of the guards that
 /// it passes, if there are any, and its reply.
@@ -72,7 +54,7 @@ type NumberedRoutes = Vec<(String, u32)>;
 type Patterns = Arc<RwLock<HashMap<u32, Arc<Pattern>>>>;
 
 /// The server, while it runs.
-pub type SharedServer = Arc<RwLock<Option<Server>>>;
+pub type SharedServer = Arc<RwLock<Option<Arc<Server>>>>;
 
 /// A server and its queries that wait for Python.
 #[pyclass(frozen, module = "zonda._core")]
@@ -84,6 +66,8 @@ pub struct Core {
     /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
     server: SharedServer,
+    /// What the server is configured with, once it has started.
+    config: Mutex<Option<ProgramConfig>>,
     /// Changes of routes while the server runs.
     updates: Mutex<Option<CodeUpdates>>,
     /// What queries are taken from, while the server runs; it holds sockets.
@@ -107,6 +91,7 @@ impl Core {
             starting: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             server: Arc::default(),
+            config: Mutex::default(),
             updates: Mutex::default(),
             batches: Mutex::default(),
             patterns: Patterns::default(),
@@ -135,9 +120,7 @@ impl Core {
         let code = table.code();
         let server = Arc::downgrade(&self.server);
         *lock(&self.updates) = Some(CodeUpdates::new(table, move |code| {
-            if let Some(server) = server.upgrade()
-                && let Some(server) = &*server.read().unwrap_or_else(PoisonError::into_inner)
-            {
+            if let Some(server) = server.upgrade().and_then(|server| running(&server)) {
                 server.set_code(code);
             }
         }));
@@ -181,7 +164,7 @@ impl Core {
         let query = query.get();
         let (question, passed) = (query.question(), query.pattern_now());
         let server = self.server();
-        let next = server.as_ref()?.next_handler(question, passed.as_deref(), RUNTIME)?;
+        let next = server?.next_handler(question, passed.as_deref(), RUNTIME)?;
         let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
         query.go_on_to(Arc::clone(patterns.get(&next)?));
         Some(next)
@@ -338,9 +321,37 @@ impl Core {
         })
     }
 
+    /// Serves a zone from a file, in place of a former file. What is wrong with it is an exception,
+    /// and leaves the former version in service.
+    fn set_zone_file(&self, py: Python<'_>, name: &str, file: PathBuf) -> PyResult<()> {
+        let name = zone_name(name)?;
+        self.reconfigure(py, |config, server| config.set_zone_file(server, &name, &file))
+    }
+
+    /// Serves a zone from a store, in place of a former store.
+    fn set_zone_store(&self, zone: &str, store: &Bound<'_, PyAny>) -> PyResult<()> {
+        let name = zone_name(zone)?;
+        let opened = store::open_one(store, &name)?;
+        store.py().detach(|| {
+            let set = self.with_server(|server| server.set_zone_store(&name, opened))?;
+            set.map_err(ZoneError::new_err)
+        })
+    }
+
+    /// Takes a zone of the program out of service; whether there was one.
+    fn remove_zone(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        let name = zone_name(name)?;
+        self.reconfigure(py, |config, server| config.remove_zone(server, &name))
+    }
+
+    /// Asks these servers for all other names, in place of the former ones.
+    fn set_forwards(&self, py: Python<'_>, servers: Vec<String>) -> PyResult<()> {
+        self.reconfigure(py, |config, server| config.set_forwards(server, &servers))
+    }
+
     /// Whether the server has ended, or was never started.
     fn is_finished(&self) -> bool {
-        self.server().as_ref().is_none_or(Server::is_finished)
+        self.server().is_none_or(|server| server.is_finished())
     }
 
     /// Has a start that is under way, or comes later, end in an exception.
@@ -354,36 +365,53 @@ impl Core {
         self.give_up();
         py.detach(|| {
             drop(lock(&self.starting)); // what was begun has ended, or stops by itself
-            self.server().as_ref().inspect(|server| {
+            if let Some(server) = self.server() {
                 server.stop_stores();
                 server.request_stop();
-            });
+            }
             while !self.is_finished() {
                 thread::sleep(STOP_INTERVAL); // queries of its handlers are answered meanwhile
             }
             *lock(&self.batches) = None;
             let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
-            server.map_or(Ok(()), Server::wait).map_err(|error| serve_error(&error))
+            server.map_or(Ok(()), wait).map_err(|error| serve_error(&error))
         })
     }
 }
 
 impl Core {
-    /// The server, if it runs.
-    fn server(&self) -> RwLockReadGuard<'_, Option<Server>> {
-        self.server.read().unwrap_or_else(PoisonError::into_inner)
+    /// The server, if it runs. The lock is free again: some calls of the server take seconds.
+    fn server(&self) -> Option<Arc<Server>> {
+        running(&self.server)
     }
 
     /// What the running server says.
     fn with_server<T>(&self, call: impl FnOnce(&Server) -> T) -> PyResult<T> {
         let server = self.server();
-        server.as_ref().map(call).ok_or_else(|| StateError::new_err("the app is not running"))
+        server.as_deref().map(call).ok_or_else(|| StateError::new_err("the app is not running"))
+    }
+
+    /// Changes what the running server is configured with.
+    fn reconfigure<R: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&ProgramConfig, &Server) -> Result<R, ConfigChangeError> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| {
+            let config = lock(&self.config).clone();
+            let config = config.ok_or_else(|| StateError::new_err("the app is not running"))?;
+            let changed = self.with_server(|server| change(&config, server))?;
+            changed.map_err(|error| match error {
+                ConfigChangeError::Config(text) => ConfigError::new_err(text),
+                wrong => ZoneError::new_err(wrong.to_string()),
+            })
+        })
     }
 
     /// The name of a zone that may be given as text.
     fn own_zone_name(&self, name: &str) -> PyResult<Name> {
         let parsed = zone_name(name)?;
-        match self.server().as_ref().is_some_and(|server| server.follows_store(&parsed)) {
+        match self.server().is_some_and(|server| server.follows_store(&parsed)) {
             true => Err(ZoneError::new_err(format!("zone {name:?} has what a store has"))),
             false => Ok(parsed),
         }
@@ -392,7 +420,7 @@ impl Core {
     /// The numbers of the guards that a query passes.
     fn guards_of(&self, query: &Query) -> Vec<u32> {
         let (name, qtype) = query.question();
-        self.server().as_ref().map_or_else(Vec::new, |server| server.guard_numbers(name, qtype))
+        self.server().map_or_else(Vec::new, |server| server.guard_numbers(name, qtype))
     }
 
     /// A change of routes and guards as the server takes it; the patterns of routes are kept for
@@ -443,8 +471,9 @@ impl Core {
         if settings.allow_failed_zones {
             required_zones.clear();
         }
-        let file = settings.config.clone();
-        let read_config = move || read_config(file.as_deref(), &flags, metrics);
+        let changeable = ProgramConfig::new(settings.config.clone(), flags, metrics);
+        let config = changeable.clone();
+        let read_config = move || config.read();
         let all_mistakes = |mut mistakes: Vec<String>, config: Result<Config, String>| {
             let failed = failed_in_code(config.as_ref().ok(), &texts, &required_zones);
             mistakes.extend(config.err());
@@ -472,6 +501,7 @@ impl Core {
             code,
             runtimes: vec![runtime],
             start: Some(start),
+            shares_addresses: settings.shares_addresses,
             texts,
             stores,
             required_zones,
@@ -489,37 +519,26 @@ impl Core {
         {
             *lock(&self.batches) = Some(Batches::from(handle));
         }
-        *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        *lock(&self.config) = Some(changeable);
+        *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(server));
         self.wake.wake(); // for what came before there was something to take it from
         Ok(())
     }
 }
 
-impl Settings {
-    /// What takes the place of the configuration file, or comes beside it.
-    fn flags(&self) -> Flags {
-        let zone = |(name, file): &(String, PathBuf)| format!("{name}={}", file.display());
-        Flags {
-            listen: self.listen.clone(),
-            listen_nowhere: self.listens_nowhere,
-            zones: self.zones.iter().map(zone).collect(),
-            forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
-            workers: self.workers.map(|count| count.to_string()),
-            ..Flags::default()
-        }
-    }
+/// The server, if it runs.
+pub fn running(server: &SharedServer) -> Option<Arc<Server>> {
+    server.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
-    /// Zones that are given as text, but those that follow stores. Names that are none are noted.
-    fn texts(&self, stores: &Stores, mistakes: &mut Vec<String>) -> Texts {
-        let mut texts = Texts::new();
-        for (name, text) in &self.texts {
-            match read_zone_name(name) {
-                Ok(name) if stores.iter().any(|(other, _)| *other == name) => {}
-                Ok(name) => _ = texts.insert(name, text.as_str().into()),
-                Err(error) => mistakes.push(error),
-            }
+/// Waits until a server has stopped, and until no call of it is under way.
+fn wait(mut server: Arc<Server>) -> Result<(), ServeError> {
+    loop {
+        match Arc::try_unwrap(server) {
+            Ok(server) => return server.wait(),
+            Err(shared) => server = shared,
         }
-        texts
+        thread::sleep(STOP_INTERVAL);
     }
 }
 
@@ -555,44 +574,4 @@ fn parse_client(text: &str) -> PyResult<SocketAddr> {
 #[pyfunction]
 pub fn log_lines() -> Vec<log::Line> {
     log::take()
-}
-
-/// A reply in wire form.
-#[pyfunction]
-pub fn read_reply(message: &[u8]) -> PyResult<Reply> {
-    Reply::received(message)
-}
-
-/// A query in wire form, with EDNS.
-#[pyfunction]
-#[pyo3(signature = (name, rtype, dnssec_ok=false, options=Vec::new()))]
-pub fn question<'py>(
-    py: Python<'py>,
-    name: &str,
-    rtype: &Bound<'py, PyAny>,
-    dnssec_ok: bool,
-    options: Vec<(u16, Vec<u8>)>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    const UDP_BYTES: u16 = 1232;
-    let wrong = |error| PyValueError::new_err(format!("{name:?}: {error}"));
-    let name: Name = name.parse().map_err(wrong)?;
-    let mut message = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01".to_vec(); // RD, a question, an OPT record
-    message.extend_from_slice(name.as_wire());
-    message.extend_from_slice(&parse_type(rtype)?.0.to_be_bytes());
-    message.extend_from_slice(b"\0\x01\0\0\x29");
-    message.extend_from_slice(&UDP_BYTES.to_be_bytes());
-    message.extend_from_slice(&[0, 0, u8::from(dnssec_ok) << 7, 0]);
-    let mut data = Vec::new();
-    for (code, octets) in options {
-        let len = u16::try_from(octets.len())
-            .map_err(|_| PyValueError::new_err("an option has at most 65,535 octets"))?;
-        data.extend_from_slice(&code.to_be_bytes());
-        data.extend_from_slice(&len.to_be_bytes());
-        data.extend_from_slice(&octets);
-    }
-    let len = u16::try_from(data.len())
-        .map_err(|_| PyValueError::new_err("options have at most 65,535 octets"))?;
-    message.extend_from_slice(&len.to_be_bytes());
-    message.extend_from_slice(&data);
-    Ok(PyBytes::new(py, &message))
 }

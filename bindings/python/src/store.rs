@@ -69,6 +69,19 @@ impl Store {
         py.detach(|| self.store.set(&records)).map_err(store_error)
     }
 
+    /// Puts each of several sets in place of all that have its owner and type, in one step.
+    fn set_many(
+        &self,
+        py: Python<'_>,
+        sets: Vec<(String, Bound<'_, PyAny>, u32, Vec<String>)>,
+    ) -> PyResult<()> {
+        let set = |(owner, rtype, ttl, data): (String, Bound<'_, PyAny>, u32, Vec<String>)| {
+            Ok(zonda::RecordSet::new(&owner, parse_type(&rtype)?, ttl, data))
+        };
+        let sets = sets.into_iter().map(set).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.store.set_many(&sets)).map_err(store_error)
+    }
+
     /// Takes the records of an owner and a type away; whether there were any.
     fn remove(&self, py: Python<'_>, owner: &str, rtype: &Bound<'_, PyAny>) -> PyResult<bool> {
         let rtype = parse_type(rtype)?;
@@ -152,13 +165,18 @@ pub fn open(
     for (zone, store) in stores {
         let name = zone_name(&zone)?;
         opened.retain(|(other, _)| *other != name); // the last that was given
-        let store: Arc<dyn zonda::Store> = match store.bind(py).cast::<Store>() {
-            Ok(ours) => Arc::clone(&ours.get().store),
-            Err(_) => Arc::new(own_store::open(store.bind(py), &name)?),
-        };
+        let store = open_one(store.bind(py), &name)?;
         opened.push((name, store));
     }
     Ok(opened)
+}
+
+/// A store that a zone is to follow: one of Zonda's own, or one written in Python.
+pub fn open_one(store: &Bound<'_, PyAny>, zone: &Name) -> PyResult<Arc<dyn zonda::Store>> {
+    Ok(match store.cast::<Store>() {
+        Ok(ours) => Arc::clone(&ours.get().store),
+        Err(_) => Arc::new(own_store::open(store, zone)?),
+    })
 }
 
 /// The name of a zone, in lower case.

@@ -19,6 +19,7 @@ import dns.query
 import pytest
 import uvloop
 from conftest import environment, python
+from databases import free_port
 
 import zonda
 
@@ -329,10 +330,8 @@ class SlowStore:
 
 
 def free_address():
-    """An address that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()
+    """An address that nothing listens on, and that no client gets by chance."""
+    return ("127.0.0.1", free_port())
 
 
 def is_free(address):
@@ -688,3 +687,248 @@ def test_calling_what_is_behind_a_middleware_twice_is_an_error(app, serve, caplo
 
     serve(app, scenario)
     assert calls == ["a.example."] and "call_next() was called twice" in caplog.text
+
+
+class NoSuchUser(Exception):
+    """An exception of a program."""
+
+
+def test_what_answers_for_errors_answers_exceptions_of_its_class(app, serve, caplog):
+    def raises(error):
+        def handler(query, reply):
+            reply.answer(zonda.A("192.0.2.1"))  # is not sent
+            raise error
+
+        return handler
+
+    async def raises_late(query, reply):
+        await asyncio.sleep(0.001)
+        raise NoSuchUser("late")
+
+    async def guard(query, reply, call_next):
+        raise NoSuchUser("guarded")
+
+    app.add_handler("sync.example", raises(NoSuchUser("sync")))
+    app.add_handler("async.example", raises_late)
+    app.add_handler("key.example", raises(KeyError("key")))
+    app.add_handler("other.example", raises(OSError("other")))
+    app.add_handler("left.example", raises(ArithmeticError("left")))
+    app.add_handler("wrong.example", lambda query, reply: 5)
+    app.add_handler("good.example", lambda query, reply: zonda.A("192.0.2.5"))
+    app.middleware("guarded.example")(guard)
+
+    @app.on_error(NoSuchUser)
+    def no_such_user(error, query, reply):
+        return zonda.TXT(f"{error} {query.name}", ttl=5)
+
+    @app.on_error(KeyError)
+    async def fails(error, query, reply):
+        raise RuntimeError("another mistake")
+
+    @app.on_error
+    async def any_other(error, query, reply):
+        await asyncio.sleep(0.001)
+        if not isinstance(error, ArithmeticError):
+            reply.refused()
+
+    async def scenario(client):
+        for word in ("sync", "guarded"):
+            name = f"{word}.example"
+            expected = f'NOERROR | {name}. 5 TXT "{word} {name}."'
+            assert await client.told(name, "TXT") == expected
+        assert "late async.example." in await client.told("async.example", "TXT")
+        for word in ("key", "other", "wrong"):
+            assert await client.told(f"{word}.example") == "REFUSED"
+        assert await client.told("left.example") == "SERVFAIL"
+        assert await client.told("good.example") == "NOERROR | good.example. 300 A 192.0.2.5"
+        app.add_handler("late.example", raises(NoSuchUser("late")))
+        assert "late late.example." in await client.told("late.example", "TXT")
+
+    serve(app, scenario)
+    assert "another mistake" in caplog.text
+    assert "ArithmeticError: left" in caplog.text
+    assert "NoSuchUser" not in caplog.text  # it is answered
+    for wrong in (5, None, "x"):
+        with pytest.raises(TypeError, match="must be a function"):
+            app.on_error(wrong)
+    for wrong in (int, BaseException, KeyboardInterrupt):
+        with pytest.raises(TypeError, match="a subclass of Exception"):
+            app.on_error(wrong)
+
+
+def test_zones_and_upstreams_come_change_and_go_while_the_app_runs(app, serve, tmp_path):
+    def file(name, last):
+        path = tmp_path / name
+        path.write_text(
+            f"@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n"
+        )
+        return path
+
+    def sets(last):
+        return [
+            ("store.example", "NS", 60, ["ns.store.example"]),
+            ("ns.store.example", "A", 60, [f"192.0.2.{last}"]),
+        ]
+
+    class Own:
+        def load(self, zone):
+            return sets(5)
+
+        get = load
+
+        def watch(self, zone, changed):
+            pass
+
+    async def address(name):
+        reply = await app.query(name)
+        return reply.of(zonda.A)[0].ip if reply.answers else reply.rcode
+
+    async def scenario(client):
+        await app.set_zone_file("file.example", file("one.zone", 2))
+        assert await address("ns.file.example") == "192.0.2.2"
+        await app.set_zone_file("FILE.example.", str(file("two.zone", 3)))
+        assert await address("ns.file.example") == "192.0.2.3"
+        with pytest.raises(zonda.ZoneError, match=r"missing\.zone"):
+            await app.set_zone_file("file.example", tmp_path / "missing.zone")
+        assert await address("ns.file.example") == "192.0.2.3"
+
+        store = zonda.MemoryStore()
+        store.set_many(sets(4))
+        await app.set_zone_store("store.example", store)
+        assert await address("ns.store.example") == "192.0.2.4"
+        await app.set_zone_store("store.example", Own())
+        assert await address("ns.store.example") == "192.0.2.5"
+        with pytest.raises(zonda.ZoneError, match="already served from"):
+            await app.set_zone_store("file.example", store)
+        with pytest.raises(TypeError):
+            await app.set_zone_store("own.example", object())
+
+        upstream = zonda.App("127.0.0.1:0", workers=1)
+        upstream.add_handler("*", lambda query, reply: zonda.A("192.0.2.80", ttl=0))
+        async with upstream:
+            host, port = upstream.addresses[0]
+            assert await address("a.example") == "REFUSED"
+            await app.set_forwards(f"{host}:{port}")
+            assert await address("a.example") == "192.0.2.80"
+            with pytest.raises(zonda.ConfigError):
+                await app.set_forwards("nowhere")
+            await app.set_forwards()
+            assert await address("b.example") == "REFUSED"
+
+        for name in ("file.example", "store.example"):
+            assert await app.remove_zone(name)
+            assert not await app.remove_zone(name)
+            assert await address(f"ns.{name}") == "REFUSED"
+
+    serve(app, scenario)
+    for change in (app.set_forwards("192.0.2.1"), app.remove_zone("a.example")):
+        with pytest.raises(zonda.StateError):
+            asyncio.run(change)
+
+
+def test_an_app_that_starts_again_has_what_was_changed_while_it_ran(tmp_path):
+    app = zonda.App(listen=[], workers=1)
+    path = tmp_path / "one.zone"
+    path.write_text("@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n")
+
+    async def scenario():
+        async with app:
+            await app.set_zone_file("a.example", path)
+            await app.set_zone_file("b.example", path)
+            await app.remove_zone("b.example")
+        async with app:
+            assert (await app.query("ns.a.example")).rcode == "NOERROR"
+            assert (await app.query("ns.b.example")).rcode == "REFUSED"
+
+    asyncio.run(scenario())
+
+
+def test_several_processes_share_an_address(tmp_path):
+    first = zonda.App("127.0.0.1:0", workers=1, shares_addresses=True)
+
+    async def scenario():
+        async with first:
+            host, port = first.addresses[0]
+            second = zonda.App(f"{host}:{port}", workers=1, shares_addresses=True)
+            async with second:
+                assert second.addresses == first.addresses
+            with pytest.raises(OSError):
+                await zonda.App(f"{host}:{port}", workers=1).start()
+
+    asyncio.run(scenario())
+
+
+def test_closed_comes_back_when_the_app_has_stopped(app):
+    async def scenario():
+        await app.start()
+        closed = asyncio.create_task(app.closed())
+        await asyncio.sleep(0)
+        assert not closed.done()
+        await app.stop()
+        await asyncio.wait_for(closed, 20)
+        await app.closed()  # nothing runs
+
+    asyncio.run(scenario())
+
+
+def test_closed_is_about_one_run_and_waits_for_the_first_one(app):
+    async def scenario():
+        closed = asyncio.create_task(app.closed())
+        await asyncio.sleep(0)
+        await app.start()
+        assert not closed.done()
+        await app.stop()
+        await app.start()  # at once
+        await asyncio.wait_for(closed, 20)
+        again = asyncio.create_task(app.closed())
+        await asyncio.sleep(0)
+        assert not again.done()
+        await app.stop()
+        await asyncio.wait_for(again, 20)
+
+    asyncio.run(scenario())
+
+
+def test_all_that_wait_for_the_end_are_told_why_the_app_had_to_stop(app):
+    async def fails(function, *arguments):
+        await in_thread(function, *arguments)
+        if function.__name__ == "stop":
+            raise RuntimeError("a worker has failed")
+
+    in_thread, app._in_thread = app._in_thread, fails
+
+    async def scenario():
+        await app.start()
+        waiting = [asyncio.create_task(app.closed()) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="a worker has failed"):
+            await app.stop()
+        for closed in (*waiting, app.closed()):
+            with pytest.raises(RuntimeError, match="a worker has failed"):
+                await asyncio.wait_for(closed, 20)
+
+    asyncio.run(scenario())
+
+
+def test_records_of_the_log_have_the_event_and_its_fields(caplog):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1)
+
+    async def scenario():
+        async with app:
+            pass
+
+    with caplog.at_level(logging.INFO, logger="zonda"):
+        asyncio.run(scenario())
+    listening = [it for it in caplog.records if getattr(it, "event", None) == "listening"]
+    assert listening and listening[0].fields["address"].startswith("127.0.0.1:")
+    assert listening[0].getMessage() == f"listening address={listening[0].fields['address']}"
+
+
+def test_several_record_sets_are_put_in_one_step():
+    store = zonda.MemoryStore()
+    store.set_many([("a.example", "A", 60, ["192.0.2.1"]), ("b.example", 1, 60, ["192.0.2.2"])])
+    assert store.get("b.example")[0].data == ["192.0.2.2"]
+    with pytest.raises(ValueError):
+        wrong = [("a.example", "A", 60, ["192.0.2.3"]), ("b.example", "A", 60, ["192.0.2"])]
+        store.set_many(wrong)
+    assert store.get("a.example")[0].data == ["192.0.2.1"]

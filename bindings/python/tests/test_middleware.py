@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import dns.flags
 
@@ -97,6 +98,65 @@ def test_middleware_changes_replies_and_answers_in_place_of_others(app, serve, z
         assert not reply.flags & dns.flags.AA
 
     serve(app, scenario)
+
+
+def test_middleware_that_decides_nothing_fails_and_opens_nothing(app, serve, zone_file, caplog):
+    app.zone("example.org", zone_file)
+    app.handle("*.example")(lambda query, reply: zonda.A("192.0.2.1"))
+
+    @app.middleware("a.example.org")
+    async def allowed(query, reply, call_next):
+        if query.client == "192.0.2.7":
+            await call_next()
+
+    @app.middleware
+    def passed(query, reply, call_next):
+        if query.name != "passed.example.":
+            return call_next()
+        reply.pass_on()
+
+    @app.middleware("lost.example")
+    async def lost(query, reply, call_next):
+        call_next().close()
+
+    @app.middleware("early.example")
+    async def early(query, reply, call_next):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(call_next(), 0)
+
+    @app.middleware("b.example.org")
+    async def suppresses(query, reply, call_next):
+        with contextlib.suppress(LookupError):
+            await call_next()
+
+    @app.handle("b.example.org")
+    def fails(query, reply):
+        raise LookupError("not allowed")
+
+    @app.middleware("caught.example")
+    async def catches(query, reply, call_next):
+        with contextlib.suppress(LookupError):
+            await call_next()
+
+    @app.middleware("caught.example")
+    async def raises(query, reply, call_next):
+        raise LookupError("not allowed")
+
+    async def scenario(client):
+        assert await client.told("a.example.org") == "SERVFAIL"
+        inside = await app.query("a.example.org", client="192.0.2.7")
+        assert inside.rcode == "NOERROR"
+        assert await client.told("passed.example") == "SERVFAIL"
+        for name in ["lost.example", "early.example", "b.example.org", "caught.example"]:
+            assert await client.told(name) == "SERVFAIL", name
+        assert (await client.told("other.example")).startswith("NOERROR")
+
+    serve(app, scenario)
+    told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert len(told) == 6
+    assert "allowed ended without an answer, and without having waited for `call_next()`:" in told[0]
+    assert "catches ended without an answer" in told[5]
+    assert "or although that failed" in told[5]
 
 
 def test_middleware_sees_what_a_handler_raises(app, serve):

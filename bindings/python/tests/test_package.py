@@ -193,6 +193,11 @@ def passes(
     return call_next()
 
 
+@app.handle(":user.example")
+def captured(query: zonda.Query, reply: zonda.Reply, user: str) -> zonda.TXT:
+    return zonda.TXT(user)
+
+
 async def asks() -> str:
     reply = await app.query("a.example")
     handler: zonda.Handler = several

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from ipaddress import IPv4Address, IPv6Address
@@ -50,6 +52,22 @@ def test_a_record_is_the_same_by_text_by_fields_and_by_octets(mnemonic, text):
     assert (by_octets.text, by_octets.rdata) == (by_text.text, by_text.rdata)
     assert isinstance(by_octets, zonda.Record) and by_octets.rtype == mnemonic
     assert eval(repr(by_octets), dict(vars(zonda))) == by_octets
+
+
+@pytest.mark.parametrize(("mnemonic", "text"), SAMPLES + MORE)
+def test_a_record_is_the_same_when_it_is_copied_and_pickled(mnemonic, text):
+    for record in [
+        zonda.Record(mnemonic, text, ttl=7),
+        zonda.Record(mnemonic, text, owner=r"a\.b.example"),
+        getattr(zonda, mnemonic.replace("-", "_"))(rdata=zonda.Record(mnemonic, text).rdata),
+        zonda.Record("TYPE65280", r"\# 2 0102", owner="example", ttl=0),
+    ]:
+        for made in [
+            copy.copy(record),
+            copy.deepcopy([record])[0],
+            *(pickle.loads(pickle.dumps(record, protocol)) for protocol in range(2, 6)),
+        ]:
+            assert (type(made), made, repr(made)) == (type(record), record, repr(record))
 
 
 @pytest.mark.parametrize(("mnemonic", "text"), SAMPLES)

@@ -68,6 +68,58 @@ def test_a_router_has_the_names_below_a_suffix(app, serve):
         eu.route("*")
 
 
+def test_labels_that_a_pattern_captures_are_arguments(app, serve):
+    @app.handle(":host.:user.example/TXT")
+    async def both(query, reply, user, *, host):
+        return zonda.TXT(f"{host} of {user}")
+
+    @app.handle(":user.short.example/TXT")
+    def one(query, reply, user="nobody"):
+        return zonda.TXT(user)
+
+    @app.handle("*.:site.wide.example/TXT")
+    def wider(query, reply, *more, site):
+        return zonda.TXT(f"{site} {len(more)}")
+
+    @app.middleware(":user.short.example")
+    async def known(query, reply, call_next, user):
+        await call_next() if user != "eve" else reply.refused()
+
+    app.route("router.example").add_handler(":a", lambda query, reply, a: zonda.TXT(f"<{a}>"))
+
+    async def scenario(client):
+        async def text(name):
+            reply = await app.query(name, "TXT")
+            return " ".join([reply.rcode, *(it.text.strip('"') for it in reply.of(zonda.TXT))])
+
+        assert await text("www.Ann.example") == "NOERROR www of ann"
+        assert await text("ann.short.example") == "NOERROR ann"
+        assert await text("eve.short.example") == "REFUSED"
+        assert await text("a.b.paris.wide.example") == "NOERROR paris 0"
+        assert await text("x.router.example") == "NOERROR <x>"
+
+    serve(app, scenario)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda query: None,
+        lambda query, reply, usr, more: None,
+        lambda query, reply, *, usr: None,
+        lambda query, reply, user, more, /: None,
+        lambda: None,
+    ],
+)
+def test_a_function_that_cannot_be_called_for_a_pattern_is_told_when_it_is_added(app, function):
+    with pytest.raises(TypeError, match=r"the handler .* is called with \(query, reply, user\)"):
+        app.handle(":user.example")(function)
+    with pytest.raises(TypeError, match=r"is called with \(query, reply\)$"):
+        app.add_handler("user.example", function)
+    with pytest.raises(TypeError, match=r"the middleware .* \(query, reply, call_next\)$"):
+        app.middleware(function)
+
+
 def test_a_reply_that_a_handler_has_the_core_keep_passes_middleware_each_time(app, serve):
     passed = []
 

@@ -2,10 +2,11 @@
 
 use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable};
 use crate::error::Error;
-use crate::from_query::{Check, SharedStates, States};
+use crate::from_query::{Check, Context, SharedStates, States};
 use crate::handler::{AsyncHandler, Handler};
-use crate::into_reply::IntoReply;
+use crate::into_reply::{IntoReply, error_handler};
 use crate::logger::Logger;
+use crate::router::Router;
 use crate::routes::{AppRoute, parse};
 use crate::store::Store;
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct App {
     pub(crate) checks: Vec<Check>,
     pub(crate) middleware: Vec<Arc<dyn Stage>>,
     pub(crate) guards: Vec<Route<Guard>>,
+    /// What asynchronous middleware for patterns takes.
+    pub(crate) guard_checks: Vec<(Pattern, Check)>,
     pub(crate) cache: Option<Arc<dyn Cache>>,
     pub(crate) asynchronous: AsyncTable,
     pub(crate) limits: AsyncLimits,
@@ -193,10 +196,21 @@ impl App {
     /// [middleware](Self::middleware) for all queries, that of a wider pattern first. It makes no
     /// name exist, and hides no handler and no zone. [`Query::capture`] has what its own pattern
     /// captures.
-    pub fn middleware_for(mut self, pattern: &str, middleware: impl Stage + 'static) -> Self {
-        if let Some(pattern) = self.pattern(pattern) {
-            let handler = Guard::Here(Arc::new(middleware));
-            self.guards.push(Route { pattern, handler });
+    pub fn middleware_for(self, pattern: &str, middleware: impl Stage + 'static) -> Self {
+        self.guard(&[pattern], Arc::new(middleware))
+    }
+
+    /// Passes queries for the names of patterns, and their replies, through one middleware.
+    pub(crate) fn guard(
+        mut self,
+        patterns: &[impl AsRef<str>],
+        middleware: Arc<dyn Stage>,
+    ) -> Self {
+        for text in patterns {
+            if let Some(pattern) = self.pattern(text.as_ref()) {
+                let handler = Guard::Here(Arc::clone(&middleware));
+                self.guards.push(Route { pattern, handler });
+            }
         }
         self
     }
@@ -205,7 +219,7 @@ impl App {
     /// returns is sent, unless that leaves the reply as it is. Every query then goes through the
     /// app's runtime, which costs several times what an answer from a zone does, and no reply of a
     /// handler is cached.
-    pub fn middleware_async<M, H>(mut self, function: H) -> Self
+    pub fn middleware_async<M: 'static, H>(mut self, function: H) -> Self
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,
@@ -216,10 +230,90 @@ impl App {
         self
     }
 
+    /// Passes queries for the names of a pattern through a function that may wait, before their
+    /// handlers and zones: behind all [`middleware_async`](Self::middleware_async), that of a wider
+    /// pattern first. It makes no name exist, and hides no handler and no zone. What it returns is
+    /// sent, unless that leaves the reply as it is.
+    ///
+    /// ```
+    /// # use zonda::{App, OwnedQuery, Rcode, State};
+    /// # struct Accounts;
+    /// # impl Accounts {
+    /// #     async fn know(&self, _: std::net::IpAddr) -> bool { true }
+    /// # }
+    /// let app = App::new().state(Accounts).middleware_for_async(
+    ///     "*.internal.example",
+    ///     async |query: OwnedQuery, accounts: State<Accounts>| {
+    ///         let is_known = accounts.know(query.client().ip()).await;
+    ///         (!is_known).then_some(Rcode::REFUSED)
+    ///     },
+    /// );
+    /// ```
+    pub fn middleware_for_async<M: 'static, H>(self, pattern: &str, function: H) -> Self
+    where
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
+    {
+        self.guard_async(&[pattern], function)
+    }
+
+    /// Passes queries for the names of patterns, which capture the same labels, through one
+    /// function that may wait.
+    pub(crate) fn guard_async<M: 'static, H>(
+        mut self,
+        patterns: &[impl AsRef<str>],
+        function: H,
+    ) -> Self
+    where
+        H: AsyncHandler<M>,
+        H::Future: Send + 'static,
+        H::Output: IntoReply,
+    {
+        let patterns: Vec<_> = patterns.iter().filter_map(|it| self.pattern(it.as_ref())).collect();
+        let Some(last) = patterns.last() else { return self };
+        let code = AsyncCode::new(last.clone(), function, self.shared_states.clone());
+        let handler = self.asynchronous.add(code);
+        for pattern in patterns {
+            self.guard_checks.push((pattern.clone(), H::check));
+            let handler = Guard::Elsewhere(Elsewhere { runtime: 0, handler });
+            self.guards.push(Route { pattern, handler });
+        }
+        self
+    }
+
     /// Sets a value that handlers take as a [`State`](crate::State), in place of one of the same
     /// type that was set before. A program that uses the value elsewhere, too, sets an `Arc` of it.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.set(value);
+        self
+    }
+
+    /// Has a function answer queries whose handler or asynchronous middleware has returned an error
+    /// of a type, or taken a value that refuses the query with one. Errors of all types are a
+    /// [`Failure`](crate::Failure). The function gets the error, the query and a reply, and returns
+    /// [what makes a reply](crate::IntoReply).
+    ///
+    /// Several functions are tried in the order in which they were added. A query that none of them
+    /// answers is SERVFAIL, and the log has the error; so are panics, and what is late.
+    ///
+    /// ```
+    /// # use zonda::{App, Context, Reply, Txt};
+    /// # use std::io;
+    /// # fn text() -> io::Result<String> { Ok(String::new()) }
+    /// let app = App::new()
+    ///     .handle("a.example/TXT", || text().map(Txt::new))
+    ///     .on_error(|error: &io::Error, _: &Context, reply: &mut Reply| {
+    ///         if error.kind() == io::ErrorKind::NotFound {
+    ///             reply.nxdomain();
+    ///         }
+    ///     });
+    /// ```
+    pub fn on_error<E: 'static, R: IntoReply>(
+        mut self,
+        function: impl Fn(&E, &Context<'_>, &mut Reply) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.states.error_handlers.push(error_handler(function));
         self
     }
 
@@ -267,6 +361,31 @@ impl App {
         self
     }
 
+    /// Adds handlers and middleware for the names below a suffix, which their patterns leave out:
+    /// see [`Router`].
+    ///
+    /// ```
+    /// # use zonda::{A, App, Query, Reply, Txt};
+    /// let app = App::new().route("eu.example", |eu| {
+    ///     eu.handle("www/A", || A::new([192, 0, 2, 1]))
+    ///         .handle("@/TXT", || Txt::new("Europe"))
+    ///         .middleware(|query: &Query, reply: &mut Reply| {
+    ///             if !query.client().ip().is_loopback() {
+    ///                 reply.refused();
+    ///             }
+    ///         })
+    /// });
+    /// ```
+    pub fn route(mut self, suffix: &str, add: impl FnOnce(Router) -> Router) -> Self {
+        match Pattern::check_suffix(suffix) {
+            Ok(()) => add(Router::new(self, suffix)).into_app(),
+            Err(error) => {
+                self.mistakes.push(Error::Pattern(suffix.to_owned(), error));
+                self
+            }
+        }
+    }
+
     /// Answers a name and all names below it, at any depth, from a [`Source`]; queries whose reply
     /// it leaves unchanged are answered from the zones.
     pub fn source(mut self, name: &str, source: impl Source + 'static) -> Self {
@@ -300,7 +419,7 @@ impl App {
     ///         database.text_of(query.name()).await.map(Txt::new)
     ///     });
     /// ```
-    pub fn handle_async<M, H>(mut self, pattern: &str, handler: H) -> Self
+    pub fn handle_async<M: 'static, H>(mut self, pattern: &str, handler: H) -> Self
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,
@@ -330,7 +449,7 @@ impl App {
     ///     }
     /// });
     /// ```
-    pub fn deferred<M, H>(&mut self, function: H) -> Elsewhere
+    pub fn deferred<M: 'static, H>(&mut self, function: H) -> Elsewhere
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,
@@ -342,7 +461,7 @@ impl App {
     }
 
     /// Makes asynchronous code without a route.
-    fn without_route<M, H>(&mut self, function: H) -> AsyncCode
+    fn without_route<M: 'static, H>(&mut self, function: H) -> AsyncCode
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,

@@ -3,7 +3,7 @@
 //! Code is begun where its query was taken, as most of it has an answer at once; only what has to
 //! wait gets a task. Code that computes for long is begun in tasks, each of which renews that.
 
-use crate::from_query::SharedStates;
+use crate::from_query::{AsyncContext, SharedStates};
 use crate::handler::AsyncHandler;
 use crate::into_reply::{IntoReply, conclude};
 use crate::owned::OwnedQuery;
@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::code::{Ending, NO_HANDLER, Pattern, Reply, panic_message};
+use zonda_engine::code::{Ending, Guard, Guards, NO_HANDLER, Pattern, Reply, Route, panic_message};
 use zonda_engine::{HandlerOutcome, Reason};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_runtime::{RuntimeConfig, Ticket};
@@ -57,22 +57,17 @@ pub(crate) struct AsyncCode {
 
 impl AsyncCode {
     /// Makes a function that answers the names of a pattern.
-    pub(crate) fn new<M, H>(pattern: Pattern, handler: H, states: SharedStates) -> Self
+    pub(crate) fn new<M: 'static, H>(pattern: Pattern, handler: H, states: SharedStates) -> Self
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,
         H::Output: IntoReply,
     {
         let pattern = Arc::new(pattern);
-        let own = Arc::clone(&pattern);
-        let function = move |query| {
-            let (answering, pattern) = (handler.call(query, states.get()), Arc::clone(&own));
-            let answering = async move {
-                let mut reply = Reply::default();
-                conclude(answering.await, pattern.as_str(), &mut reply);
-                reply
-            };
-            Box::pin(answering) as ReplyFuture
+        let (handler, own) = (Arc::new(handler), Arc::clone(&pattern));
+        let function = move |query: OwnedQuery| {
+            let (handler, own, states) = (Arc::clone(&handler), Arc::clone(&own), states.clone());
+            Box::pin(answer(handler, query, own, states)) as ReplyFuture
         };
         let function = Box::new(function);
         // The first call shows how long it takes.
@@ -83,6 +78,32 @@ impl AsyncCode {
     pub(crate) fn deferred(self) -> Self {
         Self { is_deferred: true, ..self }
     }
+}
+
+/// Has a handler for a pattern answer a query, with the values that it takes.
+async fn answer<M, H>(
+    handler: Arc<H>,
+    query: OwnedQuery,
+    pattern: Arc<Pattern>,
+    states: SharedStates,
+) -> Reply
+where
+    H: AsyncHandler<M>,
+    H::Output: IntoReply,
+{
+    let (mut reply, asked) = (Reply::default(), query.clone());
+    let context = AsyncContext::of(&asked, states.get());
+    let values = match H::values(&context).await {
+        Ok(values) => values,
+        Err(refusal) => {
+            let returned = refusal.into_returned();
+            conclude(returned, pattern.as_str(), &context.to_context(), &mut reply);
+            return reply;
+        }
+    };
+    let returned = handler.call(query, values).await;
+    conclude(returned, pattern.as_str(), &context.to_context(), &mut reply);
+    reply
 }
 
 /// All asynchronous code by its number.
@@ -180,10 +201,11 @@ impl Drop for Tasks {
 type Start = Box<dyn FnOnce(Vec<RuntimeHandle>) + Send>;
 
 impl Tasks {
-    /// Starts a runtime for all code; returns the configuration of its queue as well, and what
-    /// takes the queue's handle when the server runs.
+    /// Starts a runtime for all code, and for those of `guards` that wait; returns the
+    /// configuration of its queue as well, and what takes the queue's handle when the server runs.
     pub(crate) fn start(
         table: AsyncTable,
+        guards: Vec<Route<Guard>>,
         limits: &AsyncLimits,
     ) -> io::Result<(Self, RuntimeConfig, Start)> {
         let &AsyncLimits { deadline, waiting_max, .. } = limits;
@@ -206,7 +228,7 @@ impl Tasks {
         let known = Arc::clone(&table);
         let start = move |handles: Vec<RuntimeHandle>| {
             if let Some(handle_of_server) = handles.into_iter().next() {
-                handle.spawn(serve(known, handle_of_server, fresh));
+                handle.spawn(serve((known, Guards::alone(guards)), handle_of_server, fresh));
             }
         };
         let tasks = Self { table, deadline, runtime: Some(runtime) };
@@ -254,7 +276,11 @@ fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
 }
 
 /// Has code answer queries, as they come, until the runtime ends.
-async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<Notify>) {
+async fn serve(
+    (table, guards): (Arc<Mutex<AsyncTable>>, Guards),
+    handle: RuntimeHandle,
+    fresh: Arc<Notify>,
+) {
     let RuntimeHandle { runtime, mut answerer } = handle;
     // Bounded by what may wait.
     let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Reply>)>();
@@ -272,13 +298,23 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                         // Of code that was taken away when the query was on its way.
                         let is_known = code.is_some() || handler == NO_HANDLER;
                         let query = OwnedQuery::new(deferred).filter(|_| is_known);
-                        let has_passed = deferred.deferral.history.has_passed_middleware;
-                        queries.push((ticket, query.map(|query| (query, code, has_passed))));
+                        let history = &deferred.deferral.history;
+                        let has_passed = history.has_passed_middleware;
+                        let with_code = query.map(|query| {
+                            let numbers = match history.is_guarded && !has_passed {
+                                true => guards.numbers_of(query.name().as_wire(), query.qtype()),
+                                false => Vec::new(), // of no guard, without an allocation
+                            };
+                            let known = |number: &u32| table.known.get(number).cloned();
+                            let guards = numbers.iter().filter_map(known).collect();
+                            WithCode { query, code, guards, has_passed }
+                        });
+                        queries.push((ticket, with_code));
                     })
                 };
                 let until = Instant::now() + BATCH_TIME_MAX;
-                for (ticket, with_query) in queries {
-                    let begun = with_query.map(|it| begin(it, &middleware, until));
+                for (ticket, with_code) in queries {
+                    let begun = with_code.map(|it| begin(it, &middleware, until));
                     match begun.unwrap_or(Progress::Ended(None)) {
                         // Taken out when all are sent: until then, each may still be late.
                         Progress::Ended(draft) => ended.push((ticket, draft)),
@@ -331,8 +367,16 @@ fn supplied(draft: &Option<Reply>) -> HandlerOutcome<'_> {
     }
 }
 
-/// A query, the code of its name, if there is any, and whether it has passed all middleware.
-type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>, bool);
+/// A query, and the code that it passes.
+struct WithCode {
+    query: OwnedQuery,
+    /// The code of its name, if there is any.
+    code: Option<Arc<AsyncCode>>,
+    /// The middleware for its name, in this order.
+    guards: Vec<Arc<AsyncCode>>,
+    /// Whether it has passed all middleware before.
+    has_passed: bool,
+}
 
 /// How far code has come with a query.
 enum Progress {
@@ -344,7 +388,8 @@ enum Progress {
 
 /// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
 fn begin(with_code: WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Progress {
-    let code = with_code.1.clone();
+    // The pace of guards is that of the code behind them, if there is any.
+    let code = with_code.code.clone().or_else(|| with_code.guards.last().cloned());
     let mut answering = Box::pin(pass(with_code, Arc::clone(middleware)));
     let pace = Pace { code, middleware: Arc::clone(middleware) };
     let start = Instant::now();
@@ -373,6 +418,7 @@ fn begin(with_code: WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) 
 
 /// The time that code takes to begin with a query.
 struct Pace {
+    /// The code of the query's name, or else the last guard that the query passes.
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
 }
@@ -423,15 +469,17 @@ impl Drop for PendingReply {
 /// Returns the reply of middleware or of the handler to a query, if there is one; `None` if the
 /// code panics.
 async fn pass(
-    (query, code, has_passed): WithCode,
+    WithCode { query, code, guards, has_passed }: WithCode,
     middleware: Arc<Vec<AsyncCode>>,
 ) -> Option<Reply> {
     let saw_client = query.saw_client();
     let mut looks = Reply::default();
     let note = |draft: &mut Reply| draft.saw_client |= saw_client.swap(false, Ordering::Relaxed);
     let has_passed = has_passed || code.as_ref().is_some_and(|code| code.is_deferred);
-    for code in middleware.iter().filter(|_| !has_passed) {
-        let mut draft = call(code, query.clone(), "a middleware").await?;
+    let of_all = middleware.iter().map(|it| (it, query.clone()));
+    let of_name = guards.iter().map(|it| (&**it, query.clone().on(&it.pattern)));
+    for (code, query) in of_all.chain(of_name).filter(|_| !has_passed) {
+        let mut draft = call(code, query, "a middleware").await?;
         note(&mut draft);
         if draft.ending != Ending::PassOn {
             draft.add_looks(&looks);

@@ -21,8 +21,9 @@ pub enum Error {
     Name(String, NameError),
     /// The name that a query asks for is not valid.
     QueryName(String, NameError),
-    /// The text of a zone is wrong; what is wrong with it, a line each, after its place:
-    /// `example.org. (of the program):3:5: error: …`.
+    /// A zone cannot be served from its text, or from a store, while the app runs: what is wrong
+    /// with the text, a line each, after its place, `example.org. (of the program):3:5: error: …`;
+    /// or what the zone is served from instead.
     ZoneText(String),
     /// The file of a zone cannot be read.
     ZoneFile(PathBuf, io::Error),
@@ -38,6 +39,11 @@ pub enum Error {
     Serve(ServeError),
     /// A thread could not be started.
     Thread(io::Error),
+    /// The app has stopped, because the program asked for that.
+    Stopped,
+    /// A change could not be put into force, as the thread that does so has failed; the log says
+    /// why.
+    Publisher,
 }
 
 impl fmt::Display for Error {
@@ -49,6 +55,11 @@ impl fmt::Display for Error {
             Self::QueryName(name, error) => write!(f, "name `{name}`: {error}"),
             Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
             Self::Silence => f.write_str("there is no reply"),
+            Self::Stopped => f.write_str("the app has stopped; start another one"),
+            Self::Publisher => f.write_str(
+                "the change is not in force: the thread that puts changes into force has failed; \
+                 see the log",
+            ),
             Self::ZoneText(errors) | Self::Config(errors) => f.write_str(errors),
             Self::Zones(failed) => f.write_str(&failed_text(failed)),
             Self::Mistakes(mistakes) => {
@@ -74,6 +85,8 @@ impl std::error::Error for Error {
             Self::Handler(..)
             | Self::ZoneText(_)
             | Self::Silence
+            | Self::Stopped
+            | Self::Publisher
             | Self::Config(_)
             | Self::Zones(_)
             | Self::Mistakes(_) => None,
@@ -98,7 +111,7 @@ impl Error {
             Self::Config(_) | Self::Handler(..) => "ZONDA_CONFIG",
             Self::Mistakes(mistakes) => mistakes.first().map_or("ZONDA_CONFIG", Self::code),
             Self::Serve(error) => error.code(),
-            Self::Thread(_) => "ZONDA_SERVER",
+            Self::Thread(_) | Self::Stopped | Self::Publisher => "ZONDA_SERVER",
         }
     }
 

@@ -1,17 +1,20 @@
 //! What handlers take: values of the query, and values that an app's handlers share.
 
+use crate::into_reply::{ErrorHandler, Failure, IntoReply};
 use crate::owned::OwnedQuery;
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use zonda_engine::Transport;
-use zonda_engine::code::{Pattern, Query};
+use zonda_engine::code::{Pattern, Query, Reply};
 use zonda_wire::name::Presentation;
 use zonda_wire::{ClientSubnet, Name, Type};
 
-/// A value that a handler takes as an argument.
+/// A value that a handler takes as an argument. One that has to be waited for, such as from a
+/// database, is an [`AsyncFromQuery`].
 ///
 /// | argument | value |
 /// |---|---|
@@ -32,8 +35,27 @@ use zonda_wire::{ClientSubnet, Name, Type};
     note = "implement `zonda::FromQuery` for types of your own"
 )]
 pub trait FromQuery: Sized + 'static {
-    /// Takes the value.
-    fn from_query(context: &Context<'_>) -> Self;
+    /// Takes the value, or refuses the query with a reply in place of the handler's, which is not
+    /// called then.
+    ///
+    /// # Errors
+    /// The reply: [what a handler may return](IntoReply), by `?` or `into`.
+    ///
+    /// ```
+    /// # use zonda::{Context, FromQuery, Rcode, Refusal};
+    /// /// A client of this machine.
+    /// struct Local;
+    ///
+    /// impl FromQuery for Local {
+    ///     fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+    ///         match context.client().ip().is_loopback() {
+    ///             true => Ok(Self),
+    ///             false => Err(Rcode::REFUSED.into()),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal>;
 
     /// Checks, when the handler is put into force, that each query can have the value.
     ///
@@ -42,6 +64,89 @@ pub trait FromQuery: Sized + 'static {
     fn check(definition: &Definition<'_>) -> Result<(), String> {
         let _ = definition;
         Ok(())
+    }
+}
+
+/// A value that an asynchronous handler takes as an argument, and that is waited for before the
+/// handler is called, such as the account of a client from a database. Each [`FromQuery`] is one.
+///
+/// The time for which it is waited counts as the handler's.
+#[diagnostic::on_unimplemented(
+    message = "an asynchronous handler cannot take `{Self}`",
+    label = "expected a value of the query, or `zonda::State`",
+    note = "implement `zonda::FromQuery` or `zonda::AsyncFromQuery` for types of your own"
+)]
+pub trait AsyncFromQuery: Sized + Send + 'static {
+    /// Takes the value, or refuses the query with a reply in place of the handler's, which is not
+    /// called then. An `async fn` implements it.
+    ///
+    /// # Errors
+    /// The reply: [what a handler may return](IntoReply), by `?` or `into`.
+    ///
+    /// ```
+    /// # use std::net::IpAddr;
+    /// # use zonda::{App, AsyncContext, AsyncFromQuery, Definition, Rcode, Refusal, Txt};
+    /// # struct Database;
+    /// # impl Database {
+    /// #     async fn owner_of(&self, _: IpAddr) -> std::io::Result<Option<String>> { Ok(None) }
+    /// # }
+    /// /// The account of the client.
+    /// struct Account(String);
+    ///
+    /// impl AsyncFromQuery for Account {
+    ///     async fn from_query_async(context: &AsyncContext<'_>) -> Result<Self, Refusal> {
+    ///         let database = context.state::<Database>().ok_or(Rcode::SERVFAIL)?;
+    ///         let owner = database.owner_of(context.query().client().ip()).await;
+    ///         match owner.map_err(Err::<(), _>)? {
+    ///             Some(owner) => Ok(Self(owner)),
+    ///             None => Err(Rcode::REFUSED.into()),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let app = App::new()
+    ///     .state(Database)
+    ///     .handle_async("whoami.example/TXT", async |Account(owner): Account| Txt::new(owner));
+    /// ```
+    fn from_query_async(
+        context: &AsyncContext<'_>,
+    ) -> impl Future<Output = Result<Self, Refusal>> + Send;
+
+    /// Checks, when the handler is put into force, that each query can have the value.
+    ///
+    /// # Errors
+    /// What the app or the handler's pattern lacks, and what to do.
+    fn check(definition: &Definition<'_>) -> Result<(), String> {
+        let _ = definition;
+        Ok(())
+    }
+}
+
+impl<T: FromQuery + Send> AsyncFromQuery for T {
+    async fn from_query_async(context: &AsyncContext<'_>) -> Result<Self, Refusal> {
+        T::from_query(&context.to_context())
+    }
+
+    fn check(definition: &Definition<'_>) -> Result<(), String> {
+        T::check(definition)
+    }
+}
+
+/// A reply in place of that of a handler that cannot have a value which it takes.
+#[derive(Debug)]
+pub struct Refusal(Box<Result<Reply, Failure>>);
+
+impl<T: IntoReply> From<T> for Refusal {
+    fn from(value: T) -> Self {
+        let mut reply = Reply::default();
+        Self(Box::new(value.into_reply(&mut reply).map(|()| reply)))
+    }
+}
+
+impl Refusal {
+    /// Returns the reply, as what a handler has returned.
+    pub(crate) fn into_returned(self) -> Result<Reply, Failure> {
+        *self.0
     }
 }
 
@@ -76,9 +181,9 @@ impl<'q> Context<'q> {
         Self { query: ContextQuery::Borrowed(query), states }
     }
 
-    /// Makes the context of a query of asynchronous code.
-    pub(crate) fn of_owned(query: &'q OwnedQuery, states: &'q States) -> Self {
-        Self { query: ContextQuery::Owned(query), states }
+    /// Returns what answers queries whose handlers have failed, in this order.
+    pub(crate) fn error_handlers(&self) -> &'q [Box<ErrorHandler>] {
+        &self.states.error_handlers
     }
 
     /// Returns the name asked for, in lower case.
@@ -148,6 +253,37 @@ impl<'q> Context<'q> {
     }
 }
 
+/// A query of asynchronous code and the values of its app, of which handlers take their arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncContext<'q> {
+    query: &'q OwnedQuery,
+    states: &'q States,
+}
+
+impl<'q> AsyncContext<'q> {
+    /// Makes the context of a query.
+    pub(crate) fn of(query: &'q OwnedQuery, states: &'q States) -> Self {
+        Self { query, states }
+    }
+
+    /// Returns the query.
+    #[must_use]
+    pub fn query(&self) -> &'q OwnedQuery {
+        self.query
+    }
+
+    /// Returns the value of a type that [`App::state`](crate::App::state) has set.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.states.get()
+    }
+
+    /// Returns the context for what does not wait.
+    pub(crate) fn to_context(self) -> Context<'q> {
+        Context { query: ContextQuery::Owned(self.query), states: self.states }
+    }
+}
+
 /// Returns a label as text, with the escapes of zone files.
 fn label_text(label: &[u8]) -> String {
     let wire = [&[label.len() as u8], label, &[0]].concat(); // at most 63
@@ -180,26 +316,34 @@ impl Definition<'_> {
 /// Checks an argument of a handler that is put into force.
 pub(crate) type Check = fn(&Definition<'_>) -> Result<(), String>;
 
-/// Values that the handlers of an app share, one of each type.
+/// Values that the handlers of an app share, one of each type, and what answers where handlers
+/// fail.
 #[derive(Default)]
-pub struct States(Vec<(TypeId, Arc<dyn Any + Send + Sync>)>);
+pub struct States {
+    values: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
+    /// What answers queries whose handlers have failed, in the order in which it is tried.
+    pub(crate) error_handlers: Vec<Box<ErrorHandler>>,
+}
 
 impl fmt::Debug for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("States").field("count", &self.0.len()).finish()
+        f.debug_struct("States")
+            .field("values", &self.values.len())
+            .field("error_handlers", &self.error_handlers.len())
+            .finish()
     }
 }
 
 impl States {
     /// Sets the value of its type, in place of a former one.
     pub(crate) fn set<T: Send + Sync + 'static>(&mut self, value: T) {
-        self.0.retain(|(known, _)| *known != TypeId::of::<T>());
-        self.0.push((TypeId::of::<T>(), Arc::new(value)));
+        self.values.retain(|(known, _)| *known != TypeId::of::<T>());
+        self.values.push((TypeId::of::<T>(), Arc::new(value)));
     }
 
     /// Returns the value of a type.
     fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let (_, value) = self.0.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
+        let (_, value) = self.values.iter().find(|(known, _)| *known == TypeId::of::<T>())?;
         Arc::clone(value).downcast().ok()
     }
 }
@@ -216,7 +360,7 @@ impl SharedStates {
 
     /// Returns the values; none before they are set.
     pub(crate) fn get(&self) -> &States {
-        static NONE: States = States(Vec::new());
+        static NONE: States = States { values: Vec::new(), error_handlers: Vec::new() };
         self.0.get().unwrap_or(&NONE)
     }
 }
@@ -254,10 +398,10 @@ impl<T> Deref for State<T> {
 }
 
 impl<T: Send + Sync + 'static> FromQuery for State<T> {
-    fn from_query(context: &Context<'_>) -> Self {
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
         let value =
             context.state().expect("`check` has found the value when the handler was added");
-        Self(value)
+        Ok(Self(value))
     }
 
     fn check(definition: &Definition<'_>) -> Result<(), String> {
@@ -282,9 +426,9 @@ impl<T: Send + Sync + 'static> FromQuery for State<T> {
 pub struct Captures<const N: usize>(pub [String; N]);
 
 impl<const N: usize> FromQuery for Captures<N> {
-    fn from_query(context: &Context<'_>) -> Self {
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
         let mut labels = context.captures().into_iter();
-        Self(std::array::from_fn(|_| labels.next().unwrap_or_default()))
+        Ok(Self(std::array::from_fn(|_| labels.next().unwrap_or_default())))
     }
 
     fn check(definition: &Definition<'_>) -> Result<(), String> {
@@ -299,37 +443,37 @@ impl<const N: usize> FromQuery for Captures<N> {
 }
 
 impl FromQuery for Type {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.qtype()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.qtype())
     }
 }
 
 impl FromQuery for Name {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.name()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.name())
     }
 }
 
 impl FromQuery for SocketAddr {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.client()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.client())
     }
 }
 
 impl FromQuery for IpAddr {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.client().ip()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.client().ip())
     }
 }
 
 impl FromQuery for Option<ClientSubnet> {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.client_subnet()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.client_subnet())
     }
 }
 
 impl FromQuery for Transport {
-    fn from_query(context: &Context<'_>) -> Self {
-        context.transport()
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        Ok(context.transport())
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! A handler that runs in the worker takes, in this order, nothing or a `&`[`Query`], and behind
 //! that nothing or a `&mut `[`Reply`]; a handler that may wait takes nothing or an [`OwnedQuery`].
-//! Behind these, both take up to four values of [`FromQuery`]. Both return an
-//! [`IntoReply`](crate::IntoReply).
+//! Behind these, both take up to four values: of [`FromQuery`], and one that may wait of
+//! [`AsyncFromQuery`]. Both return an [`IntoReply`](crate::IntoReply).
 
-pub use crate::from_query::{Context, Definition, FromQuery, States};
+pub use crate::from_query::{
+    AsyncContext, AsyncFromQuery, Context, Definition, FromQuery, Refusal, States,
+};
 use crate::owned::OwnedQuery;
 use std::future::Future;
 use zonda_engine::code::{Query, Reply};
@@ -24,7 +26,12 @@ pub trait Handler<M>: Send + Sync + 'static {
 
     /// Calls the function for a query.
     #[doc(hidden)]
-    fn call(&self, query: &Query<'_>, reply: &mut Reply, context: &Context<'_>) -> Self::Output;
+    fn call(
+        &self,
+        query: &Query<'_>,
+        reply: &mut Reply,
+        context: &Context<'_>,
+    ) -> Result<Self::Output, Refusal>;
 
     /// Checks what the function takes.
     ///
@@ -40,17 +47,27 @@ pub trait Handler<M>: Send + Sync + 'static {
     message = "`{Self}` is no asynchronous handler",
     label = "expected an asynchronous handler",
     note = "an asynchronous handler takes `zonda::OwnedQuery` or nothing, and behind that up to \
-            four values of `zonda::FromQuery`, each with its type, and returns a future"
+            four values of `zonda::FromQuery` or `zonda::AsyncFromQuery`, each with its type, \
+            and returns a future"
 )]
 pub trait AsyncHandler<M>: Send + Sync + 'static {
     /// The value that the function returns when it has waited.
     type Output;
     /// The future of the value.
     type Future: Future<Output = Self::Output>;
+    /// The values that the function takes besides the query.
+    #[doc(hidden)]
+    type Values: Send;
+
+    /// Takes the values for a query.
+    #[doc(hidden)]
+    fn values(
+        context: &AsyncContext<'_>,
+    ) -> impl Future<Output = Result<Self::Values, Refusal>> + Send;
 
     /// Calls the function for a query.
     #[doc(hidden)]
-    fn call(&self, query: OwnedQuery, states: &States) -> Self::Future;
+    fn call(&self, query: OwnedQuery, values: Self::Values) -> Self::Future;
 
     /// Checks what the function takes.
     ///
@@ -72,6 +89,9 @@ pub struct WithQuery;
 #[derive(Debug)]
 pub struct WithReply;
 
+/// What a function returns, unless a value that it takes has refused the query.
+type CallResult<T> = Result<T, Refusal>;
+
 /// Makes handlers of functions with so many values.
 macro_rules! handlers {
     ($($value:ident),*) => {
@@ -81,8 +101,8 @@ macro_rules! handlers {
         {
             type Output = R;
 
-            fn call(&self, _: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> R {
-                self($($value::from_query(_context)),*)
+            fn call(&self, _: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> CallResult<R> {
+                Ok(self($($value::from_query(_context)?),*))
             }
 
             fn check(_definition: &Definition<'_>) -> Result<(), String> {
@@ -97,8 +117,13 @@ macro_rules! handlers {
         {
             type Output = R;
 
-            fn call(&self, query: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> R {
-                self(query, $($value::from_query(_context)),*)
+            fn call(
+                &self,
+                query: &Query<'_>,
+                _: &mut Reply,
+                _context: &Context<'_>,
+            ) -> CallResult<R> {
+                Ok(self(query, $($value::from_query(_context)?),*))
             }
 
             fn check(_definition: &Definition<'_>) -> Result<(), String> {
@@ -116,8 +141,13 @@ macro_rules! handlers {
         {
             type Output = R;
 
-            fn call(&self, query: &Query<'_>, reply: &mut Reply, _context: &Context<'_>) -> R {
-                self(query, reply, $($value::from_query(_context)),*)
+            fn call(
+                &self,
+                query: &Query<'_>,
+                reply: &mut Reply,
+                _context: &Context<'_>,
+            ) -> CallResult<R> {
+                Ok(self(query, reply, $($value::from_query(_context)?),*))
             }
 
             fn check(_definition: &Definition<'_>) -> Result<(), String> {
@@ -126,17 +156,24 @@ macro_rules! handlers {
             }
         }
 
-        impl<F, A, $($value: FromQuery),*> AsyncHandler<(Plain, $($value,)*)> for F
+        impl<F, A, $($value: AsyncFromQuery),*> AsyncHandler<(Plain, $($value,)*)> for F
         where
             F: Fn($($value),*) -> A + Send + Sync + 'static,
             A: Future,
         {
             type Output = A::Output;
             type Future = A;
+            type Values = ($($value,)*);
 
-            fn call(&self, query: OwnedQuery, states: &States) -> A {
-                let _context = Context::of_owned(&query, states);
-                self($($value::from_query(&_context)),*)
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            async fn values(_context: &AsyncContext<'_>) -> CallResult<Self::Values> {
+                $(let $value = $value::from_query_async(_context).await?;)*
+                Ok(($($value,)*))
+            }
+
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            fn call(&self, _: OwnedQuery, ($($value,)*): Self::Values) -> A {
+                self($($value),*)
             }
 
             fn check(_definition: &Definition<'_>) -> Result<(), String> {
@@ -145,18 +182,23 @@ macro_rules! handlers {
             }
         }
 
-        impl<F, A, $($value: FromQuery),*> AsyncHandler<(WithQuery, $($value,)*)> for F
+        impl<F, A, $($value: AsyncFromQuery),*> AsyncHandler<(WithQuery, $($value,)*)> for F
         where
             F: Fn(OwnedQuery, $($value),*) -> A + Send + Sync + 'static,
             A: Future,
         {
             type Output = A::Output;
             type Future = A;
+            type Values = ($($value,)*);
 
             #[allow(non_snake_case, reason = "a value is called as its type")]
-            fn call(&self, query: OwnedQuery, states: &States) -> A {
-                let _context = Context::of_owned(&query, states);
-                $(let $value = $value::from_query(&_context);)*
+            async fn values(_context: &AsyncContext<'_>) -> CallResult<Self::Values> {
+                $(let $value = $value::from_query_async(_context).await?;)*
+                Ok(($($value,)*))
+            }
+
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            fn call(&self, query: OwnedQuery, ($($value,)*): Self::Values) -> A {
                 self(query, $($value),*)
             }
 

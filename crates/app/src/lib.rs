@@ -54,6 +54,23 @@
 //! code panics is answered SERVFAIL, and the log names code whose call lasts for a second.
 //! [`App::handle_async`] takes code that may wait; a query that it has not answered within
 //! [`App::deadline`] is answered SERVFAIL.
+//!
+//! # Cargo features
+//!
+//! All but two are on by default. A program with `default-features = false` has handlers,
+//! middleware, zones from master files and from text, stores in memory, and upstreams over UDP and
+//! TCP; it compiles some 40 crates instead of 120, and none that needs a C compiler. What needs a
+//! feature that is left out is an error that names the feature.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `server` | [`App::config`], [`App::metrics`], and the three features below |
+//! | `encrypted` | upstreams over TLS, HTTPS and QUIC |
+//! | `dnssec` | zones that were signed with NSEC3; those with NSEC need no feature |
+//! | `json` | zones in JSON files |
+//! | `redb` | a store in a file: `RedbStore` |
+//! | `redis` | a store in Redis or Valkey: `RedisStore`; not on by default |
+//! | `postgres` | a store in PostgreSQL: `PostgresStore`; not on by default |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 #![warn(missing_debug_implementations)]
@@ -68,8 +85,10 @@ mod logger;
 pub mod message;
 mod owned;
 pub mod record;
+mod router;
 mod routes;
 mod running;
+mod running_zones;
 mod serve_error;
 mod start;
 pub mod store;
@@ -77,7 +96,9 @@ mod zone_file;
 
 pub use app::App;
 pub use error::Error;
-pub use from_query::{Captures, Context, Definition, FromQuery, State};
+pub use from_query::{
+    AsyncContext, AsyncFromQuery, Captures, Context, Definition, FromQuery, Refusal, State,
+};
 pub use handler::{AsyncHandler, Handler};
 pub use into_reply::{Failure, IntoReply};
 pub use logger::{Event, Logger};
@@ -87,6 +108,7 @@ pub use record::{
     A, Aaaa, Any, Caa, Cname, DataError, Dname, Dnskey, Ds, Https, Mx, Naptr, Ns, Ptr, Soa, Srv,
     Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
 };
+pub use router::Router;
 pub use running::Running;
 pub use serve_error::{ListenError, ServeError};
 #[cfg(feature = "postgres")]

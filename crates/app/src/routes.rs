@@ -10,10 +10,11 @@ use crate::handler::Handler;
 use crate::into_reply::{IntoReply, conclude};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use zonda_engine::code::{Elsewhere, Handler as RouteHandler, Pattern, Query, Reply, Route};
-use zonda_server::{Code, CodeTable, CodeUpdates, Server};
+use zonda_server::{Code, CodeTable, CodeUpdates, Publishing, Server};
 
 /// A route of an app, and what checks what its handler takes.
 pub(crate) struct AppRoute {
@@ -34,8 +35,11 @@ impl AppRoute {
     {
         let text = pattern.as_str().to_owned();
         let code = move |query: &Query<'_>, reply: &mut Reply| {
-            let returned = handler.call(query, reply, &Context::of(query, states.get()));
-            conclude(returned, &text, reply);
+            let context = Context::of(query, states.get());
+            match handler.call(query, reply, &context) {
+                Ok(returned) => conclude(returned, &text, &context, reply),
+                Err(refusal) => conclude(refusal.into_returned(), &text, &context, reply),
+            }
         };
         let route = Route { pattern, handler: RouteHandler::Here(Arc::new(code)) };
         Self { route, check: H::check }
@@ -115,6 +119,9 @@ impl CodeTable for LiveCode {
 /// The routes of an app that runs, as the program changes them.
 pub(crate) struct LiveRoutes {
     state: Mutex<State>,
+    /// Number of changes that were made; read without the lock, which a caller holds that waits for
+    /// the publisher.
+    changes: AtomicU64,
     /// Number of changes that are in force.
     in_force: Arc<watch::Sender<u64>>,
 }
@@ -126,8 +133,6 @@ struct State {
     updates: CodeUpdates<LiveCode>,
     /// Number of the route that is added next.
     next: u64,
-    /// Number of changes that were made.
-    changes: u64,
 }
 
 /// A route that a later change may remove.
@@ -148,6 +153,27 @@ impl KnownRoute {
     }
 }
 
+/// A change that is being put into force.
+struct BegunChange<R> {
+    /// What is waited for; none where a thread puts the change into force, and reports that.
+    publishing: Option<Publishing>,
+    /// Reports that the change is in force.
+    report: R,
+}
+
+impl<R: FnOnce()> BegunChange<R> {
+    /// Waits until the change is in force, unless a thread does that.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    fn finish(self) -> Result<(), Error> {
+        let Some(publishing) = self.publishing else { return Ok(()) };
+        let published = publishing.wait();
+        (self.report)(); // also where it has failed, as nothing else will come of it
+        published.map_err(|_| Error::Publisher)
+    }
+}
+
 impl LiveRoutes {
     /// Makes those of a server that was started with this code.
     pub(crate) fn new(code: Code, server: &Arc<Server>) -> Self {
@@ -165,12 +191,11 @@ impl LiveRoutes {
         let next = known.values().map(|route| route.number + 1).max().unwrap_or(0);
         let server = Arc::downgrade(server);
         let updates = CodeUpdates::new(LiveCode { routes, fixed }, move |code| {
-            if let Some(server) = server.upgrade() {
-                server.set_code(code);
-            }
+            let published = server.upgrade().map(|server| server.publish_code(code));
+            published.unwrap_or_else(|| ().into())
         });
-        let state = Mutex::new(State { known, updates, next, changes: 0 });
-        Self { state, in_force: Arc::new(watch::Sender::new(0)) }
+        let (state, changes) = (Mutex::new(State { known, updates, next }), AtomicU64::new(0));
+        Self { state, changes, in_force: Arc::new(watch::Sender::new(0)) }
     }
 
     /// Locks the state, which is whole after every statement.
@@ -179,36 +204,43 @@ impl LiveRoutes {
     }
 
     /// Adds a route in place of that for the same pattern.
-    pub(crate) fn put(&self, route: Route<RouteHandler>, tasks: &Tasks) {
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub(crate) fn put(&self, route: Route<RouteHandler>, tasks: &Tasks) -> Result<(), Error> {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         let entry = KnownRoute::new(number, &route);
         let former = state.known.insert(route.pattern.canonical(), entry);
-        self.change(&mut state, former, BTreeMap::from([(number, route)]), tasks);
+        let begun = self.begin(&mut state, former, BTreeMap::from([(number, route)]), tasks);
+        drop(state); // other changes are begun meanwhile
+        begun.finish()
     }
 
     /// Removes the route for a pattern; returns whether there was one.
-    pub(crate) fn remove(&self, pattern: &Pattern, tasks: &Tasks) -> bool {
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub(crate) fn remove(&self, pattern: &Pattern, tasks: &Tasks) -> Result<bool, Error> {
         let mut state = self.lock();
-        let former = state.known.remove(&pattern.canonical());
-        let was_there = former.is_some();
-        if was_there {
-            self.change(&mut state, former, BTreeMap::new(), tasks);
-        }
-        was_there
+        let Some(former) = state.known.remove(&pattern.canonical()) else { return Ok(false) };
+        let begun = self.begin(&mut state, Some(former), BTreeMap::new(), tasks);
+        drop(state); // other changes are begun meanwhile
+        begun.finish().map(|()| true)
     }
 
-    /// Puts a change into force; its asynchronous code, which is called no more, is forgotten then.
-    fn change(
+    /// Begins to put a change into force; its asynchronous code, which is called no more, is
+    /// forgotten then.
+    fn begin(
         &self,
         state: &mut State,
         former: Option<KnownRoute>,
         added: BTreeMap<u64, Route<RouteHandler>>,
         tasks: &Tasks,
-    ) {
-        state.changes += 1;
-        let (number, in_force) = (state.changes, Arc::clone(&self.in_force));
+    ) -> BegunChange<impl FnOnce() + use<>> {
+        let number = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        let in_force = Arc::clone(&self.in_force);
         let code = former.as_ref().and_then(|route| route.code);
         let remove = tasks.remover();
         let report = move || {
@@ -216,14 +248,13 @@ impl LiveRoutes {
             in_force.send_modify(|last| *last = number.max(*last));
         };
         let removed = former.map(|route| route.number).into_iter().collect();
-        if state.updates.change(RouteChange { removed, added }, report.clone()) {
-            report();
-        }
+        let publishing = state.updates.begin(RouteChange { removed, added }, report.clone());
+        BegunChange { publishing, report }
     }
 
     /// Waits until all changes that were made are in force.
     pub(crate) fn settled(&self) -> impl Future<Output = ()> + Send + use<> {
-        let changes = self.lock().changes;
+        let changes = self.changes.load(Ordering::SeqCst);
         let mut in_force = self.in_force.subscribe();
         async move {
             let _ = in_force.wait_for(|last| *last >= changes).await; // gone with the app

@@ -11,18 +11,24 @@ use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use tokio::sync::{oneshot, watch};
-use zonda_server::{Code, FailedZone, OwnReply, ServeError as ServerError, Server};
+use zonda_server::{Code, FailedZone, OwnReply, ProgramConfig, ServeError as ServerError, Server};
 use zonda_wire::{Message, Name, Type};
 
 /// A running app. Dropping it stops the server in the background, as [`stop`](Self::stop) does;
 /// [`detach`](Self::detach) leaves the server running.
+///
+/// Parts of a program share it in an `Arc`, and each may stop it: handlers, too, which keep it from
+/// being dropped until then. An app that has stopped has no addresses and sends no replies, and
+/// what changes it is [`Error::Stopped`].
 #[must_use = "an app stops when it is dropped"]
 pub struct Running {
     /// What answers; nothing once the app stops or is detached.
-    parts: Option<Arc<Parts>>,
+    parts: Mutex<Option<Arc<Parts>>>,
+    /// Whether the server has ended, for its own reasons or the program's.
+    has_ended: watch::Receiver<bool>,
 }
 
 /// The parts of a running app, which threads share that do what blocks.
@@ -32,10 +38,10 @@ struct Parts {
     routes: LiveRoutes,
     /// Runs asynchronous code.
     tasks: Tasks,
+    /// What the server is configured with.
+    config: ProgramConfig,
     /// Values that handlers share.
     states: SharedStates,
-    /// Whether the server has ended, for its own reasons or the program's.
-    has_ended: watch::Receiver<bool>,
     /// Why the server had to end, once that was asked for.
     end: OnceLock<Option<ServerError>>,
 }
@@ -57,24 +63,33 @@ impl Running {
         server: Server,
         code: Code,
         tasks: Tasks,
-        states: SharedStates,
+        (config, states): (ProgramConfig, SharedStates),
         has_ended: watch::Receiver<bool>,
     ) -> Self {
         let server = Arc::new(server);
         let routes = LiveRoutes::new(code, &server);
         let end = OnceLock::new();
-        Self { parts: Some(Arc::new(Parts { server, routes, tasks, states, has_ended, end })) }
+        let parts = Arc::new(Parts { server, routes, tasks, config, states, end });
+        Self { parts: Mutex::new(Some(parts)), has_ended }
+    }
+
+    /// Locks the parts, for a moment.
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Parts>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner) // they are there or not
     }
 
     /// Returns the parts of the app.
-    fn parts(&self) -> &Arc<Parts> {
-        self.parts.as_ref().expect("only methods that take the app by value take its parts")
+    ///
+    /// # Errors
+    /// When it has stopped.
+    fn parts(&self) -> Result<Arc<Parts>, Error> {
+        self.lock().clone().ok_or(Error::Stopped)
     }
 
     /// Returns the addresses that the app listens on, in the order in which they were given.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.parts().server.addresses()
+        self.parts().map_or_else(|_| Vec::new(), |parts| parts.server.addresses())
     }
 
     /// Sends a query for a name and type without sockets, as a client on this machine would over
@@ -122,7 +137,7 @@ impl Running {
         query: &[u8],
         address: Option<SocketAddr>,
     ) -> Option<Vec<u8>> {
-        let parts = self.parts();
+        let parts = self.parts().ok()?;
         parts.routes.settled().await;
         match parts.server.query(query, address) {
             OwnReply::Now(reply) => reply,
@@ -161,17 +176,17 @@ impl Running {
     /// [`settled`](Self::settled) waits for that.
     ///
     /// # Errors
-    /// When the pattern is not valid, or the function takes what the app or the pattern lacks.
+    /// When the pattern is not valid, or the function takes what the app or the pattern lacks; or
+    /// when the change could not be put into force.
     pub fn handle<M: 'static, H>(&self, pattern: &str, handler: H) -> Result<(), Error>
     where
         H: Handler<M>,
         H::Output: IntoReply,
     {
-        let parts = self.parts();
+        let parts = self.parts()?;
         let route = AppRoute::in_workers(parse(pattern)?, handler, parts.states.clone());
         route.check(parts.states.get())?;
-        parts.routes.put(route.route, &parts.tasks);
-        Ok(())
+        parts.routes.put(route.route, &parts.tasks)
     }
 
     /// Answers names with a function that may wait, as
@@ -180,90 +195,33 @@ impl Running {
     ///
     /// # Errors
     /// Those of [`handle`](Self::handle).
-    pub fn handle_async<M, H>(&self, pattern: &str, handler: H) -> Result<(), Error>
+    pub fn handle_async<M: 'static, H>(&self, pattern: &str, handler: H) -> Result<(), Error>
     where
         H: AsyncHandler<M>,
         H::Future: Send + 'static,
         H::Output: IntoReply,
     {
-        let (parts, pattern) = (self.parts(), parse(pattern)?);
+        let (parts, pattern) = (self.parts()?, parse(pattern)?);
         check(&pattern, H::check, parts.states.get())?;
         let code = AsyncCode::new(pattern.clone(), handler, parts.states.clone());
         let route = AppRoute::in_runtime(pattern, parts.tasks.add(code), H::check);
-        parts.routes.put(route.route, &parts.tasks);
-        Ok(())
+        parts.routes.put(route.route, &parts.tasks)
     }
 
     /// Removes the function that answers the names of a pattern; returns whether there was one. In
     /// force as with [`handle`](Self::handle).
     ///
     /// # Errors
-    /// When the pattern is not valid.
+    /// When the pattern is not valid, or the change could not be put into force.
     pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
-        let parts = self.parts();
-        Ok(parts.routes.remove(&parse(pattern)?, &parts.tasks))
+        let parts = self.parts()?;
+        parts.routes.remove(&parse(pattern)?, &parts.tasks)
     }
 
     /// Waits until all changes of handlers that were made before are in force.
     pub async fn settled(&self) {
-        self.parts().routes.settled().await;
-    }
-
-    /// Serves a zone from other text, or from text for the first time, and waits until it is
-    /// served. Done to the end if the future is dropped.
-    ///
-    /// # Errors
-    /// When the name is not valid, or that of a zone that is served from a file or a store, or the
-    /// text is wrong: then nothing is changed, and the former version stays in service.
-    pub async fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
-        let (known, text) = (self.text_name(name)?, text.into());
-        let set = move |server: &Server| server.set_zone_text(&known, &text);
-        self.blocking(set).await?.map_err(Error::ZoneText)
-    }
-
-    /// Serves a zone as [`set_zone_text`](Self::set_zone_text) does, and blocks.
-    ///
-    /// # Errors
-    /// Those of [`set_zone_text`](Self::set_zone_text).
-    pub fn set_zone_text_blocking(
-        &self,
-        name: &str,
-        text: impl Into<Arc<str>>,
-    ) -> Result<(), Error> {
-        let known = self.text_name(name)?;
-        self.parts().server.set_zone_text(&known, &text.into()).map_err(Error::ZoneText)
-    }
-
-    /// Takes a zone that is given as text out of service; returns whether there was one. Waits as
-    /// [`set_zone_text`](Self::set_zone_text).
-    ///
-    /// # Errors
-    /// When the name is not valid, or that of a zone that follows a store.
-    pub async fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
-        let known = self.text_name(name)?;
-        let remove = move |server: &Server| server.remove_zone_text(&known);
-        self.blocking(remove).await?.map_err(Error::ZoneText)
-    }
-
-    /// Takes a zone out of service as [`remove_zone_text`](Self::remove_zone_text) does, and
-    /// blocks.
-    ///
-    /// # Errors
-    /// Those of [`remove_zone_text`](Self::remove_zone_text).
-    pub fn remove_zone_text_blocking(&self, name: &str) -> Result<bool, Error> {
-        let known = self.text_name(name)?;
-        self.parts().server.remove_zone_text(&known).map_err(Error::ZoneText)
-    }
-
-    /// Returns the name of a zone that may be given as text.
-    fn text_name(&self, name: &str) -> Result<Name, Error> {
-        let wrong = |error| Error::Name(name.to_owned(), error);
-        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        match self.parts().server.follows_store(&known) {
-            true => Err(Error::ZoneText(format!(
-                "zone {name}: its content comes from a store; change it there"
-            ))),
-            false => Ok(known),
+        if let Ok(parts) = self.parts() {
+            parts.routes.settled().await;
         }
     }
 
@@ -275,7 +233,7 @@ impl Running {
     /// [`Error::Zones`] with all zones that cannot be loaded, also those of the configuration file:
     /// the former version of each is served on, if there is one, and all else is in force.
     pub async fn reload(&self) -> Result<(), Error> {
-        self.blocking(reload).await?
+        self.blocking(|server, _| reload(server)).await?
     }
 
     /// Loads as [`reload`](Self::reload) does, and blocks.
@@ -283,7 +241,7 @@ impl Running {
     /// # Errors
     /// Those of [`reload`](Self::reload).
     pub fn reload_blocking(&self) -> Result<(), Error> {
-        reload(&self.parts().server)
+        reload(&self.parts()?.server)
     }
 
     /// Returns the zones that could not be loaded when that was last tried, in the order of their
@@ -291,57 +249,64 @@ impl Running {
     /// are not among them: see the log and the metrics for these.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
-        self.parts().server.failed_zones()
+        self.parts().map_or_else(|_| Vec::new(), |parts| parts.server.failed_zones())
     }
 
     /// Waits until the server has stopped: because a failure made it stop, or an administrator
-    /// ([`App::config`](crate::App::config)) asked for that.
+    /// ([`App::config`](crate::App::config)) or another part of the program asked for that.
     ///
     /// # Errors
     /// The failure that has stopped the server.
     pub async fn closed(&self) -> Result<(), Error> {
-        let parts = self.parts();
-        let mut has_ended = parts.has_ended.clone();
+        let mut has_ended = self.has_ended.clone();
         let _ = has_ended.wait_for(|ended| *ended).await; // without a sender, it has ended too
-        parts.wait()
+        self.parts().map_or(Ok(()), |parts| parts.wait()) // a stop tells its caller of a failure
     }
 
     /// Stops the server: it receives nothing more, and answers what it has received. Waits for
     /// asynchronous code that still answers, for at most 10 seconds; queries that it has not
     /// answered by then are answered SERVFAIL. If the future is dropped, the server stops all the
-    /// same.
+    /// same. Of several calls, the first one waits.
     ///
-    /// Called by asynchronous code of the app, for which a query waits, the method returns at once,
-    /// and the app stops in a thread of its own.
+    /// Called by a handler or middleware of the app, for which a query waits, the method returns at
+    /// once, and the app stops in a thread of its own.
     ///
     /// # Errors
     /// The failure that had stopped the server before.
-    pub async fn stop(mut self) -> Result<(), Error> {
-        let Some(parts) = self.parts.take() else { return Ok(()) };
-        if parts.tasks.is_current() {
-            parts.stop_in_background();
-            return Ok(());
+    pub fn stop(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let taken = self.taken();
+        async move {
+            let Some(parts) = taken.lock().take() else { return Ok(()) };
+            if parts.is_calling() {
+                parts.stop_in_background();
+                return Ok(());
+            }
+            in_thread("stop", move || parts.stop()).await.map_err(Error::Thread)?
         }
-        in_thread("stop", move || parts.stop()).await.map_err(Error::Thread)?
     }
 
-    /// Stops the server as [`stop`](Self::stop) does, and blocks. Functions that run in the workers
-    /// must not call it.
+    /// Stops the server as [`stop`](Self::stop) does, and blocks, unless a handler or middleware of
+    /// the app calls it.
     ///
     /// # Errors
     /// Those of [`stop`](Self::stop).
-    pub fn stop_blocking(mut self) -> Result<(), Error> {
-        let Some(parts) = self.parts.take() else { return Ok(()) };
-        if parts.tasks.is_current() {
+    pub fn stop_blocking(&self) -> Result<(), Error> {
+        let Some(parts) = self.lock().take() else { return Ok(()) };
+        if parts.is_calling() {
             parts.stop_in_background();
             return Ok(());
         }
         parts.stop()
     }
 
+    /// Takes what answers; whatever becomes of that, it stops.
+    fn taken(&self) -> Self {
+        Self { parts: Mutex::new(self.lock().take()), has_ended: self.has_ended.clone() }
+    }
+
     /// Leaves the server running until the process ends.
-    pub fn detach(mut self) {
-        std::mem::forget(self.parts.take()); // its threads and asynchronous code go on
+    pub fn detach(self) {
+        std::mem::forget(self.lock().take()); // its threads and asynchronous code go on
     }
 
     /// Returns what waits for SIGINT or SIGTERM, in whichever runtime.
@@ -349,7 +314,7 @@ impl Running {
     /// # Errors
     /// When the system refuses to deliver one.
     pub(crate) fn signalled(&self) -> Result<impl Future<Output = ()> + Send + use<>, Error> {
-        self.parts().tasks.signalled().map_err(Error::Thread)
+        self.parts()?.tasks.signalled().map_err(Error::Thread)
     }
 
     /// Serves until `shutdown` completes, or the server has to stop; then stops.
@@ -364,28 +329,43 @@ impl Running {
         self.stop().await
     }
 
-    /// Does work with the server that blocks, in a thread of its own.
+    /// Returns the server and what it is configured with, for changes.
     ///
     /// # Errors
-    /// When there is no thread for it.
-    async fn blocking<R: Send + 'static>(
+    /// When the app has stopped.
+    pub(crate) fn to_change(&self) -> Result<(Arc<Server>, ProgramConfig), Error> {
+        self.parts().map(|parts| (Arc::clone(&parts.server), parts.config.clone()))
+    }
+
+    /// Does work that blocks, in a thread of its own.
+    ///
+    /// # Errors
+    /// When there is no thread for it, or the app has stopped.
+    pub(crate) async fn blocking<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&Server) -> R + Send + 'static,
+        work: impl FnOnce(&Server, &ProgramConfig) -> R + Send + 'static,
     ) -> Result<R, Error> {
-        let server = Arc::clone(&self.parts().server);
-        in_thread("change", move || work(&server)).await.map_err(Error::Thread)
+        let (server, config) = self.to_change()?;
+        in_thread("change", move || work(&server, &config)).await.map_err(Error::Thread)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
+        let parts = self.lock().take();
+        if let Some(parts) = parts {
             parts.stop_in_background();
         }
     }
 }
 
 impl Parts {
+    /// Whether this thread is one that a query of the app waits for: it runs asynchronous code, or
+    /// is calling code in a worker.
+    fn is_calling(&self) -> bool {
+        self.tasks.is_current() || self.server.is_calling()
+    }
+
     /// Waits until the server has ended.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::future::Future;
 use zonda_config::Config;
 use zonda_server::{
-    Code, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
+    Code, Options, Program, ProgramConfig, Server, Texts, failed_in_code, zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -41,9 +41,12 @@ impl App {
         let lacks = app.routes.iter().filter_map(|route| route.check(&app.states).err());
         let all = parse("*")?;
         let of_others = app.checks.iter().filter_map(|it| check(&all, *it, &app.states).err());
-        app.mistakes.extend(lacks.chain(of_others));
-        let (config, metrics) = (app.config, app.metrics);
-        let load = move || read_config(config.as_deref(), &flags, metrics);
+        let of_guards = app.guard_checks.iter();
+        let of_guards = of_guards.filter_map(|(at, it)| check(at, *it, &app.states).err());
+        app.mistakes.extend(lacks.chain(of_others).chain(of_guards));
+        let config = ProgramConfig::new(app.config, flags, app.metrics);
+        let changeable = config.clone();
+        let load = move || config.read();
         if !app.mistakes.is_empty() {
             return Err(all_mistakes(app.mistakes, load(), &app.texts, &required_zones));
         }
@@ -61,7 +64,8 @@ impl App {
             ..Code::default()
         };
         let (tasks, runtime, start) =
-            Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;
+            Tasks::start(app.asynchronous, code.guards.clone(), &app.limits)
+                .map_err(Error::Thread)?;
         let (ended, has_ended) = tokio::sync::watch::channel(false);
         let program = Program {
             code: code.clone(),
@@ -78,7 +82,8 @@ impl App {
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options).map_err(|error| Error::of_server(&error))?;
-        Ok(Running::new(server, code, tasks, app.shared_states, has_ended))
+        let program = (changeable, app.shared_states);
+        Ok(Running::new(server, code, tasks, program, has_ended))
     }
 
     /// Serves until SIGINT or SIGTERM, or until a failure stops the server; then stops as

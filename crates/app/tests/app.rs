@@ -610,15 +610,36 @@ fn code_that_computes_for_long_keeps_no_other_code_waiting() {
 }
 
 #[test]
+fn middleware_of_a_pattern_that_computes_for_long_keeps_no_code_of_other_names_waiting() {
+    let app = app()
+        .middleware_for_async("*.long.example", |_: OwnedQuery| async {
+            thread::sleep(Duration::from_secs(1)); // as if it computed
+        })
+        .handle_async("short.example", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start_blocking().unwrap();
+    assert!(ask(&running, "a.long.example", Type::A).is_some(), "no handler is behind it");
+    thread::scope(|scope| {
+        let long = scope.spawn(|| ask(&running, "b.long.example", Type::A).unwrap());
+        thread::sleep(Duration::from_millis(200));
+        let asked = Instant::now();
+        assert!(ask(&running, "short.example", Type::A).is_some());
+        assert!(asked.elapsed() < Duration::from_millis(600), "{:?}", asked.elapsed());
+        assert!(!long.is_finished());
+        long.join().unwrap();
+    });
+    running.stop_blocking().unwrap();
+}
+
+#[test]
 fn texts_are_put_into_force_while_the_configuration_is_being_edited() {
     let text =
         |last: u8| format!("@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n");
     let folder = zonda_testkit::process::Folder::new("texts");
-    let file = folder.write("zonda.toml", "version = 1\n");
+    let file = folder.write("zonda.toml", "version = 1\n[admin]\nsocket = \"off\"\n");
     let app =
         app().config(&file).zone_text("example.org", text(1)).zone_text("example.com", text(1));
     let running = app.start_blocking().unwrap();
-    folder.write("zonda.toml", "version = 1\nwrong = 1\n");
+    folder.write("zonda.toml", "version = 1\nwrong = 1\n[admin]\nsocket = \"off\"\n");
     running.set_zone_text_blocking("example.org", text(2)).unwrap();
     running.set_zone_text_blocking("example.net", text(2)).unwrap();
     assert!(running.remove_zone_text_blocking("example.com").unwrap());
@@ -628,7 +649,7 @@ fn texts_are_put_into_force_while_the_configuration_is_being_edited() {
     let net = "NOERROR example.net. NS [2, 110, 115, 7, 101, 120, 97, 109, 112, 108, 101, 3, 110, \
                101, 116, 0] ns.example.net. A [192, 0, 2, 2]";
     check(&running, &[("ns.example.org", Type::A, second), ("example.com", Type::NS, "REFUSED")]);
-    folder.write("zonda.toml", "version = 1\n");
+    folder.write("zonda.toml", "version = 1\n[admin]\nsocket = \"off\"\n");
     running.reload_blocking().unwrap();
     check(&running, &[("ns.example.org", Type::A, second), ("example.net", Type::NS, net)]);
     running.stop_blocking().unwrap();

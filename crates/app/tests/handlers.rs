@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use zonda::{
-    A, Any, App, Captures, ClientSubnet, Context, Definition, Error, Event, Failure, FromQuery,
-    IntoReply, Message, Name, OwnedQuery, Query, Rcode, Reply, Running, State, Transport, Txt,
-    Type, Vary,
+    A, Any, App, AsyncContext, AsyncFromQuery, Captures, ClientSubnet, Context, Definition, Error,
+    Event, Failure, FromQuery, IntoReply, Message, Name, OwnedQuery, Query, Rcode, Refusal, Reply,
+    Running, State, Transport, Txt, Type, Vary,
 };
 
 /// Returns the reply of a running app to a query of a client at an address.
@@ -113,6 +113,35 @@ fn none_leaves_a_query_to_the_zone_and_no_records_do_not() {
     let running = app.start_blocking().unwrap();
     assert_eq!(told(&ask(&running, "www.example", Type::A)), "NOERROR A [192, 0, 2, 80]");
     assert_eq!(told(&ask(&running, "ns.example", Type::A)), "NOERROR");
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_returned_nxdomain_is_that_of_the_method() {
+    let zone = "@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.53\n";
+    let soa = || zonda::Soa::new("ns.b.example", "h.b.example", 1, 2, 3, 4, 5).unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .zone_text("example", zone)
+        .handle("a.example", || Rcode::NXDOMAIN)
+        .handle("b.example", |_: &Query, reply: &mut Reply| reply.nxdomain())
+        .handle_async("c.example", async || Rcode::NXDOMAIN)
+        .handle("d.example", move |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]));
+            reply.authority(soa());
+            Rcode::NXDOMAIN
+        });
+    let running = app.start_blocking().unwrap();
+    let sections = |name: &str| {
+        let reply = ask(&running, name, Type::A);
+        assert_eq!(reply.rcode(), Rcode::NXDOMAIN, "{name}");
+        let records = reply.records.iter().map(|it| (it.section, it.rtype));
+        records.collect::<Vec<_>>()
+    };
+    for name in ["a.example", "c.example"] {
+        assert_eq!(sections(name), sections("b.example"), "{name}");
+    }
+    assert_eq!(sections("d.example"), [(zonda::Section::Authority, Type::SOA)]);
     running.stop_blocking().unwrap();
 }
 
@@ -249,9 +278,9 @@ fn a_running_app_refuses_a_handler_that_lacks_something_and_keeps_the_former_one
 struct Client(String);
 
 impl FromQuery for Client {
-    fn from_query(context: &Context<'_>) -> Self {
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
         let word = context.state::<&'static str>();
-        Self(format!("{} {}", word.unwrap(), context.client().ip()))
+        Ok(Self(format!("{} {}", word.unwrap(), context.client().ip())))
     }
 
     fn check(definition: &Definition<'_>) -> Result<(), String> {
@@ -270,6 +299,49 @@ fn a_program_has_handlers_take_values_of_its_own_kind() {
     let running = with.start_blocking().unwrap();
     let texts = Txt::all_in(&ask(&running, "a.example", Type::TXT));
     assert_eq!(texts[0].strings, [b"host 192.0.2.7"]);
+    running.stop_blocking().unwrap();
+}
+
+/// A client that the program lets in.
+struct Member(IpAddr);
+
+impl FromQuery for Member {
+    fn from_query(context: &Context<'_>) -> Result<Self, Refusal> {
+        match context.client().ip() {
+            ip if ip == IpAddr::from([192, 0, 2, 7]) => Ok(Self(ip)),
+            ip if ip == IpAddr::from([192, 0, 2, 8]) => Err(Err::<(), _>("a mistake").into()),
+            _ => Err(Rcode::REFUSED.into()),
+        }
+    }
+}
+
+#[test]
+fn a_value_that_a_handler_takes_refuses_the_query_with_a_reply_of_its_own() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = |calls: &Arc<AtomicU32>| {
+        let calls = Arc::clone(calls);
+        move || calls.fetch_add(1, Ordering::Relaxed)
+    };
+    let (here, afar) = (count(&calls), count(&calls));
+    let app = App::new()
+        .listen_nowhere()
+        .handle("here.example", move |_: &Query, reply: &mut Reply, Member(ip): Member| {
+            here();
+            reply.answer(Txt::new(ip.to_string()));
+        })
+        .handle_async("afar.example", move |Member(ip): Member| {
+            afar();
+            async move { Txt::new(ip.to_string()) }
+        });
+    let running = app.start_blocking().unwrap();
+    for name in ["here.example", "afar.example"] {
+        let rcode = |client| ask_from(&running, client, name, Type::TXT).rcode();
+        assert_eq!(rcode("192.0.2.9:1"), Rcode::REFUSED, "{name}");
+        assert_eq!(rcode("192.0.2.8:1"), Rcode::SERVFAIL, "{name}");
+        let texts = Txt::all_in(&ask(&running, name, Type::TXT));
+        assert_eq!(texts[0].strings, [b"192.0.2.7"], "{name}");
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "a handler is called for a member alone");
     running.stop_blocking().unwrap();
 }
 
@@ -327,5 +399,142 @@ fn a_returned_reply_keeps_the_tags_of_middleware() {
     assert_eq!(told(&ask(&running, "a.example", Type::A)), "NXDOMAIN");
     let tags = tags.recv_timeout(Duration::from_secs(20)).unwrap();
     assert_eq!(tags, ["stage=middleware", "user=ann"]);
+    running.stop_blocking().unwrap();
+}
+
+/// An error of the program's own.
+#[derive(Debug)]
+struct DatabaseDown;
+
+impl std::fmt::Display for DatabaseDown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the database is down")
+    }
+}
+
+/// A value whose query a failing database refuses.
+struct Row;
+
+impl FromQuery for Row {
+    fn from_query(_: &Context<'_>) -> Result<Self, Refusal> {
+        Err(Err::<(), _>(DatabaseDown).into())
+    }
+}
+
+#[test]
+fn errors_of_handlers_are_answered_by_functions_for_their_types() {
+    let app = App::new()
+        .listen_nowhere()
+        .handle("sync.example", |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1])); // is not sent
+            Err::<(), _>(DatabaseDown)
+        })
+        .handle_async("async.example", async || Err::<A, _>(DatabaseDown))
+        .handle("value.example", |_: Row| A::new([192, 0, 2, 1]))
+        .handle_async("async-value.example", async |_: Row| A::new([192, 0, 2, 1]))
+        .middleware_for_async("guarded.example", async || Err::<(), _>(DatabaseDown))
+        .handle("io.example", || Err::<A, _>(std::io::Error::other("no file")))
+        .handle("text.example", || Err::<A, _>("secret"))
+        .handle("no.example", || Err::<A, _>(5_u8))
+        .handle("panics.example", || -> A { panic!("not an error") })
+        .on_error(|_: &DatabaseDown, context: &Context<'_>, reply: &mut Reply| {
+            reply.answer(Txt::new(format!("{} {}", context.name(), context.client().ip())));
+        })
+        .on_error(|_: &u8, _: &Context<'_>, _: &mut Reply| {}) // leaves it
+        .on_error(|_: &std::io::Error, _: &Context<'_>, _: &mut Reply| Rcode::REFUSED)
+        .on_error(|failure: &Failure, _: &Context<'_>, _: &mut Reply| {
+            failure.downcast_ref::<&'static str>().map(|text| Txt::new(text.len().to_string()))
+        });
+    let running = app.start_blocking().unwrap();
+    for name in ["sync", "async", "value", "async-value", "guarded"] {
+        let name = format!("{name}.example");
+        let texts = Txt::all_in(&ask(&running, &name, Type::TXT));
+        assert_eq!(texts[0].strings, [format!("{name}. 192.0.2.7").as_bytes()], "{name}");
+    }
+    assert_eq!(ask(&running, "io.example", Type::A).rcode(), Rcode::REFUSED);
+    assert_eq!(Txt::all_in(&ask(&running, "text.example", Type::TXT))[0].strings, [b"6"]);
+    assert_eq!(told(&ask(&running, "no.example", Type::A)), "SERVFAIL");
+    assert_eq!(told(&ask(&running, "panics.example", Type::A)), "SERVFAIL");
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_function_for_errors_that_fails_itself_leaves_the_query_to_the_next_one() {
+    let app = App::new()
+        .listen_nowhere()
+        .handle("a.example", || Err::<A, _>(DatabaseDown))
+        .on_error(|_: &DatabaseDown, _: &Context<'_>, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1])); // is not sent
+            Err::<(), _>("no page either")
+        })
+        .on_error(|failure: &Failure, _: &Context<'_>, reply: &mut Reply| {
+            reply.answer(Txt::new(failure.to_string()));
+        });
+    let running = app.start_blocking().unwrap();
+    let reply = ask(&running, "a.example", Type::TXT);
+    assert_eq!(reply.records.len(), 1, "{reply:?}");
+    assert_eq!(Txt::all_in(&reply)[0].strings, [b"the database is down"]);
+    running.stop_blocking().unwrap();
+}
+
+/// The account of the client, which is waited for.
+struct Account(String);
+
+impl AsyncFromQuery for Account {
+    async fn from_query_async(context: &AsyncContext<'_>) -> Result<Self, Refusal> {
+        tokio::task::yield_now().await; // a database
+        match context.query().client().ip() {
+            ip if ip == IpAddr::from([192, 0, 2, 7]) => Ok(Self("ann".to_owned())),
+            ip if ip == IpAddr::from([192, 0, 2, 8]) => std::future::pending().await,
+            _ => Err(Rcode::REFUSED.into()),
+        }
+    }
+
+    fn check(definition: &Definition<'_>) -> Result<(), String> {
+        let has_database = definition.has_state::<u8>();
+        if has_database { Ok(()) } else { Err("the app has no database".to_owned()) }
+    }
+}
+
+#[test]
+fn an_asynchronous_handler_takes_values_that_are_waited_for() {
+    let handler = async |query: OwnedQuery, Account(name): Account, qtype: Type| {
+        Txt::new(format!("{name} {} {qtype}", query.name()))
+    };
+    let without = App::new().listen_nowhere().handle_async("a.example", handler);
+    let error = without.start_blocking().unwrap_err().to_string();
+    assert_eq!(error, "route `a.example`: the app has no database");
+    let with = App::new()
+        .listen_nowhere()
+        .state(5_u8)
+        .handle_async("a.example", handler)
+        .middleware_for_async("*.guarded.example", async |_: Account| {})
+        .handle("*.guarded.example", || Txt::new("let in"));
+    let running = with.start_blocking().unwrap();
+    let texts = Txt::all_in(&ask(&running, "a.example", Type::TXT));
+    assert_eq!(texts[0].strings, [b"ann a.example. TXT"]);
+    let texts = Txt::all_in(&ask(&running, "a.guarded.example", Type::TXT));
+    assert_eq!(texts[0].strings, [b"let in"]);
+    for name in ["a.example", "a.guarded.example"] {
+        let rcode = ask_from(&running, "192.0.2.9:1", name, Type::TXT).rcode();
+        assert_eq!(rcode, Rcode::REFUSED, "{name}");
+    }
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_query_whose_values_are_late_is_servfail_after_the_deadline() {
+    let app = App::new()
+        .listen_nowhere()
+        .state(5_u8)
+        .deadline(Duration::from_millis(200))
+        .handle_async("a.example", async |_: Account| Txt::new("late"))
+        .middleware_for_async("*.guarded.example", async |_: Account| {})
+        .handle("*.guarded.example", || Txt::new("let in"));
+    let running = app.start_blocking().unwrap();
+    for name in ["a.example", "a.guarded.example"] {
+        let rcode = ask_from(&running, "192.0.2.8:1", name, Type::TXT).rcode();
+        assert_eq!(rcode, Rcode::SERVFAIL, "{name}");
+    }
     running.stop_blocking().unwrap();
 }

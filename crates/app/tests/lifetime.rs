@@ -44,25 +44,107 @@ fn app() -> (App, Weak<u8>) {
     (app, watched)
 }
 
+/// Waits for something that another thread does; fails if it gives no other task of the runtime,
+/// which has one thread, a turn.
+async fn beside_others<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let (mut work, mut turns) = (std::pin::pin!(work), 0);
+    let result = loop {
+        tokio::select! {
+            biased;
+            result = &mut work => break result,
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    };
+    assert!(turns > 0, "the runtime waited for {what}");
+    result
+}
+
 #[tokio::test]
 async fn an_app_starts_and_stops_without_blocking_the_runtime_of_one_thread() {
     let (app, watched) = app();
-    let mut ticks = 0;
-    let start = app.start();
-    let mut start = std::pin::pin!(start);
-    let running = loop {
-        tokio::select! {
-            running = &mut start => break running.unwrap(),
-            () = tokio::time::sleep(Duration::from_millis(1)) => ticks += 1,
-        }
-    };
+    let app = app.handle_async("slow.example", async || {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Txt::new("slow")
+    });
+    let running = beside_others("the start", app.start()).await.unwrap();
     let reply = running.query("b.example", Type::TXT).await.unwrap();
     assert_eq!(Txt::all_in(&reply)[0].strings, [b"b"]);
     let address = running.addresses()[0];
-    running.stop().await.unwrap();
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(CHANGE_MAX)).unwrap();
+    let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04slow\x07example\0\0\x10\0\x01";
+    client.send_to(query, address).unwrap();
+    beside_others("the stop", running.stop()).await.unwrap();
     assert!(is_free(address));
     wait_until("its values are dropped", || watched.upgrade().is_none());
-    assert!(ticks > 0, "the runtime waited for the start");
+}
+
+#[tokio::test]
+async fn an_app_that_parts_of_a_program_and_its_handlers_share_stops_and_leaves_nothing() {
+    let (app, watched) = app();
+    let running = Arc::new(app.start().await.unwrap());
+    let (held, address) = (Arc::clone(&running), running.addresses()[0]);
+    running
+        .handle_async("stop.example", move || {
+            let held = Arc::clone(&held);
+            async move { held.stop().await.map(|()| Txt::new("stopping")) }
+        })
+        .unwrap();
+    let waiting = Arc::clone(&running);
+    let closed = tokio::spawn(async move { waiting.closed().await });
+    let reply = running.query("stop.example", Type::TXT).await.unwrap();
+    assert_eq!(Txt::all_in(&reply)[0].strings, [b"stopping"]);
+    tokio::time::timeout(CHANGE_MAX, closed).await.unwrap().unwrap().unwrap();
+    wait_until("its address is free", || is_free(address));
+    wait_until("its values are dropped", || watched.upgrade().is_none());
+    assert!(running.addresses().is_empty());
+    let late = running.handle("late.example", || Txt::new("late"));
+    assert!(matches!(late, Err(zonda::Error::Stopped)), "{late:?}");
+    running.stop().await.unwrap();
+    wait_until("no handler keeps it", || Arc::strong_count(&running) == 1);
+}
+
+#[tokio::test]
+async fn an_app_stops_when_code_in_a_worker_has_it_stopped_and_the_query_is_answered() {
+    for kind in ["handler", "blocked on the future", "asked by the program"] {
+        let (app, watched) = app();
+        let running = Arc::new(app.start().await.unwrap());
+        let (held, address) = (Arc::clone(&running), running.addresses()[0]);
+        let stop = move || {
+            let stopped = match kind {
+                "blocked on the future" => {
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    // A worker has no runtime; the task of a query by the program has one.
+                    runtime.block_on(held.stop())
+                }
+                _ => held.stop_blocking(),
+            };
+            stopped.map(|()| Txt::new("stopping"))
+        };
+        running.handle("stop.example", stop).unwrap();
+        let began = Instant::now();
+        if kind == "asked by the program" {
+            let asked = Arc::clone(&running);
+            let asked = thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(asked.query("stop.example", Type::TXT)).unwrap()
+            });
+            assert_eq!(Txt::all_in(&asked.join().unwrap())[0].strings, [b"stopping"]);
+        } else {
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.set_read_timeout(Some(CHANGE_MAX)).unwrap();
+            let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04stop\x07example\0\0\x10\0\x01";
+            client.send_to(query, address).unwrap();
+            let mut reply = [0; 512];
+            let len = client.recv(&mut reply).unwrap();
+            assert!(reply[..len].ends_with(b"\x08stopping"), "{kind}");
+        }
+        wait_until("its address is free", || is_free(address));
+        let taken = began.elapsed();
+        assert!(taken < Duration::from_secs(5), "{kind}: the worker was waited for {taken:?}");
+        wait_until("its values are dropped", || watched.upgrade().is_none());
+        wait_until("no handler keeps it", || Arc::strong_count(&running) == 1);
+    }
 }
 
 #[tokio::test]
@@ -142,6 +224,19 @@ async fn an_app_that_an_administrator_stops_tells_that_it_is_closed() {
 }
 
 #[tokio::test]
+async fn an_app_with_an_admin_socket_has_left_its_addresses_when_it_has_stopped() {
+    let folder = Folder::new("left");
+    let socket = folder.path().join("admin.sock");
+    let config = format!("version = 1\n[admin]\nsocket = {socket:?}\naddress = \"off\"\n");
+    let (app, watched) = app();
+    let running = app.config(folder.write("zonda.toml", config)).start().await.unwrap();
+    let address = running.addresses()[0];
+    running.stop().await.unwrap();
+    assert!(is_free(address), "a thread of the app still has the address");
+    wait_until("its values are dropped", || watched.upgrade().is_none());
+}
+
+#[tokio::test]
 async fn two_apps_that_share_an_address_answer_on_it() {
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let app = |text: &'static str| {
@@ -175,9 +270,11 @@ fn a_program_without_a_runtime_runs_until_a_mistake_is_told() {
 async fn zones_given_as_text_and_the_configuration_change_without_blocking() {
     let text =
         |last: u8| format!("@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n");
+    let large: String = (0..20_000).map(|number| format!("n{number} 300 TXT text\n")).collect();
     let app = App::new().listen_nowhere().zone_text("example.org", text(1));
     let running = app.start().await.unwrap();
-    running.set_zone_text("example.org", text(2)).await.unwrap();
+    let set = running.set_zone_text("example.org", text(2) + &large);
+    beside_others("the zone", set).await.unwrap();
     let reply = running.query("ns.example.org", Type::A).await.unwrap();
     assert_eq!(reply.records[0].rdata, [192, 0, 2, 2]);
     running.reload().await.unwrap();

@@ -111,26 +111,66 @@ fn unpack_packages(folder: &Path) -> Vec<String> {
     ours.into_iter().map(str::to_owned).collect()
 }
 
+/// A program that asks for what needs a feature, and prints why it does not start, a line each.
+const REFUSED: &str = r#"
+use zonda::App;
+
+const SIGNED: &str = "@ 60 SOA ns hostmaster 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n\
+                      @ 60 DNSKEY 257 3 13 AAAA\n@ 60 NSEC3PARAM 1 0 0 -\n";
+
+fn main() {
+    let apps = [
+        App::new().config("zonda.toml"),
+        App::new().metrics(([127, 0, 0, 1], 0)),
+        App::new().forward("tls://192.0.2.1"),
+        App::new().zone("example", "example.json"),
+        App::new().zone_text("example", SIGNED),
+    ];
+    for app in apps {
+        let started = app.listen_nowhere().start_blocking();
+        println!("{}", started.map_or_else(|error| error.to_string(), |_| "it starts".to_owned()));
+    }
+}
+"#;
+
+/// The manifest of a program in a folder that has the packages with these names.
+fn manifest(names: &[String], dependency: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let places = names.iter().map(|name| format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
+    format!(
+        "[package]\nname = \"hello\"\nedition = \"2024\"\ndefault-run = \"hello\"\n[workspace]\n\
+         [profile.dev]\ndebug = 0\n[dependencies]\nzonda = {dependency}\n\
+         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n\
+         [patch.crates-io]\n{}",
+        places.collect::<String>()
+    )
+}
+
 #[test]
 fn the_hello_world_builds_in_an_empty_folder_from_the_packages_alone_and_answers() {
     let folder = Folder::new("package");
     let version = env!("CARGO_PKG_VERSION");
     let names = unpack_packages(folder.path());
-    let places = names.iter().map(|name| format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
-    let manifest = format!(
-        "[package]\nname = \"hello\"\nedition = \"2024\"\n[workspace]\n[profile.dev]\ndebug = 0\n\
-         [dependencies]\nzonda = \"{version}\"\n\
-         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n\
-         [patch.crates-io]\n{}",
-        places.collect::<String>()
-    );
-    folder.write("Cargo.toml", manifest);
     // The lock file's versions, which this crate is tested with and which are there already.
-    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
-    folder.write("Cargo.lock", fs::read(lock).unwrap());
+    let lock = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
+    folder.write("Cargo.lock", &lock);
     let address = format!("127.0.0.1:{}", free_port());
-    fs::create_dir(folder.path().join("src")).unwrap();
+    fs::create_dir_all(folder.path().join("src/bin")).unwrap();
     folder.write("src/main.rs", EXAMPLE.replace(ADDRESS, &address));
+    folder.write("src/bin/refused.rs", REFUSED);
+    // Handlers need none of the features, and a third of the crates.
+    let bare = format!("{{ version = \"{version}\", default-features = false }}");
+    folder.write("Cargo.toml", manifest(&names, &bare));
     run(folder.path(), env!("CARGO"), &["build", "--offline", "--target-dir", "target"]);
     check_that_it_answers(&folder.path().join("target/debug/hello"), &address);
+    let told = run(folder.path(), "target/debug/refused", &[]);
+    let features = ["server", "server", "encrypted", "json", "dnssec"];
+    assert_eq!(told.lines().count(), features.len(), "{told}");
+    for (line, feature) in told.lines().zip(features) {
+        assert!(line.ends_with(&format!("`{feature}`")) || line.contains(&format!("`{feature}`,")));
+    }
+    // With the features of a program that names none, the packages are whole as well.
+    folder.write("Cargo.lock", &lock);
+    folder.write("Cargo.toml", manifest(&names, &format!("\"{version}\"")));
+    run(folder.path(), env!("CARGO"), &["check", "--offline", "--target-dir", "target"]);
 }

@@ -74,6 +74,18 @@ fn check_store(store: impl Store + 'static) {
     assert_eq!(sets.len(), 1);
     assert_eq!((sets[0].data.len(), sets[0].ttl_secs), (2, 60));
 
+    let wrong = [RecordSet::new("m1.example.org", "A", 60, ["192.0.2.5"]), www("192.0.2")];
+    assert!(store.set_many(&wrong).is_err());
+    assert!(store.get("m1.example.org").unwrap().is_empty(), "a wrong set changes nothing");
+    let many = ["m1.example.org", "m2.example.org"];
+    let many = many.map(|owner| RecordSet::new(owner, "A", 60, ["192.0.2.6"]));
+    store.set_many(&many).unwrap();
+    store.set_many(&[]).unwrap();
+    for set in many {
+        await_answer(&running, &set.owner, "A", "NOERROR 192.0.2.6", SOON);
+        assert!(store.remove(&set.owner, Type::A).unwrap());
+    }
+
     assert!(store.remove("www.example.org.", Type::A).unwrap());
     assert!(!store.remove("www.example.org", Type::A).unwrap());
     await_answer(&running, "www.example.org", "A", "NOERROR", SOON); // the wildcard is below it
@@ -93,14 +105,33 @@ fn changes_of_a_memory_store_are_served() {
 }
 
 #[test]
+fn sets_that_are_put_together_are_one_version_of_the_zone() {
+    let store = Arc::new(MemoryStore::new());
+    store.set(&www("192.0.2.1")).unwrap();
+    let running = serve(Arc::clone(&store));
+    for round in 2..5 {
+        let before = serial(&running);
+        let set = |number: u32| {
+            RecordSet::new(format!("n{number}.example.org"), "A", 60, [format!("192.0.2.{round}")])
+        };
+        store.set_many(&(0..300).map(set).collect::<Vec<_>>()).unwrap();
+        let expected = format!("NOERROR 192.0.2.{round}");
+        await_answer(&running, "n299.example.org", "A", &expected, SOON);
+        assert_eq!(told(&running, "n0.example.org", "A"), expected);
+        assert_eq!(serial(&running), before + 1);
+    }
+    running.stop_blocking().unwrap();
+}
+
+#[test]
 fn a_zone_that_configuration_and_program_have_follows_the_store_of_the_configuration() {
     let folder = zonda_testkit::process::Folder::new("both");
     let file = folder.path().join("zones.redb");
     let configured = zonda::RedbStore::open(&file).unwrap();
     configured.set(&www("192.0.2.1")).unwrap();
     drop(configured); // a file has one user at a time
-    let text =
-        "version = 1\n[[zone]]\nname = \"example.org\"\n[zone.store]\nurl = \"redb:zones.redb\"\n";
+    let text = "version = 1\n[admin]\nsocket = \"off\"\n\
+                [[zone]]\nname = \"example.org\"\n[zone.store]\nurl = \"redb:zones.redb\"\n";
     let config = folder.write("zonda.toml", text);
     let store = Arc::new(MemoryStore::new());
     let app = App::new()
@@ -312,7 +343,7 @@ fn a_reload_and_a_text_for_another_zone_leave_what_a_store_has() {
 #[test]
 fn changes_of_a_store_do_not_wait_for_a_configuration_that_is_being_edited() {
     let folder = zonda_testkit::process::Folder::new("stores");
-    let config = folder.write("zonda.toml", "version = 1\n");
+    let config = folder.write("zonda.toml", "version = 1\n[admin]\nsocket = \"off\"\n");
     let store = Arc::new(MemoryStore::new());
     let app = App::new()
         .config(&config)
@@ -476,6 +507,21 @@ mod redis {
         check_store(RedisStore::new(&format!("{}/3", redis.url())).unwrap().prefix("dns:"));
         let value = r#"{"data":["ns.example.net"],"ttl":3600}"#;
         assert_eq!(redis.cli(&["HGET", "org:example", "NS"]), value);
+    }
+
+    #[test]
+    fn real_peers_redis_changes_nothing_where_one_of_the_keys_is_no_hash() {
+        let Some(redis) = Redis::start() else { return };
+        let store = RedisStore::new(&redis.url()).unwrap();
+        redis.cli(&["SET", "org:example:counter", "7"]);
+        let sets = ["one.example.org", "counter.example.org", "two.example.org"];
+        let sets = sets.map(|owner| RecordSet::new(owner, "A", 60, ["192.0.2.1"]));
+        let error = store.set_many(&sets).unwrap_err().to_string();
+        assert!(error.contains("org:example:counter holds a string"), "{error}");
+        assert_eq!(redis.cli(&["KEYS", "*"]), "org:example:counter", "no other set is there");
+        redis.cli(&["DEL", "org:example:counter"]);
+        store.set_many(&sets).unwrap();
+        assert_eq!(store.get("two.example.org").unwrap().len(), 1);
     }
 
     #[test]

@@ -293,7 +293,7 @@ impl Group {
     }
 }
 
-impl Choice<'_> {
+impl<'p> Choice<'p> {
     /// The number of records.
     #[inline]
     #[must_use]
@@ -315,7 +315,7 @@ impl Choice<'_> {
     /// When fewer are chosen.
     #[inline]
     #[must_use]
-    pub fn rdata(&self, place: usize) -> &[u8] {
+    pub fn rdata(&self, place: usize) -> &'p [u8] {
         match &self.option(place).kind {
             OptKind::Short(len, octets) => &octets[..usize::from(*len)],
             OptKind::Long(start, len) => &self.octets[*start as usize..][..usize::from(*len)],
@@ -325,7 +325,7 @@ impl Choice<'_> {
 
     /// The option at `place` of those chosen.
     #[inline]
-    fn option(&self, place: usize) -> &Opt {
+    fn option(&self, place: usize) -> &'p Opt {
         let number = match &self.picks {
             Picks::Turn(first, _) => {
                 let at = first + place;

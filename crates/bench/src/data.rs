@@ -139,6 +139,12 @@ pub struct Cell {
     pub workload: String,
     /// The place in the matrix: axis and value, such as `threads` and `2`.
     pub place: BTreeMap<String, String>,
+    /// What one query of the rounds is: `update`, `transfer`, …; absent where it is a query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Figures that Zonda is to reach; of other servers, for comparison.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aims: Vec<Aim>,
     /// How many CPUs both sides could use; absent in runs that were written before it was kept.
     #[serde(default)]
     pub cpus: Option<CpusUsed>,
@@ -184,8 +190,46 @@ pub struct Round {
     pub context_switches: u64,
     /// Proportional set size of the server after the round.
     pub memory_octets: u64,
+    /// The largest resident set that the server has had until then; absent in runs that were
+    /// written before it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_peak_octets: Option<u64>,
     /// Share of the machine that other processes used; 0–1.
     pub foreign_cpu: f64,
+}
+
+/// A figure that is to be reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aim {
+    /// Figure that is judged, by its median over rounds.
+    pub figure: AimFigure,
+    /// The largest value that reaches the aim; in the unit of the figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+    /// The smallest value that reaches the aim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+}
+
+/// Figures that can have an aim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AimFigure {
+    /// CPU time of the server for each query, microseconds.
+    CpuMicros,
+    /// Queries a second.
+    Rate,
+    /// The median of latency in a round, microseconds.
+    P50Micros,
+    /// The 99th percentile of latency in a round, microseconds.
+    P99Micros,
+    /// Length of a round, seconds.
+    Seconds,
+    /// Memory after a round, octets for each query.
+    OctetsEach,
+    /// Share of lost queries; 0–1.
+    Loss,
 }
 
 /// Queries and what came back.

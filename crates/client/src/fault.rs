@@ -4,7 +4,11 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+#[cfg(feature = "encrypted")]
 use rustls::CertificateError;
+
+#[cfg(not(feature = "encrypted"))]
+use crate::tls::{CertificateError, rustls};
 
 /// Why a query over a connection has no answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +118,7 @@ impl std::error::Error for Fault {}
 
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
+        #[cfg(feature = "encrypted")]
         if let Some(error) = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>()) {
             return error.clone().into();
         }
@@ -130,6 +135,7 @@ impl From<io::Error> for Fault {
     }
 }
 
+#[cfg(feature = "encrypted")]
 impl From<rustls::Error> for Fault {
     fn from(error: rustls::Error) -> Self {
         match error {
@@ -139,6 +145,7 @@ impl From<rustls::Error> for Fault {
     }
 }
 
+#[cfg(feature = "encrypted")]
 impl From<CertificateError> for Distrust {
     fn from(error: CertificateError) -> Self {
         match error {

@@ -1,10 +1,14 @@
 //! One connection to a server, whatever its transport.
 
 use crate::fault::Fault;
+#[cfg(feature = "encrypted")]
 use crate::https::HttpsSession;
+#[cfg(feature = "encrypted")]
 use crate::quic::QuicSession;
 use crate::stream::StreamSession;
 use crate::target::{Protocol, Target};
+#[cfg(not(feature = "encrypted"))]
+use crate::tls::{NoSession as HttpsSession, NoSession as QuicSession};
 
 /// Octets of the longest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
@@ -31,10 +35,14 @@ impl Session {
             Protocol::Tls(tls) => {
                 Ok(Self::Stream(StreamSession::open(target.address, Some(tls)).await?))
             }
+            #[cfg(feature = "encrypted")]
             Protocol::Https { tls, url } => {
                 Ok(Self::Https(HttpsSession::open(target.address, tls, url).await?))
             }
+            #[cfg(feature = "encrypted")]
             Protocol::Quic(tls) => Ok(Self::Quic(QuicSession::open(target.address, tls).await?)),
+            #[cfg(not(feature = "encrypted"))]
+            Protocol::Https { tls, .. } | Protocol::Quic(tls) => tls.never(),
         }
     }
 

@@ -19,12 +19,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "encrypted")]
 use rustls::HandshakeKind;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
+#[cfg(feature = "encrypted")]
 use tokio_rustls::TlsConnector;
 use zonda_wire::Response;
 use zonda_wire::query::{HEADER_BYTES, option};
@@ -82,11 +84,27 @@ impl StreamSession {
         let intake = Arc::new(Intake::default());
         let stream = MeteredStream::new(stream, &intake);
         let Some(tls) = tls else { return Ok(Self::over(stream, intake, false)) };
+        Self::encrypted(stream, intake, tls).await
+    }
+
+    /// Completes the handshake of TLS, and starts the task.
+    #[cfg(feature = "encrypted")]
+    async fn encrypted(
+        stream: MeteredStream<TcpStream>,
+        intake: Arc<Intake>,
+        tls: &Tls,
+    ) -> Result<Self, Fault> {
         let connector = TlsConnector::from(Arc::clone(tls.config()));
         let stream = connector.connect(tls.name().clone(), stream).await?;
         let is_resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
         intake.begin();
         Ok(Self::over(stream, intake, is_resumed))
+    }
+
+    /// Never called, as there are no settings of TLS.
+    #[cfg(not(feature = "encrypted"))]
+    async fn encrypted<S>(_stream: S, _intake: Arc<Intake>, tls: &Tls) -> Result<Self, Fault> {
+        tls.never()
     }
 
     /// Starts the task.

@@ -3,9 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+#[cfg(feature = "encrypted")]
 use http::Uri;
 
 use crate::tls::Tls;
+#[cfg(not(feature = "encrypted"))]
+use crate::tls::Uri;
 
 /// A server that is queried over connections.
 #[derive(Clone, Debug)]

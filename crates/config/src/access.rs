@@ -1,10 +1,12 @@
 //! Access lists: which clients are answered, refused or ignored.
 
+use crate::keys::CatalogPlace;
 use crate::transfer_value::{HistoryLimits, RemoteServer, TransferClient};
 use crate::update_value::UpdateGrant;
 use crate::value::Value;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use zonda_wire::Name;
 
 /// The action that a rule takes on a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +15,8 @@ pub enum Action {
     Allow,
     /// The client gets REFUSED, with the extended error Prohibited (rfc8914#4.19).
     Refuse,
+    /// The client gets an answer without records, with the extended error Filtered (rfc8914#4.18).
+    Filter,
     /// The client gets no answer.
     Drop,
 }
@@ -37,8 +41,17 @@ pub struct TransferTerms {
     pub to: Vec<TransferClient>,
     /// The servers that are notified of each new version.
     pub notify: Vec<RemoteServer>,
+    /// The clients that may send NOTIFY for the zone: its primaries, and those that are allowed
+    /// besides; none of a zone without primaries.
+    pub notify_from: Vec<TransferClient>,
+    /// The clients whose updates are forwarded to the zone's primaries.
+    pub update_from: Vec<TransferClient>,
+    /// The addresses and ports of these primaries, in the order in which they are tried.
+    pub primaries: Vec<SocketAddr>,
     /// Bounds on what is kept for clients that ask for changes.
     pub history: HistoryLimits,
+    /// The catalog of this server that lists the zone, if one does.
+    pub catalog: Option<CatalogPlace>,
 }
 
 impl Access {
@@ -62,16 +75,19 @@ impl Access {
             "fe80::/10",
         ];
         let networks = PRIVATE.into_iter().filter_map(Network::from_text);
-        let rules = networks.map(|network| Rule { network, action: Action::Allow }).collect();
+        let rule = |network| Rule { network, key: None, action: Action::Allow };
+        let rules = networks.map(rule).collect();
         Self { rules, otherwise: Action::Refuse, ..Self::open() }
     }
 }
 
-/// A rule for the clients of one network.
+/// A rule for the clients of one network, or for those of them with a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// The clients meant.
+    /// The addresses of the clients.
     pub network: Network,
+    /// The key that their queries must be signed with, if they must.
+    pub key: Option<Name>,
     /// Action for the queries of these clients.
     pub action: Action,
 }
@@ -86,6 +102,12 @@ pub struct Network {
 }
 
 impl Network {
+    /// All addresses of both families.
+    pub(crate) const ALL: [Self; 2] = [
+        Self { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefix: 0 },
+        Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix: 0 },
+    ];
+
     /// Whether an address is one of them. An IPv4 address is never one of IPv6.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -133,19 +155,45 @@ impl Value for Network {
     }
 }
 
+/// An action for some clients.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Clause {
+    /// The action on their queries.
+    pub action: Action,
+    /// The addresses of the clients; none: all addresses.
+    pub networks: Vec<Network>,
+    /// The key that their queries must be signed with, in lower case, if they must.
+    pub key: Option<Name>,
+}
+
+impl Clause {
+    /// Whether the clause is for all clients.
+    pub fn is_for_any(&self) -> bool {
+        self.networks.is_empty() && self.key.is_none()
+    }
+
+    /// The rules that the clause stands for; none if it is for all clients.
+    pub fn rules(&self) -> impl Iterator<Item = Rule> {
+        let all = self.networks.is_empty() && self.key.is_some();
+        let networks = if all { &Network::ALL[..] } else { &self.networks };
+        let (action, key) = (self.action, &self.key);
+        networks.iter().map(move |&network| Rule { network, key: key.clone(), action })
+    }
+}
+
 /// One element of an `access` key, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AccessRule {
-    /// An action for these networks; none: for everyone.
-    Rule(Action, Vec<Network>),
+    /// An action for some clients.
+    Rule(Clause),
     /// The rules of the list of this name.
     List(String),
 }
 
 impl Value for AccessRule {
     fn form() -> String {
-        "a rule such as \"allow 192.0.2.0/24 2001:db8::/32\", \"refuse any\" or \"drop any\", or \
-         the name of a list in [access]"
+        "a rule such as \"allow 192.0.2.0/24 2001:db8::/32\", \"allow key query.example\", \
+         \"refuse any\", \"filter any\" or \"drop any\", or the name of a list in [access]"
             .into()
     }
 
@@ -154,18 +202,20 @@ impl Value for AccessRule {
         let action = match words.next()? {
             "allow" => Action::Allow,
             "refuse" => Action::Refuse,
+            "filter" => Action::Filter,
             "drop" => Action::Drop,
             name => return words.next().is_none().then(|| Self::List(name.to_owned())),
         };
-        let networks: Vec<&str> = words.collect();
-        match networks[..] {
-            [] => None,
-            ["any"] => Some(Self::Rule(action, Vec::new())),
-            _ => {
-                let networks = networks.into_iter().map(Network::from_text);
-                Some(Self::Rule(action, networks.collect::<Option<_>>()?))
-            }
-        }
+        let words: Vec<&str> = words.collect();
+        let (networks, key) = match &words[..] {
+            [] => return None,
+            ["any"] => (&[][..], None),
+            [networks @ .., "key", name] => (networks, Some(Name::from_text(name)?.to_lowercase())),
+            networks => (networks, None),
+        };
+        let networks = networks.iter().map(|text| Network::from_text(text));
+        let networks = networks.collect::<Option<_>>()?;
+        Some(Self::Rule(Clause { action, networks, key }))
     }
 }
 
@@ -188,6 +238,35 @@ mod tests {
             let found = Network::from_text(network).zip(address.parse().ok());
             let found = found.map(|(network, address): (_, IpAddr)| network.contains(address));
             assert_eq!(found, Some(expected), "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_for_networks_for_a_key_or_for_clients_in_networks_with_a_key() {
+        let read = |text| match AccessRule::from_text(text) {
+            Some(AccessRule::Rule(clause)) => {
+                let words = clause.rules().map(|rule| {
+                    let key = rule.key.map_or_else(String::new, |key| format!(" {key}"));
+                    format!("{:?} {}{key}", rule.action, rule.network)
+                });
+                let any = if clause.is_for_any() { "any" } else { "" };
+                words.collect::<Vec<_>>().join(", ") + any
+            }
+            Some(AccessRule::List(name)) => format!("list {name}"),
+            None => "wrong".to_owned(),
+        };
+        for (text, expected) in [
+            ("refuse any", "any"),
+            ("allow 192.0.2.1 ::1", "Allow 192.0.2.1/32, Allow ::1/128"),
+            ("allow key A.example", "Allow 0.0.0.0/0 a.example., Allow ::/0 a.example."),
+            ("drop 192.0.2.0/24 ::1 key a", "Drop 192.0.2.0/24 a., Drop ::1/128 a."),
+            ("office", "list office"),
+            ("allow", "wrong"),
+            ("allow key", "wrong"),
+            ("allow any key a", "wrong"),
+            ("allow key a ::1", "wrong"),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! What differs between the running configuration and the next, and what a reload takes over.
 
 use crate::keys::{
-    AdminKeys, Answers, CacheKeys, Edns, Forwarding, GeoKeys, Identity, KubeDnsKeys, ListenKeys,
-    Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
+    AdminKeys, Answers, CacheKeys, CatalogKeys, Edns, Forwarding, GeoKeys, Identity, KubeDnsKeys,
+    ListenKeys, Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
     SpecialNames, Tcp, TemplateKeys, Top, TransfersKeys, TsigKeys, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
@@ -57,6 +57,7 @@ const PARTS: &[Part] = &[
         take_over: Some(take_over_access),
     },
     reloaded!(&ZoneKeys::SECTION, zones),
+    reloaded!(&CatalogKeys::SECTION, catalogs),
     reloaded!(&GeoKeys::SECTION, geography),
     reloaded!(&PoolKeys::SECTION, pools),
     reloaded!(&KubeDnsKeys::SECTION, kube_dns),
@@ -68,7 +69,14 @@ const PARTS: &[Part] = &[
     reloaded!(&TsigKeys::SECTION, keys),
     reloaded!(&TransfersKeys::SECTION, transfers),
     restarted!(&Tcp::SECTION, tcp),
-    reloaded!(&Answers::SECTION, answers),
+    Part {
+        section: &Answers::SECTION,
+        is_same: |config, next| config.answers == next.answers,
+        take_over: Some(|config, next| {
+            mem::swap(&mut config.answers, &mut next.answers);
+            mem::swap(&mut config.alias_resolver, &mut next.alias_resolver);
+        }),
+    },
     restarted!(&CacheKeys::SECTION, cache),
     reloaded!(&Edns::SECTION, edns),
     reloaded!(&Identity::SECTION, identity),

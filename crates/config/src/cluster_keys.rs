@@ -1,7 +1,7 @@
 //! The section and keys of a zone with the names of a Kubernetes cluster.
 
 use crate::access::Network;
-use crate::kubernetes::{ClusterDns, PodNames};
+use crate::kubernetes::{ClusterDns, PodNames, SnapshotPlace};
 use crate::section::section;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,6 +88,9 @@ section! {
     compatible: ClusterDns = "coredns";
     /// A file for the names of the cluster. After a start without the API they are answered from
     /// it, and names that it lacks are SERVFAIL. It is written a minute after a change at the
-    /// latest, and at the end. No other zone may have the same file. Unset: none.
-    snapshot: Option<PathBuf>, like "/var/lib/zonda/cluster.snapshot";
+    /// latest, and at the end. No other zone may have the same file. `state-directory`: one that is
+    /// named after the zone and where its API is, in the directory of `state`; none, which the log
+    /// tells once, where that cannot be written to. Unset: none; with `--kubernetes` and of a
+    /// Corefile, `state-directory`.
+    snapshot: Option<SnapshotPlace>, like "/var/lib/zonda/cluster.snapshot";
 }

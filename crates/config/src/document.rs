@@ -2,12 +2,12 @@
 
 use crate::error::{ConfigError, Origin, Problem};
 use crate::section::Shape;
+use crate::toml::Spanned;
+use crate::toml::de::{DeTable, DeValue};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// A file's text and the places of its lines.
 pub(crate) struct Source {

@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration, where, and what to write instead.
 
+mod catalog;
 mod geo;
 mod local;
 mod node;
@@ -7,6 +8,7 @@ mod pool;
 mod transfer;
 mod update;
 
+pub use catalog::CatalogMistake;
 pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
@@ -92,6 +94,8 @@ impl std::error::Error for ConfigError {}
 pub enum Problem {
     /// A file that cannot be read.
     Unreadable(PathBuf, std::io::Error),
+    /// A file for a program that was built without configuration files.
+    NoFiles(PathBuf),
     /// The file is not TOML.
     Syntax(String),
     /// As many more lines are not TOML.
@@ -156,6 +160,8 @@ pub enum Contradiction {
     Pool(PoolMistake),
     /// A mistake in keys and transfers.
     Transfer(TransferMistake),
+    /// A mistake in how the members of a catalog are served.
+    Catalog(CatalogMistake),
     /// A mistake in rights to change zones.
     Update(UpdateMistake),
     /// A mistake in a node's own DNS cache.
@@ -227,6 +233,12 @@ impl fmt::Display for Problem {
             Self::Unreadable(path, error) => write!(
                 f,
                 "cannot read {}: {error}; correct the path, or let the server's user read the file",
+                path.display()
+            ),
+            Self::NoFiles(path) => write!(
+                f,
+                "cannot read {}: this program was built without configuration files; switch on \
+                 the feature `server`",
                 path.display()
             ),
             Self::MoreSyntax(count) => write!(
@@ -344,6 +356,7 @@ impl fmt::Display for Contradiction {
             Self::Geo(mistake) => mistake.fmt(f),
             Self::Pool(mistake) => mistake.fmt(f),
             Self::Transfer(mistake) => mistake.fmt(f),
+            Self::Catalog(mistake) => mistake.fmt(f),
             Self::Update(mistake) => mistake.fmt(f),
             Self::Node(mistake) => mistake.fmt(f),
             Self::Rewrite(mistake) => mistake.fmt(f),

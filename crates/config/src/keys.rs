@@ -3,6 +3,9 @@
 //! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
 
 use crate::access::{AccessRule, Network};
+pub use crate::catalog_keys::{
+    CATALOG_HISTORY, CATALOG_SECONDARY, CATALOG_TRANSFER, CatalogKeys, CatalogPlace, MembersKeys,
+};
 pub use crate::cluster_keys::KubernetesKeys;
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
 pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
@@ -34,8 +37,13 @@ pub const SECTIONS: &[&Section] = &[
     &ForwardKeys::SECTION,
     &StoreKeys::SECTION,
     &SecondaryKeys::SECTION,
+    &MembersKeys::SECTION,
     &KubernetesKeys::SECTION,
     &STEER,
+    &CatalogKeys::SECTION,
+    &CATALOG_SECONDARY,
+    &CATALOG_TRANSFER,
+    &CATALOG_HISTORY,
     &GeoKeys::SECTION,
     &GeoNetworkKeys::SECTION,
     &GeoSiteKeys::SECTION,
@@ -116,15 +124,16 @@ section! {
     /// Send buffer requested for each UDP socket.
     send_buffer: Size = "1 MiB", from "64 KiB" to "1 GiB";
     /// Access list of this listener: rules, of which the first that matches the client decides, or
-    /// names of lists in `[access]`. The last rule must be for `any`. Unset: all clients are
-    /// answered. Changes of this key take effect at a reload.
+    /// names of lists in `[access]`. A rule is for addresses and networks, for `key` and the name
+    /// of a key that messages are signed with, or for both. The last rule must be for `any`. Unset:
+    /// all clients are answered. Changes of this key take effect at a reload.
     access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
 }
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
-    /// `directory`, `hosts`, `forward`, `store`, `secondary` or `kubernetes`; only `hosts` and
-    /// `forward` go together.
+    /// `directory`, `hosts`, `forward`, `store`, `secondary`, `members` or `kubernetes`; only
+    /// `hosts` and `forward` go together.
     /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
@@ -149,6 +158,10 @@ section! {
     /// How the serial rises with each change of a writable zone: by 1, to the seconds since 1970,
     /// or to the day as YYYYMMDD and two digits; by at least 1 in any case.
     serial: SerialRule = "increment";
+    /// The catalog zone of this server that lists the zone, of `[zone.members]`, and perhaps the
+    /// group that the zone has there. Goes with `file`, `json`, `directory`, `store` and
+    /// `secondary`.
+    catalog: Option<CatalogPlace>, like "catalog.example group signed";
     /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
     /// clients are answered; from zones with `forward`, only clients with loopback, private and
     /// link-local addresses, so that other clients cannot use the upstreams.
@@ -376,6 +389,13 @@ section! {
     cross_zone: bool = "false";
     /// Rotate the addresses of an RRset from one answer to the next.
     rotate: bool = "false";
+    /// The upstreams that look up the targets of ALIAS records for which this server has no zone
+    /// data, written as in `to` of `[zone.forward]`, whose defaults they have; by address, not by
+    /// name. Unset: those of the forwarded zone that holds the target.
+    alias_resolver: Vec<Upstream>, like "192.0.2.1, tls://192.0.2.4#dns.example.net";
+    /// Look up the targets of ALIAS records, and again before their answers expire, although no
+    /// client asks for them: of 10,000 names at most.
+    alias_refresh: bool = "true";
 }
 
 section! {
@@ -457,6 +477,8 @@ section! {
     version: Option<String>, like "zonda";
     /// The answer to `hostname.bind` and `id.server`, class CH, type TXT (rfc4892).
     server_id: Option<String>, like "ns1.example.com";
+    /// The answers to `authors.bind`, class CH, type TXT: a record for each.
+    authors: Vec<String>, like "Example Networks";
 }
 
 section! {
@@ -506,6 +528,12 @@ section! {
     read_token: Option<Token>;
     /// A file that holds the read token, read at start; in place of `read-token`.
     read_token_file: Option<PathBuf>, like "/etc/zonda/read-token";
+    /// The key that clients of PowerDNS's HTTP API send as `X-API-Key`: with it, and with nothing
+    /// else, the requests below `/api` are answered over TCP, those that change zones included.
+    /// Unset: there is nothing below `/api`.
+    powerdns_api_key: Option<Token>;
+    /// A file that holds that key, read at start; in place of `powerdns-api-key`.
+    powerdns_api_key_file: Option<PathBuf>, like "/etc/zonda/powerdns-api-key";
     /// The Unix socket on which `zonda reload`, `status` and other commands reach the server.
     /// Unset: `zonda-ADDRESS.sock`, after the first listener, in `$RUNTIME_DIRECTORY` (systemd sets
     /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working
@@ -532,6 +560,11 @@ section! {
     busiest: u32 = "1000", from "0" to "100000";
     /// Write metrics under CoreDNS's names as well; docs/coming-from-coredns.md has a table.
     coredns_names: bool = "false";
+    /// The zones that the label `zone` of CoreDNS's names tells apart: those of its server blocks.
+    /// The longest that holds a query's name counts, and `dropped` if none does. Unset: the root,
+    /// which holds all names. The first 16 while the server runs are told apart, and zones beyond
+    /// the first 64 do not count.
+    coredns_zones: Vec<Name>, like "., cluster.local";
 }
 
 section! {

@@ -14,6 +14,7 @@ use crate::resolve::{forward, stamp};
 use crate::section::Keys;
 use crate::value::ServerAddress;
 use crate::{Config, Forward, Source, Zone};
+#[cfg(feature = "file")]
 use serde_json::value::RawValue as RawJson;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -160,7 +161,14 @@ impl KubeDns {
         stamp(&[self.directory.join(STUB_DOMAINS), self.directory.join(UPSTREAMS)])
     }
 
+    /// Reads no files, as no configuration has a ConfigMap.
+    #[cfg(not(feature = "file"))]
+    fn read(&self) -> Result<Content, ConfigMapError> {
+        Ok(Content::default())
+    }
+
     /// Reads the files.
+    #[cfg(feature = "file")]
     fn read(&self) -> Result<Content, ConfigMapError> {
         if let Err(error) = std::fs::read_dir(&self.directory) {
             let (path, mistake) = (self.directory.clone(), ConfigMapMistake::Unreadable(error));
@@ -179,6 +187,7 @@ impl KubeDns {
     }
 
     /// Reads the zones that are forwarded.
+    #[cfg(feature = "file")]
     fn zones(&self, text: &str, path: &Path) -> Result<Vec<StubDomain>, ConfigMapError> {
         let domains: BTreeMap<String, &RawJson> =
             serde_json::from_str(text).map_err(|error| json_error(path, text, text, &error))?;
@@ -205,6 +214,7 @@ impl KubeDns {
     }
 
     /// Reads the upstreams of all other names; none for an empty list.
+    #[cfg(feature = "file")]
     fn upstreams(&self, text: &str, path: &Path) -> Result<Option<Arc<Forward>>, ConfigMapError> {
         let servers: Vec<String> =
             serde_json::from_str(text).map_err(|error| json_error(path, text, text, &error))?;
@@ -284,6 +294,7 @@ fn read(path: &Path) -> Result<Option<String>, ConfigMapError> {
 }
 
 /// The error of a part of a text that is not the JSON it should be, at its place in the text.
+#[cfg(feature = "file")]
 fn json_error(path: &Path, text: &str, part: &str, error: &serde_json::Error) -> ConfigMapError {
     let told = error.to_string();
     let told = told.rsplit_once(" at line ").map_or(&*told, |(told, _)| told);

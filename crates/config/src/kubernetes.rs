@@ -3,6 +3,7 @@
 use crate::access::Network;
 use crate::value::Value;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use zonda_wire::Name;
 
 /// Which names of pods exist.
@@ -51,6 +52,35 @@ impl Value for ClusterDns {
             "coredns" => Some(Self::CoreDns),
             "kube-dns" => Some(Self::KubeDns),
             _ => None,
+        }
+    }
+}
+
+/// The place of the file that keeps the names of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotPlace {
+    /// A file of this path.
+    File(PathBuf),
+    /// A file in the directory of what the server keeps, named after the zone.
+    StateDirectory,
+}
+
+impl Value for SnapshotPlace {
+    fn form() -> String {
+        "a path, or \"state-directory\"".to_owned()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "state-directory" => Some(Self::StateDirectory),
+            path => PathBuf::from_text(path).map(Self::File),
+        }
+    }
+
+    fn relative_to(self, directory: &Path) -> Self {
+        match self {
+            Self::File(path) => Self::File(path.relative_to(directory)),
+            Self::StateDirectory => Self::StateDirectory,
         }
     }
 }

@@ -10,7 +10,13 @@
 //! Deliberately absent: the files of zones (the server reads those), name look-ups, and a way to
 //! change a `Config`: a reload loads another one and compares.
 
+#![cfg_attr(
+    not(feature = "file"),
+    allow(dead_code, unused_imports, reason = "files ask for what flags cannot")
+)]
+
 mod access;
+mod catalog_keys;
 mod changes;
 mod cluster_keys;
 mod document;
@@ -18,6 +24,9 @@ mod effective;
 mod error;
 mod geo_keys;
 mod geo_value;
+#[cfg(not(feature = "file"))]
+#[path = "no_health.rs"]
+mod health;
 mod keys;
 mod kube_dns;
 mod kubernetes;
@@ -37,6 +46,9 @@ mod server_file;
 mod socket;
 mod special;
 mod store;
+#[cfg(not(feature = "file"))]
+#[path = "no_toml.rs"]
+mod toml;
 mod transfer_keys;
 mod transfer_value;
 mod unknown;
@@ -48,15 +60,17 @@ pub use access::{Access, Action, Network, Rule, TransferTerms};
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
-    Advice, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake, Origin, PoolMistake,
-    Problem, SteerMistake, Suggestion, TransferMistake, UpdateMistake, Warning,
+    Advice, CatalogMistake, ConfigError, Contradiction, GeoMistake, LocalMistake, NodeMistake,
+    Origin, PoolMistake, Problem, SteerMistake, Suggestion, TransferMistake, UpdateMistake,
+    Warning,
 };
 pub use keys::{
-    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log, Metrics,
-    QueryLog, RateLimit, SECTIONS, SecondaryKeys, StoreKeys, Tcp, TransfersKeys,
+    Answers, CacheKeys, CatalogPlace, Edns, ForwardKeys, Forwarding, Identity, KubernetesKeys, Log,
+    MembersKeys, Metrics, QueryLog, RateLimit, SECTIONS, SecondaryKeys, StoreKeys, Tcp,
+    TransfersKeys,
 };
 pub use kube_dns::{ConfigMapError, ConfigMapMistake, KubeDns};
-pub use kubernetes::{ClusterDns, PodNames};
+pub use kubernetes::{ClusterDns, PodNames, SnapshotPlace};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
 pub use mistake::Mistake;
@@ -74,10 +88,16 @@ pub use value::{
 pub use zonda_client::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
 
+#[cfg(feature = "file")]
+use ::toml;
+#[cfg(feature = "file")]
+use zonda_health as health;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use zonda_wire::name::is_at_or_below;
 use zonda_wire::{Name, Type};
 
 /// Reads a duration in the form that keys have, such as `1500 ms` or `2h`; none if it is not one.
@@ -95,6 +115,8 @@ pub struct Config {
     pub node_local: Option<NodeLocal>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
+    /// Catalogs whose members are served; no name twice.
+    pub catalogs: Vec<Catalog>,
     /// Names that flags steer and that lie in none of `zones`. Each has its own zone, the first
     /// name, without other data.
     pub steered: Vec<(Name, SteerRule)>,
@@ -134,6 +156,8 @@ pub struct Config {
     pub tcp: Tcp,
     /// Options of answers.
     pub answers: Answers,
+    /// How targets of ALIAS records are looked up, if upstreams are configured for that.
+    pub alias_resolver: Option<Arc<Forward>>,
     /// Extension mechanisms (rfc6891).
     pub edns: Edns,
     /// What the server reveals about itself.
@@ -195,6 +219,30 @@ pub struct Zone {
     pub access: Option<Arc<Access>>,
     /// The names that pools answer for; none where the zone has no name.
     pub steer: Vec<SteerRule>,
+}
+
+/// A catalog zone whose members are served (rfc9432).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    /// The name of the catalog zone, in lower case.
+    pub name: Name,
+    /// The share of the members that one version may remove, in percent: 0–100.
+    pub removals_max: u8,
+    /// The number of zones that a version may list, at least 1.
+    pub members_max: u32,
+    /// How members are served; at least one, at most one of them without groups.
+    pub templates: Vec<MemberTemplate>,
+}
+
+/// How the members of some groups of a catalog are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberTemplate {
+    /// The groups; none: all members of which no other template has a group.
+    pub groups: Vec<String>,
+    /// How the members are transferred from their primaries.
+    pub secondary: Arc<SecondaryKeys>,
+    /// Clients that are answered; none: all that the listener admits.
+    pub access: Option<Arc<Access>>,
 }
 
 /// A name and type of a zone that a pool answers for.
@@ -263,7 +311,7 @@ pub struct AddressLookup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolCheck {
     /// What a probe does.
-    pub check: Arc<zonda_health::Check>,
+    pub check: Arc<health::Check>,
     /// The port that is probed.
     pub port: u16,
     /// An address that is probed in place of each member's.
@@ -273,7 +321,7 @@ pub struct PoolCheck {
     /// The time after which a probe has failed.
     pub timeout: Duration,
     /// When results change the state of a member.
-    pub thresholds: zonda_health::Thresholds,
+    pub thresholds: health::Thresholds,
 }
 
 /// A member of a pool as it is configured.
@@ -295,7 +343,7 @@ pub struct Calculation {
     /// The formula as it is written, with the names in it.
     pub text: String,
     /// The formula, with the pools and members by their numbers.
-    pub formula: zonda_health::Formula<StateSource>,
+    pub formula: health::Formula<StateSource>,
 }
 
 /// A state from which states of members are calculated.
@@ -346,6 +394,8 @@ pub enum Source {
     Store(Arc<StoreKeys>),
     /// Primaries, from which the zone is transferred.
     Secondary(Arc<SecondaryKeys>),
+    /// The zones of this server that a catalog lists.
+    Members(Arc<MembersKeys>),
     /// A Kubernetes cluster, whose objects are followed.
     Kubernetes(Arc<KubernetesKeys>),
 }
@@ -385,6 +435,14 @@ impl Config {
         })
     }
 
+    /// Returns the catalogs that the server makes, and how each is made.
+    pub fn made_catalogs(&self) -> impl Iterator<Item = (&Zone, &Arc<MembersKeys>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Members(members) => Some((zone, members)),
+            _ => None,
+        })
+    }
+
     /// Returns the zones of clusters, and how each cluster is followed.
     pub fn clusters(&self) -> impl Iterator<Item = (&Zone, &Arc<KubernetesKeys>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {
@@ -399,6 +457,16 @@ impl Config {
             Source::Forward(forward) => Some((zone, forward)),
             _ => None,
         })
+    }
+
+    /// Whether upstreams are configured that look up what ALIAS records lead to, if that is this
+    /// name in wire form.
+    #[must_use]
+    pub fn looks_up_alias(&self, target: &[u8]) -> bool {
+        let holds = |(zone, _): (&Zone, _)| {
+            zone.name.as_ref().is_some_and(|apex| is_at_or_below(target, apex.as_wire()))
+        };
+        self.alias_resolver.is_some() || self.forwards().any(holds)
     }
 }
 
@@ -428,8 +496,7 @@ impl KubernetesKeys {
     /// Whether names that the cluster lacks are left to the zone around one of its zones.
     #[must_use]
     pub fn falls_through(&self, zone: &Name) -> bool {
-        let is_in =
-            |named: &Name| zonda_wire::name::is_at_or_below(zone.as_wire(), named.as_wire());
+        let is_in = |named: &Name| is_at_or_below(zone.as_wire(), named.as_wire());
         let named = &self.fall_through_zones;
         self.fall_through && (named.is_empty() || named.iter().any(is_in))
     }
@@ -452,6 +519,9 @@ pub struct Admin {
     pub token: Option<Token>,
     /// The bearer token with which requests are answered at `address` that change nothing.
     pub read_token: Option<Token>,
+    /// The key with which requests of PowerDNS's HTTP API are answered at `address`; none: they are
+    /// not answered at all.
+    pub powerdns_api_key: Option<Token>,
     /// Whether `address` serves nothing but metrics and the server's health, token or not.
     pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.

@@ -7,10 +7,10 @@ use crate::keys::StoreKeys;
 use crate::reader::{RawValue, Session};
 use crate::resolve::resolve;
 use crate::section::{Keys, Kind, Section, split_list};
+use crate::toml::de::DeTable;
 use crate::{Config, unknown};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::de::DeTable;
 
 /// Lines that are not TOML which are reported one by one; a file with more of them is something
 /// else.
@@ -69,6 +69,7 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &Flags,
     ) -> Result<LoadedConfig, Vec<ConfigError>> {
+        refuse_files(file)?;
         let source = file.map(Source::read).transpose().map_err(|error| vec![error])?;
         Self::load_source(source.as_ref(), &environment.into_iter().collect(), flags)
     }
@@ -83,6 +84,7 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &Flags,
     ) -> Result<LoadedConfig, Vec<ConfigError>> {
+        refuse_files(Some(path))?;
         let source = Source::new(path, text);
         Self::load_source(Some(&source), &environment.into_iter().collect(), flags)
     }
@@ -134,6 +136,17 @@ impl Config {
                 Err(errors)
             }
         }
+    }
+}
+
+/// Refuses a file if this program was built without configuration files.
+fn refuse_files(file: Option<&Path>) -> Result<(), Vec<ConfigError>> {
+    match file {
+        Some(path) if cfg!(not(feature = "file")) => {
+            let problem = Problem::NoFiles(path.to_owned());
+            Err(vec![ConfigError { origin: Origin::Flag("--config"), problem }])
+        }
+        _ => Ok(()),
     }
 }
 

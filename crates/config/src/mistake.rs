@@ -22,10 +22,14 @@ pub enum Mistake {
     Twice(Upstream),
     /// A server that is given by name, without a bootstrap server to look it up.
     NoBootstrap(Name),
+    /// A resolver for ALIAS records that is given by name.
+    ResolverByName(Name),
     /// A bootstrap server without a name to look up.
     BootstrapForNothing,
     /// A bootstrap server is this server itself, which cannot look up its own upstreams.
     BootstrapIsSelf(SocketAddr),
+    /// A server over TLS, HTTPS or QUIC, without which this program was built.
+    NotBuilt,
     /// A server whose certificate could show no name.
     NoCertificateName(String),
     /// A path that no URL can have.
@@ -58,6 +62,9 @@ impl fmt::Display for Mistake {
                 "{name} would have to be looked up through this server itself; write a \
                  server that knows its address, as in `bootstrap = [\"192.0.2.53\"]`"
             ),
+            Self::ResolverByName(name) => {
+                write!(f, "write the address of {name}: nothing here could look it up")
+            }
             Self::BootstrapForNothing => {
                 f.write_str("`bootstrap` looks names up, but all servers are given by address")
             }
@@ -65,6 +72,10 @@ impl fmt::Display for Mistake {
                 f,
                 "{address} is this server itself, which cannot look up where its own upstreams \
                  are; write the address of another"
+            ),
+            Self::NotBuilt => f.write_str(
+                "this program was built without TLS, HTTPS and QUIC: switch on the feature \
+                 `encrypted`",
             ),
             Self::NoCertificateName(subject) => {
                 write!(f, "no certificate can be for `{subject}`; write the name that it shows")

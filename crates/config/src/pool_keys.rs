@@ -101,8 +101,8 @@ section! {
     data: Option<String>, like "10 mail.example.com.";
     /// The pool that is the member: what it answers with is the answer.
     pool: Option<String>, like "web-fra";
-    /// The name whose addresses are the member, which answers with all of those that are up: what
-    /// other servers have as ALIAS. They are looked up at the servers of `bootstrap`.
+    /// The name whose addresses are the member, which answers with all of those that are up, as an
+    /// ALIAS record would with all. They are looked up at the servers of `bootstrap`.
     name: Option<Name>, like "lb.example.net";
     /// The member's share of the queries, relative to the other members; 0: only when no other is
     /// up.

@@ -5,11 +5,11 @@ use crate::document::Source;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Contradiction, Origin, Problem};
 use crate::section::{Key, Section, Shape, split_list};
+use crate::toml::Spanned;
+use crate::toml::de::{DeTable, DeValue};
 use crate::value::{Field, Value};
 use std::borrow::Cow;
 use std::path::Path;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// The input and the results of one reading of the configuration.
 pub(crate) struct Session<'a> {

@@ -2,7 +2,9 @@
 
 mod access;
 mod admin;
+mod answers;
 mod bounds;
+mod catalogs;
 mod geo;
 mod geo_files;
 mod keys;
@@ -10,20 +12,29 @@ mod kube_dns;
 mod listeners;
 mod local;
 mod node_local;
+#[cfg(feature = "file")]
 mod pool_calculation;
+#[cfg(feature = "file")]
 mod pool_check;
+#[cfg(feature = "file")]
 mod pool_names;
+#[cfg(feature = "file")]
+mod pools;
+#[cfg(not(feature = "file"))]
+#[path = "resolve/no_pools.rs"]
 mod pools;
 mod rewrites;
+mod secondary_terms;
 mod secrets;
 mod source;
+#[cfg(feature = "file")]
 mod steer_flag;
 mod updates;
 mod zones;
 
 use crate::access::Action;
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::{CacheKeys, Forwarding, KubeDnsKeys, NodeLocalKeys, SpecialNames, Top};
+use crate::keys::{CacheKeys, Forwarding, KubeDnsKeys, NodeLocalKeys, Top};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
@@ -33,6 +44,8 @@ use geo::Sites;
 pub(crate) use geo_files::stamp;
 use keys::KeyList;
 use pools::Pools;
+#[cfg(not(feature = "file"))]
+use pools::steer_flag;
 pub(crate) use source::forward;
 pub(crate) use source::forward::is_own_listener;
 use std::net::IpAddr;
@@ -43,7 +56,8 @@ pub(crate) fn resolve<'a>(
     session: &mut Session<'a>,
 ) -> Option<(Config, Vec<Warning>)> {
     let top: Option<Top> = section(layers, session);
-    let mut lists = Lists::read(layers, session);
+    let keys = KeyList::read(layers, session);
+    let mut lists = Lists::read(layers, session, &keys);
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let has_user = top.as_ref().is_some_and(|top| top.user.is_some());
     let node_local = node_local::read(&mut open::<NodeLocalKeys>(layers, session), has_user);
@@ -54,25 +68,22 @@ pub(crate) fn resolve<'a>(
     let mut pools = Pools::read(layers, session, &mut sites);
     let steered = steer_flag::read(layers, session, (&mut pools, &mut sites));
     let geography = pools.map_sites(session, sites);
-    let keys = KeyList::read(layers, session);
-    let named = (&mut lists, &mut pools, &keys);
-    let mut zones = zones::read(layers, session, named, root, &listeners);
+    let mut zones = zones::read(layers, session, (&mut lists, &mut pools, &keys), root, &listeners);
+    let catalogs = catalogs::read(layers, session, (&mut lists, &keys), &zones, &listeners);
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
     let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
-    let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
-    let overrides = local::overrides(layers, session);
+    let (special_names, overrides) = local::read(layers, session);
     let (rewrites, templates) =
         (rewrites::rules(layers, session), rewrites::templates(layers, session));
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
-    let first = listeners.first().map(|(listener, _)| listener.address);
     let (transfers, tcp) = (section(layers, session), section(layers, session));
-    let (answers, edns) = (section(layers, session), section(layers, session));
+    let (answers, edns) = (answers::read(layers, session, &listeners), section(layers, session));
     let (identity, rate_limit) = (section(layers, session), section(layers, session));
-    let (admin, metrics) = (admin::read(layers, session, first), section(layers, session));
+    let (admin, metrics) = (admin::read(layers, session, &listeners), section(layers, session));
     let (log, query_log) = (section(layers, session), section(layers, session));
 
-    let (top, rate_limit) = (top?, rate_limit?);
+    let (top, rate_limit, (answers, alias_resolver)) = (top?, rate_limit?, answers?);
     let (admin, mut secret_files) = admin?;
     secret_files.extend(keys.files);
     zones.extend(admin.zones.clone().map(zones::of_clients));
@@ -82,6 +93,7 @@ pub(crate) fn resolve<'a>(
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         node_local: node_local?.map(|(node_local, _)| node_local),
         zones,
+        catalogs,
         steered,
         geography,
         pools: pools.into_configs(),
@@ -100,7 +112,8 @@ pub(crate) fn resolve<'a>(
         keys: keys.keys,
         transfers: transfers?,
         tcp: tcp?,
-        answers: answers?,
+        answers,
+        alias_resolver,
         edns: edns?,
         identity: identity?,
         rate_limit,
@@ -120,7 +133,7 @@ fn listeners_beside<'a>(
     interface: Option<&(NodeLocal, Origin)>,
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    (lists, workers): (&mut Lists, u16),
+    (lists, workers): (&mut Lists<'_>, u16),
 ) -> Vec<(Listener, Origin)> {
     let own = interface.map_or(&[][..], |(it, _)| &it.addresses);
     let listeners = listeners::read(layers, session, lists, (workers, own));

@@ -64,6 +64,12 @@ section! {
     from: Vec<RemoteServer>, like "192.0.2.1 key transfer.example, 192.0.2.2:5353";
     /// More clients that may send NOTIFY for the zone, in the form of `to` in `transfer`.
     notify_from: Vec<TransferClient>, like "192.0.2.9";
+    /// The clients whose messages that change the zone (dynamic update, rfc2136) are forwarded to
+    /// the primaries as they came, signatures included; those of all other clients are refused. An
+    /// address or a network, `key` and the name of a key that this server has and the message must
+    /// be signed with, or both. What a client may change, the primary decides; it sees the address
+    /// of this server.
+    update_from: Vec<TransferClient>, like "key transfer.example, 192.0.2.0/24";
     /// The least time between two checks of the serial, whatever the SOA record says.
     refresh_min: Duration = "1m", from "1s" to "1d";
     /// The greatest time between two checks of the serial.

@@ -1,6 +1,7 @@
 //! Values of keys about signed messages and transfers.
 
 use crate::access::Network;
+use crate::keys::HistoryKeys;
 use crate::value::{ServerAddress, Value};
 use std::fmt;
 use std::net::SocketAddr;
@@ -119,6 +120,12 @@ pub struct HistoryLimits {
     pub versions: usize,
     /// Most octets of memory that they take.
     pub bytes: usize,
+}
+
+impl From<HistoryKeys> for HistoryLimits {
+    fn from(keys: HistoryKeys) -> Self {
+        Self { versions: keys.versions as usize, bytes: keys.bytes.0 as usize }
+    }
 }
 
 #[cfg(test)]

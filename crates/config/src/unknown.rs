@@ -4,10 +4,10 @@ use crate::document::Source;
 use crate::error::{ConfigError, Origin, Problem, Suggestion};
 use crate::keys::SECTIONS;
 use crate::section::{Kind, Section};
+use crate::toml::Spanned;
+use crate::toml::de::{DeTable, DeValue};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// Reports every key and section of the file that does not exist.
 pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec<ConfigError>) {

@@ -108,6 +108,11 @@ fn the_sample_says_nothing_but_defaults() {
     assert_eq!(sample, bare);
 }
 
+/// Whether a line begins with any of some keys.
+fn begins(line: &str, keys: &[&str]) -> bool {
+    keys.iter().any(|key| line.starts_with(key))
+}
+
 #[test]
 fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let [_, (_, sample)] = generated_files();
@@ -119,8 +124,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         })
         // of sources and tokens a file must choose one
         .filter(|line| {
-            let others = ["json =", "directory =", "hosts =", "token =", "root ="];
-            !others.iter().any(|key| line.starts_with(key))
+            !begins(line, &["json =", "directory =", "hosts =", "catalog =", "token =", "root ="])
         })
         // these must be there, or need servers that are given by name, or another key
         .filter(|line| {
@@ -128,6 +132,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
                 "token-file =",
                 "secret-file =",
                 "read-token",
+                "powerdns-api-key",
                 "ca-file =",
                 "database =",
                 "bootstrap =",
@@ -139,7 +144,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
                 "preset =",
                 "address = [\"169.254",
             ];
-            !needy.iter().any(|key| line.starts_with(key))
+            !begins(line, &needy)
         })
         .collect();
     // Of the kinds of a check and the sources of a zone one must be chosen, too.
@@ -164,13 +169,16 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         // Of these sources no zone is changed, and none is transferred but that of a store.
         let own = ["[zone.transfer]", "[zone.history]", "[[zone.update]]"].map(str::to_owned);
         let transfer = own.into_iter().filter(|_| source != "file");
-        let sources = ["forward", "store", "secondary", "kubernetes", "steer"]
+        let sources = ["forward", "store", "secondary", "members", "kubernetes", "steer"]
             .map(|word| format!("[zone.{word}]"));
         for header in sources.into_iter().filter(|it| *it != source).chain(transfer) {
-            let start = text.find(&header).unwrap();
+            let start = text.find(&format!("\n{header}\n")).unwrap() + 1;
             let end = start + 1 + text[start + 1..].find("\n[").unwrap();
             text.replace_range(start..end, "");
         }
+        // A catalog is a zone, which there is none of.
+        let (start, end) = (text.find("\n[[catalog]]\n").unwrap(), text.find("\n[geo]\n").unwrap());
+        text.replace_range(start..end, "");
         // The API of a cluster is reached by one of two keys, and namespaces are told by one.
         let excluded =
             ["endpoint =", "certificate-file =", "key-file =", "namespace-labels =", "pods ="];
@@ -178,8 +186,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
         let lines = lines.filter(|line| !excluded.iter().any(|key| line.starts_with(key)));
         load("uncommented", &lines.collect::<Vec<_>>().join("\n")).unwrap().config
     };
-    let counts =
-        |config: &Config| (config.zones.len(), config.forwards().count(), config.stores().count());
+    let counts = |it: &Config| (it.zones.len(), it.forwards().count(), it.stores().count());
     let config = load_with("file");
     assert_eq!(counts(&config), (2, 0, 0));
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
@@ -660,4 +667,27 @@ fn the_secret_of_a_key_is_printed_nowhere() {
     for text in [printed, warned, format!("{config:?}")] {
         assert!(!text.contains("c2VjcmV0") && !text.contains("secretsecret"), "{text}");
     }
+}
+
+/// The limits of a catalog with a section for all members and one for a group, each with more keys.
+fn catalog_limits(all: &str, group: &str) -> (u8, u32) {
+    let text = format!(
+        "version = 1\n[[zone]]\nname = \"c.example\"\n[zone.secondary]\nfrom = [\"192.0.2.1\"]\n\
+         [[catalog]]\nname = \"c.example\"\n{all}\n[[catalog]]\nname = \"C.example\"\n\
+         groups = [\"g\"]\n{group}\n"
+    );
+    let catalogs = load("catalog-limits", &text).unwrap().config.catalogs;
+    assert_eq!((catalogs.len(), catalogs[0].templates.len()), (1, 2));
+    (catalogs[0].removals_max, catalogs[0].members_max)
+}
+
+#[test]
+fn what_one_section_of_a_catalog_says_of_the_whole_outranks_the_defaults_of_the_rest() {
+    assert_eq!(catalog_limits("", ""), (10, 200_000));
+    for keys in [("removals-max = \"5 %\"\nmembers-max = 7", ""), ("", "removals-max = \"5 %\"")] {
+        assert_eq!(catalog_limits(keys.0, keys.1).0, 5, "{keys:?}");
+        assert_eq!(catalog_limits(keys.1, keys.0).0, 5, "{keys:?}");
+    }
+    let both = "removals-max = \"40 %\"\nmembers-max = 9";
+    assert_eq!(catalog_limits(both, "members-max = 9"), (40, 9));
 }

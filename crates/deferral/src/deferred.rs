@@ -37,7 +37,7 @@ pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
     let (whole_max, others_max) = match deferral.to {
         To::Forward(_) | To::Transfer => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
-        To::Update => {
+        To::Update | To::Relay => {
             deferral.hides_subnet = false; // whether it is believed is asked again
             deferral.query = Query::parse(message).unwrap_or_else(|(query, _)| query);
             return message.to_vec(); // every record of it means something
@@ -70,7 +70,7 @@ impl Deferred {
 
     /// Answers the query SERVFAIL without an engine.
     #[cold]
-    pub(crate) fn fail(mut self) {
+    pub fn fail(mut self) {
         if let Some(change) = &self.deferral.history.change {
             let question_end = self.deferral.query.question_end();
             change.restore_question(&mut self.query, question_end);

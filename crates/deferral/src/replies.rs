@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use zonda_engine::{
-    AnswerBelow, DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpdateOutcome,
+    AnswerBelow, DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, Transport, UpdateOutcome,
     UpstreamAnswer,
 };
 use zonda_netio::{ReplyBatch, UdpSocket};
 
 use crate::deferred::{Deferred, ReplyTo};
+use crate::faults::survives;
 use crate::responder::Responder;
 
 /// Octets of the longest reply.
@@ -25,12 +26,16 @@ pub struct Replies<R> {
     buffer: Box<[u8]>,
     /// The replies over UDP, by the socket that they leave from.
     batches: Vec<SocketReplies>,
+    /// Empty batches that were sent before, without their sockets: one that lies idle keeps no
+    /// socket of a server open that has stopped.
+    spare: Vec<ReplyBatch>,
 }
 
 impl<R: Responder> Replies<R> {
     /// None yet.
     pub fn new(responder: R) -> Self {
-        Self { responder, buffer: vec![0; MESSAGE_MAX].into(), batches: Vec::new() }
+        let buffer = vec![0; MESSAGE_MAX].into();
+        Self { responder, buffer, batches: Vec::new(), spare: Vec::new() }
     }
 
     /// Answers a query with what upstreams have said; returns it if it is deferred once more, for
@@ -55,10 +60,57 @@ impl<R: Responder> Replies<R> {
         self.give_or_defer(waiter, Resumption::Code(supplied), now)
     }
 
-    /// Answers an update with what became of it.
+    /// Answers an update with what became of it, or SERVFAIL if the responder panics.
     pub fn answer_update(&mut self, waiter: Deferred, outcome: &UpdateOutcome, now: Now) {
-        // What has an outcome is not deferred once more.
-        let _ = self.give_or_defer(waiter, Resumption::Update(outcome), now);
+        match self.resume_update(&waiter, outcome, now) {
+            Some(len) => self.give(waiter.reply_to, len),
+            None => waiter.fail(),
+        }
+    }
+
+    /// Writes the reply to an update into the buffer and returns its length, 0 for none; nothing if
+    /// the responder panics.
+    fn resume_update(
+        &mut self,
+        waiter: &Deferred,
+        outcome: &UpdateOutcome,
+        now: Now,
+    ) -> Option<usize> {
+        let mut written = None;
+        // What a panic leaves half done is the buffer, and the responder's octets.
+        let _ = survives(|| written = Some(self.resume(waiter, Resumption::Update(outcome), now)));
+        match written? {
+            Outcome::Reply(len) => Some(len),
+            // What has an outcome is not deferred once more.
+            Outcome::Deferred(_) | Outcome::Silence => Some(0),
+        }
+    }
+
+    /// Gives the reply of a primary to the client of an update that was forwarded to it, as it
+    /// came; `outcome` is what counters and logs are told. A reply that is too long for a datagram
+    /// is replaced by one of this server with the same response code, and any by SERVFAIL if the
+    /// responder panics.
+    pub fn relay_update(
+        &mut self,
+        waiter: Deferred,
+        outcome: &UpdateOutcome,
+        reply: &[u8],
+        now: Now,
+    ) {
+        /// Octets of a datagram that every client takes (rfc1035#2.3.4).
+        const DATAGRAM_BYTES: usize = 512;
+        let Some(own) = self.resume_update(&waiter, outcome, now) else { return waiter.fail() };
+        let limit = match (waiter.peer.transport, waiter.deferral.query.edns) {
+            (Transport::Udp, edns) => {
+                edns.map_or(DATAGRAM_BYTES, |it| DATAGRAM_BYTES.max(it.udp_bytes.into()))
+            }
+            _ => MESSAGE_MAX,
+        };
+        if own == 0 || reply.len() > limit {
+            return self.give(waiter.reply_to, own);
+        }
+        self.buffer[..reply.len()].copy_from_slice(reply);
+        self.give(waiter.reply_to, reply.len());
     }
 
     /// Resumes a query, and gives the reply to its client; returns it if it is deferred once more.
@@ -103,7 +155,7 @@ impl<R: Responder> Replies<R> {
             ReplyTo::Datagram(socket, path) => {
                 let same = |it: &(Arc<UdpSocket>, _)| Arc::ptr_eq(&it.0, &socket);
                 let place = self.batches.iter().position(same).unwrap_or_else(|| {
-                    self.batches.push((socket, ReplyBatch::default()));
+                    self.batches.push((socket, self.spare.pop().unwrap_or_default()));
                     self.batches.len() - 1
                 });
                 self.batches[place].1.push(path, reply);
@@ -121,10 +173,11 @@ impl<R: Responder> Replies<R> {
         std::mem::swap(&mut self.batches, batches);
     }
 
-    /// Sends what was gathered.
+    /// Sends what was gathered, and lets go of the sockets.
     pub fn send(&mut self) {
-        for (socket, batch) in self.batches.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
-            batch.send(socket);
+        for (socket, mut batch) in self.batches.drain(..) {
+            batch.send(&socket);
+            self.spare.push(batch);
         }
     }
 }

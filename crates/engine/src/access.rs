@@ -1,10 +1,11 @@
-//! Access lists: which clients are served, by their address.
+//! Access lists: which clients are served, by their address and by the key of their message.
 
 pub use crate::client_rule::{Network, TransferRule};
 use crate::grant::UpdateGrant;
 use crate::transfer::HistoryLimits;
 use std::net::{IpAddr, SocketAddr};
-use zonda_wire::tsig::KeyId;
+use zonda_wire::Name;
+use zonda_wire::tsig::{KeyId, QuerySignature};
 
 /// The verdict of an access list on a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +14,28 @@ pub enum Access {
     Allow,
     /// The client is told REFUSED.
     Refuse,
+    /// The client is told that there are no records of the type (extended error 17, Filtered).
+    Filter,
     /// The client's messages are dropped.
     Drop,
 }
 
-/// Rules in order; the first whose network holds the client decides.
+/// A rule of an access list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessRule {
+    /// The addresses of the clients that the rule is for.
+    pub network: Network,
+    /// The key that their messages must be signed with, if they must.
+    pub key: Option<KeyId>,
+    /// The verdict on these clients.
+    pub access: Access,
+}
+
+/// Rules in order; the first that is for the client decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessList {
     /// The rules in their order.
-    pub rules: Vec<(Network, Access)>,
+    pub rules: Vec<AccessRule>,
     /// The verdict on a client that no rule names.
     pub otherwise: Access,
     /// The terms of transfers of the zone, for which other rules do not matter.
@@ -37,8 +51,25 @@ pub struct TransferTerms {
     pub to: Vec<TransferRule>,
     /// The servers that are notified of each new version; the answer path does not read them.
     pub notify: Vec<NotifyReceiver>,
+    /// The clients that may say that the zone has changed (NOTIFY, rfc1996): its primaries, and
+    /// those that are allowed besides; none of a zone that has no primaries.
+    pub notify_from: Vec<TransferRule>,
+    /// The terms under which updates are forwarded to the zone's primaries, if any are.
+    pub relay: Option<Box<UpdateRelay>>,
     /// Bounds on what is kept for clients that ask for changes.
     pub history: HistoryLimits,
+    /// The catalog of this server that lists the zone, if one does, and the group that the zone has
+    /// there; the answer path does not read them.
+    pub catalog: Option<(Name, Option<Box<str>>)>,
+}
+
+/// The terms under which updates for a zone are forwarded to its primaries (rfc2136#6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateRelay {
+    /// The clients whose updates are forwarded: those for which any of these rules is.
+    pub from: Vec<TransferRule>,
+    /// The addresses and ports of the primaries, in the order in which they are tried.
+    pub to: Vec<SocketAddr>,
 }
 
 /// A server that is notified of new versions of a zone (rfc1996).
@@ -50,6 +81,15 @@ pub struct NotifyReceiver {
     pub key: Option<KeyId>,
 }
 
+impl UpdateRelay {
+    /// Whether updates of a client are forwarded whose message has a sound signature by `key`, if
+    /// by any that is known here.
+    #[must_use]
+    pub fn is_for(&self, client: IpAddr, key: Option<KeyId>) -> bool {
+        self.from.iter().any(|rule| rule.is_for(client, key))
+    }
+}
+
 impl AccessList {
     /// A list that allows all clients what they ask, no transfer and no update.
     #[must_use]
@@ -58,7 +98,7 @@ impl AccessList {
         Self { rules: Vec::new(), otherwise: Access::Allow, transfers, updates }
     }
 
-    /// Whether what a client may ask can depend on its address.
+    /// Whether what a client may ask can depend on its address or its key.
     #[must_use]
     pub fn restricts_queries(&self) -> bool {
         !self.rules.is_empty() || self.otherwise != Access::Allow
@@ -71,12 +111,53 @@ impl AccessList {
         self.transfers.to.iter().any(|rule| rule.is_for(client, key))
     }
 
-    /// Returns the list's verdict on a client.
+    /// Whether the zone has primaries, so that NOTIFY is taken for it.
+    #[must_use]
+    pub fn has_primaries(&self) -> bool {
+        !self.transfers.notify_from.is_empty()
+    }
+
+    /// Whether a client may send NOTIFY for the zone, whose message has a sound signature by `key`,
+    /// if by any.
+    #[must_use]
+    pub fn allows_notify(&self, client: IpAddr, key: Option<KeyId>) -> bool {
+        self.transfers.notify_from.iter().any(|rule| rule.is_for(client, key))
+    }
+
+    /// Returns the list's verdict on a client whose message has this signature, if any.
     #[inline]
     #[must_use]
-    pub fn check(&self, client: IpAddr) -> Access {
-        let rule = self.rules.iter().find(|(network, _)| network.contains(client));
-        rule.map_or(self.otherwise, |(_, access)| *access)
+    pub fn check(&self, client: IpAddr, signature: Option<&QuerySignature>) -> Access {
+        let rule = self.rules.iter().find(|rule| rule.is_for(client, signature));
+        rule.map_or(self.otherwise, |rule| rule.access)
+    }
+
+    /// Whether the signature of a client's message is to be checked: the client is allowed without
+    /// one, or a rule with a key is for its address.
+    #[must_use]
+    pub fn depends_on_signature(&self, client: IpAddr) -> bool {
+        let first = self.rules.iter().find(|rule| rule.network.contains(client));
+        let allows = first.map_or(self.otherwise, |rule| rule.access) == Access::Allow;
+        allows || first.is_some_and(|rule| rule.key.is_some())
+    }
+
+    /// Whether a client is allowed if its message turns out to be signed with the right key.
+    #[must_use]
+    pub fn may_allow(&self, client: IpAddr) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.network.contains(client));
+        let deciding = rules.find(|rule| rule.key.is_none() || rule.access == Access::Allow);
+        deciding.map_or(self.otherwise, |rule| rule.access) == Access::Allow
+    }
+}
+
+impl AccessRule {
+    /// Whether the rule is for a client whose message has this signature, if any.
+    #[inline]
+    fn is_for(&self, client: IpAddr, signature: Option<&QuerySignature>) -> bool {
+        self.network.contains(client)
+            && self
+                .key
+                .is_none_or(|key| signature.and_then(QuerySignature::proven_key) == Some(key))
     }
 }
 
@@ -90,15 +171,39 @@ mod tests {
         Network::new(address.parse().unwrap(), bits.parse().unwrap()).unwrap()
     }
 
+    fn rule(text: &str, access: Access) -> AccessRule {
+        AccessRule { network: network(text), key: None, access }
+    }
+
+    #[test]
+    fn a_client_may_be_allowed_if_a_rule_with_a_key_comes_before_the_one_that_decides_without() {
+        let key = Some(KeyId::of(&"key.example".parse().unwrap()));
+        let keyed = |text, access| AccessRule { key, ..rule(text, access) };
+        let rules = vec![
+            keyed("192.0.2.0/24", Access::Drop),
+            rule("192.0.2.128/25", Access::Refuse),
+            keyed("192.0.2.0/24", Access::Allow),
+            rule("2001:db8::/32", Access::Allow),
+        ];
+        let list = AccessList { rules, otherwise: Access::Refuse, ..AccessList::open() };
+        let may_allow = |client: &str| list.may_allow(client.parse().unwrap());
+        assert!(may_allow("192.0.2.1") && may_allow("2001:db8::1"));
+        assert!(!may_allow("192.0.2.200") && !may_allow("198.51.100.1"));
+        let depends = |client: &str| list.depends_on_signature(client.parse().unwrap());
+        assert!(depends("192.0.2.200"), "a key may have its message dropped");
+        assert!(depends("2001:db8::1") && !depends("198.51.100.1"));
+        assert_eq!(list.check("192.0.2.1".parse().unwrap(), None), Access::Refuse);
+    }
+
     #[test]
     fn the_first_rule_that_holds_the_client_decides() {
         let rules = vec![
-            (network("192.0.2.128/25"), Access::Drop),
-            (network("192.0.2.0/24"), Access::Allow),
-            (network("2001:db8::/32"), Access::Allow),
+            rule("192.0.2.128/25", Access::Drop),
+            rule("192.0.2.0/24", Access::Allow),
+            rule("2001:db8::/32", Access::Allow),
         ];
         let list = AccessList { rules, otherwise: Access::Refuse, ..AccessList::open() };
-        let check = |client: &str| list.check(client.parse().unwrap());
+        let check = |client: &str| list.check(client.parse().unwrap(), None);
         assert_eq!(check("192.0.2.200"), Access::Drop);
         assert_eq!(check("192.0.2.1"), Access::Allow);
         assert_eq!(check("::ffff:192.0.2.1"), Access::Allow);

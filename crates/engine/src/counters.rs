@@ -6,11 +6,12 @@
 //! (`not_a_query`, `access_dropped`, `rate_dropped`, `handler_dropped`). What code asks to see what
 //! would become of a query is in none of them; that query is.
 
-use crate::message::Transport;
+use crate::labels::{LabelTable, OTHER_ZONE, SERVERS_MAX};
+use crate::message::{Peer, Transport};
 use crate::reason::Reason;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use zonda_wire::{Rcode, Type};
+use zonda_wire::{Query, Rcode, Type};
 
 /// A number that one thread raises and any may read.
 #[derive(Default)]
@@ -90,6 +91,16 @@ pub const RCODES: [Rcode; 13] = [
     Rcode::BADCOOKIE,
 ];
 
+/// The place of a response code among [`RCODES`].
+#[inline]
+fn rcode_place(rcode: Rcode) -> usize {
+    match rcode.0 {
+        plain @ 0..=10 => usize::from(plain),
+        16 => 11,
+        _ => 12,
+    }
+}
+
 /// Operations that the header can tell apart (rfc1035#4.1.1).
 pub const OPCODES: usize = 16;
 
@@ -116,6 +127,21 @@ const CHUNKS_MAX: usize = 17;
 /// Most zones that are counted by themselves.
 pub const ZONES_MAX: usize = FIRST_CHUNK_ZONES * ((1 << CHUNKS_MAX) - 1);
 
+/// Families of client addresses: IPv4, IPv6.
+pub const FAMILIES: usize = 2;
+
+/// The counters of one server and one zone.
+#[derive(Default)]
+pub struct LabelCounters {
+    /// Messages by transport, family of the client's address, and type (in the order of [`TYPES`],
+    /// the last place for all other types).
+    pub requests: [[[Counter; TYPES.len() + 1]; FAMILIES]; Transport::ALL.len()],
+    /// Messages that ask for DNSSEC records.
+    pub dnssec_ok: Counter,
+    /// Replies by response code, in the order of [`RCODES`].
+    pub rcodes: [Counter; RCODES.len()],
+}
+
 /// The counters of one worker.
 pub struct Counters {
     /// Messages by what became of them, in the order of [`Reason::ALL`].
@@ -141,6 +167,11 @@ pub struct Counters {
     pub reply_bytes: Counter,
     /// Chunks of counters of zones, made as zones are.
     zones: [OnceLock<Box<[Counter]>>; CHUNKS_MAX],
+    /// Counters by labels: for each server, those of all places of zones. Made when a configuration
+    /// asks for them.
+    labels: [OnceLock<Box<[LabelCounters]>>; SERVERS_MAX],
+    /// The number of servers whose counters by labels there are to be.
+    wanted_servers: AtomicUsize,
     /// Whether nothing counts here yet, so that counters of zones are not made.
     is_idle: AtomicBool,
     /// The number of zones that there is to be room for.
@@ -161,6 +192,8 @@ impl Default for Counters {
             query_bytes: Counter::default(),
             reply_bytes: Counter::default(),
             zones: std::array::from_fn(|_| OnceLock::new()),
+            labels: std::array::from_fn(|_| OnceLock::new()),
+            wanted_servers: AtomicUsize::new(0),
             is_idle: AtomicBool::new(false),
             wanted_zones: AtomicUsize::new(0),
         }
@@ -179,6 +212,51 @@ impl Counters {
     pub(crate) fn begin(&self) {
         if self.is_idle.swap(false, SeqCst) {
             self.make_zones(self.wanted_zones.load(SeqCst));
+            self.make_labels(self.wanted_servers.load(SeqCst));
+        }
+    }
+
+    /// Makes room to count by labels at `servers` places of servers, at most [`SERVERS_MAX`].
+    /// Called before a snapshot that counts so is published.
+    pub fn reserve_labels(&self, servers: usize) {
+        self.wanted_servers.fetch_max(servers, SeqCst);
+        if !self.is_idle.load(SeqCst) {
+            self.make_labels(servers);
+        }
+    }
+
+    /// Makes the counters by labels that are missing.
+    fn make_labels(&self, servers: usize) {
+        for counters in self.labels.iter().take(servers) {
+            counters.get_or_init(|| (0..=OTHER_ZONE).map(|_| LabelCounters::default()).collect());
+        }
+    }
+
+    /// The counters by labels of a server and a zone, by their places; `None` if there are none.
+    #[inline]
+    #[must_use]
+    pub fn labelled(&self, server: usize, zone: usize) -> Option<&LabelCounters> {
+        self.labels.get(server)?.get()?.get(zone)
+    }
+
+    /// Counts a message by labels; `rcode` is that of its reply, if it gets one. The name, in wire
+    /// form, and the type are those that the client asks for.
+    pub(crate) fn label(
+        &self,
+        table: &LabelTable,
+        (peer, query): (&Peer, &Query),
+        (name, qtype): (&[u8], Type),
+        rcode: Option<Rcode>,
+    ) {
+        let places = (table.server(peer.listener), table.zone(name));
+        let Some(counters) = self.labelled(places.0, places.1) else { return };
+        let family = usize::from(!peer.address.ip().to_canonical().is_ipv4());
+        counters.requests[peer.transport as usize][family][type_place(qtype)].add(1);
+        if query.dnssec_ok() {
+            counters.dnssec_ok.add(1);
+        }
+        if let Some(rcode) = rcode {
+            counters.rcodes[rcode_place(rcode)].add(1);
         }
     }
 
@@ -216,13 +294,7 @@ impl Counters {
     /// Counts a reply.
     #[inline]
     pub(crate) fn reply(&self, transport: Transport, qtype: Type, rcode: Rcode) {
-        let place = type_place(qtype);
-        let rcode = match rcode.0 {
-            plain @ 0..=10 => usize::from(plain),
-            16 => 11,
-            _ => 12,
-        };
-        self.replies[transport as usize][place][rcode].add(1);
+        self.replies[transport as usize][type_place(qtype)][rcode_place(rcode)].add(1);
     }
 
     /// Counts `replies` that each took `nanos` from being received to being sent.

@@ -2,11 +2,13 @@
 
 use crate::answer::Answer;
 use crate::ask::Ask;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, ZoneCheckpoint};
 use crate::code::History;
 use crate::deferral::{Deferral, To};
 use crate::prepared::PreparedQuery;
+use crate::signature;
 use crate::worker::Worker;
+use zonda_wire::Fault;
 
 /// Returns what a deferred query waits for, and the facts about it that are needed when it is
 /// resumed.
@@ -17,16 +19,17 @@ pub(crate) fn deferral(
     worker: &mut Worker,
     prepared: &PreparedQuery,
 ) -> Deferral {
-    let tags = std::mem::take(&mut worker.handler_reply.tags);
+    let tags = std::mem::take(worker.tags_mut());
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
         To::Code(elsewhere) => Some(elsewhere),
-        To::Forward(_) | To::Transfer | To::Update => None,
+        To::Forward(_) | To::Transfer | To::Update | To::Relay => None,
     };
     let received_nanos = ask.received_nanos();
     let History { then, is_guarded, has_passed_middleware, search_step, .. } =
         worker.deferral.history;
-    let checkpoint = checkpoint(ask, &worker.deferral, prepared);
+    let target = worker.deferral.history.checkpoint.take();
+    let checkpoint = target.or_else(|| checkpoint(ask, &worker.deferral, prepared));
     let code_scope = answer.code_scope;
     let change = ask.progress.change().map(|change| Box::new(change.clone()));
     let history = History {
@@ -56,7 +59,35 @@ pub(crate) fn deferral(
         edns.subnet_at = 0;
     }
     let octets = octets.map(Into::into);
-    Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() }
+    let deferral = Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() };
+    match deferral.to {
+        To::Relay => with_signature_record(deferral, answer.reply.buffer(), prepared),
+        _ => deferral,
+    }
+}
+
+/// Adds to the deferral of an update that is forwarded its TSIG record. One by a key that is not
+/// known here is still counted in the message, and cut off now.
+fn with_signature_record(
+    mut deferral: Deferral,
+    buffer: &[u8],
+    prepared: &PreparedQuery,
+) -> Deferral {
+    if prepared.signature.is_none() {
+        return deferral;
+    }
+    let (at, is_cut_off) = match prepared.fault {
+        Some(Fault::Signed(at)) => (usize::from(at), false),
+        _ => (prepared.signed_at, true),
+    };
+    if let (Some(message), Some(record)) = (buffer.get(..at), buffer.get(at..prepared.signed_end)) {
+        let mut message: Box<[u8]> = message.into();
+        if !is_cut_off {
+            signature::uncount(&mut message);
+        }
+        (deferral.octets, deferral.signature_record) = (Some(message), Some(record.into()));
+    }
+    deferral
 }
 
 /// Returns the point that a query has passed that is deferred to the upstreams of the zone that
@@ -67,5 +98,5 @@ fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &PreparedQuery) -> O
         _ => return None,
     }
     let (generation, version) = (ask.snapshot.generation, ask.zone?.version());
-    Some(Checkpoint { generation, version, zone: prepared.zone? })
+    Some(Checkpoint::Zone(ZoneCheckpoint { generation, version, zone: prepared.zone? }))
 }

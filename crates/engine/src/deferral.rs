@@ -28,6 +28,8 @@ pub struct Deferral {
     /// The octets of the query, where rules have changed its question: those that were received
     /// have the client's.
     pub octets: Option<Box<[u8]>>,
+    /// The TSIG record that was cut off an update which is forwarded, if it had one.
+    pub signature_record: Option<Box<[u8]>>,
     /// Facts about the query that are needed again when it is resumed.
     pub history: History,
 }
@@ -37,8 +39,17 @@ impl Deferral {
     #[must_use]
     pub fn new(to: To, name_hash: u64) -> Self {
         let (query, history) = (Query::default(), History::default());
-        let (hides_subnet, is_alias, missed_at, octets) = (false, false, None, None);
-        Self { to, query, hides_subnet, name_hash, is_alias, missed_at, octets, history }
+        Self {
+            to,
+            query,
+            hides_subnet: false,
+            name_hash,
+            is_alias: false,
+            missed_at: None,
+            octets: None,
+            signature_record: None,
+            history,
+        }
     }
 }
 
@@ -56,6 +67,9 @@ pub enum To {
     Transfer,
     /// What changes zones: the message is an update.
     Update,
+    /// The primaries of a zone that is transferred from them: the message is an update, which is
+    /// forwarded.
+    Relay,
 }
 
 impl To {
@@ -66,7 +80,7 @@ impl To {
     pub fn queue(self) -> QueueId {
         match self {
             Self::Forward(_) => QueueId::FORWARDERS,
-            Self::Update => QueueId::UPDATES,
+            Self::Update | Self::Relay => QueueId::UPDATES,
             Self::Code(elsewhere) => QueueId(elsewhere.runtime.saturating_add(2)),
             Self::Transfer => QueueId::NONE,
         }
@@ -157,6 +171,10 @@ pub struct UpdateOutcome {
 
 /// The outcome of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation for each query that is forwarded"
+)]
 pub enum Outcome {
     /// A reply of so many octets lies in the buffer.
     Reply(usize),

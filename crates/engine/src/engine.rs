@@ -126,7 +126,7 @@ impl Engine {
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
                 // A client that is not served shall cost nothing more.
                 if let Some(Fault::Signed(at)) = prepared.fault
-                    && access::is_served(&snapshot, &message.peer)
+                    && access::depends_on_signature(&snapshot, &message.peer)
                 {
                     let record = &mut self.worker.signature_record;
                     let rest = (&**snapshot, &self.worker.hot);
@@ -202,7 +202,8 @@ impl Engine {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 let rest = (snapshot, &self.worker.hot);
                 // A client that is not served shall cost nothing more.
-                let is_served = access::is_served(snapshot, &peer);
+                let signature = prepared.signature.as_ref();
+                let is_served = access::is_served(snapshot, &peer, signature);
                 let rewritten = is_served
                     .then(|| prepared.rewrite(rules, (buffer, *len), rest, &mut self.text))
                     .flatten();
@@ -370,7 +371,7 @@ impl Engine {
     /// Brings back what code has noted about a query before it was deferred, and what code
     /// elsewhere has noted since.
     fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
-        let tags = &mut self.worker.handler_reply.tags;
+        let tags = self.worker.tags_mut();
         tags.clone_from(&history.tags);
         if let Resumption::Code(HandlerOutcome::Reply(filled)) = resumption {
             tags.extend(&filled.tags);
@@ -462,7 +463,7 @@ impl Engine {
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
         }
-        self.worker.handler_reply.tags.clear();
+        self.worker.clear_tags();
         if reason == Reason::Transferred {
             return Outcome::Deferred(Deferral::new(To::Transfer, 0));
         }
@@ -524,7 +525,7 @@ fn observe(
         network: ask.client_network(),
         reply_bytes: sent.map_or(0, |sent| sent.bytes),
         waited: Duration::from_nanos(waited),
-        tags: &worker.handler_reply.tags,
+        tags: worker.tags(),
     };
     let tell = || observers.iter_mut().for_each(|observer| observer.observe(&event));
     catch_unwind(AssertUnwindSafe(tell))

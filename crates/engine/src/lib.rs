@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod alias_lookup;
 mod answer;
 mod answer_below;
 mod answer_facts;
@@ -29,6 +30,7 @@ mod epilogue;
 pub mod gate;
 pub mod grant;
 mod hot;
+pub mod labels;
 mod message;
 pub mod name_table;
 pub mod notify;
@@ -50,8 +52,9 @@ mod verdict;
 mod worker;
 pub mod zones;
 
+pub use alias_lookup::{AliasAddresses, AliasLookup, AliasQuestion};
 pub use answer_facts::{AnswerBelow, AnswerFacts};
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, ZoneCheckpoint};
 pub use deferral::{Deferral, Outcome, QueueId, To, UpdateOutcome, UpstreamAnswer};
 pub use engine::Engine;
 pub use message::{Batch, Message, Now, Peer, Single, Transport};
@@ -62,6 +65,7 @@ pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
 pub use reuse::{NotReused, Reuse};
 pub use snapshot::{Settings, Snapshot};
 pub use source::data::fetched_name;
-pub use transfer::{HistoryLimits, ZoneHistory};
-pub use transfer::{Transfer, TransferCounts, TransferError, TransferSettings, TransferState};
+pub use transfer::{HistoryLimits, VersionMark, VersionOrigin, ZoneHistory};
+pub use transfer::{RunningTransfer, Transfer, TransferCounts, TransferError};
+pub use transfer::{TransferSettings, TransferState};
 pub use update::UPDATE_FUDGE_SECS;

@@ -7,7 +7,7 @@ use crate::gate::{
 };
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
-use crate::source::{chain, code, hot, template};
+use crate::source::{chain, code, hot};
 use crate::transfer;
 use crate::update;
 use crate::verdict::{Flow, Verdict};
@@ -35,12 +35,12 @@ const GATES: [Gate; 7] = [
 /// The sources of answers, with the gates that depend on them. The first that ends the query
 /// decides.
 const SOURCES: [Source; 6] = [
-    middleware::before, // before all that answers: middleware sees every question
-    code::answer,       // code may answer for any name, in a zone or not
-    access::by_zone,    // as soon as the zone is known, before its data is read
-    template::answer,   // before all data: it answers for the names that it is for
-    hot::answer,        // after all that depends on the client, before all that looks data up
-    chain::answer,      // last: always ends or defers the query
+    middleware::before,    // before all that answers: middleware sees every question
+    code::answer,          // code may answer for any name, in a zone or not
+    access::by_zone,       // as soon as the zone is known, before its data is read
+    chain::from_templates, // before all data: they answer for the names that they are for
+    hot::answer,           // after all that depends on the client, before all that looks data up
+    chain::answer,         // last: always ends or defers the query
 ];
 
 /// The reply to a message that is no query depends on the client.
@@ -94,16 +94,32 @@ pub fn refuse(
     if fault == Fault::NotAQuery {
         return Verdict::Drop(Reason::NotAQuery);
     }
+    let is_signed = matches!(fault, Fault::Signed(_));
     let verdict = match access::by_listener(ask, answer) {
+        // A key may open the listener: its client is told what is wrong with the signature.
+        Break(Verdict::Reply(..)) if is_signed && access::may_be_served(ask.snapshot, ask.peer) => {
+            of_fault(ask, answer, worker, fault)
+        }
+        Break(Verdict::Reply(Rcode::NOERROR, ..)) => {
+            Verdict::Reply(Rcode::REFUSED, Reason::AccessRefused, REUSE) // not even a question
+        }
         Break(verdict) => verdict,
-        Continue(()) => match (ask.query.opcode(), fault) {
-            (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, Fault::Signed(at)) => {
-                signed(ask, answer, worker, at)
-            }
-            (opcode, fault) => faulty(opcode, fault),
+        Continue(()) => match update::relay_unknown(ask, worker).filter(|_| is_signed) {
+            Some(verdict) => verdict,
+            None => of_fault(ask, answer, worker, fault),
         },
     };
     rate::limit(ask, answer, worker, verdict)
+}
+
+/// The reply to a message with a fault, of which the client is told.
+fn of_fault(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker, fault: Fault) -> Verdict {
+    match (ask.query.opcode(), fault) {
+        (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, Fault::Signed(at)) => {
+            signed(ask, answer, worker, at)
+        }
+        (opcode, fault) => faulty(opcode, fault),
+    }
 }
 
 /// Processes a query of whose name a rewrite rule has made no name. It passes the gates that the

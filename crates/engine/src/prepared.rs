@@ -24,6 +24,8 @@ pub struct PreparedQuery {
     pub signature: Option<QuerySignature>,
     /// The place of the sound signature that was cut off.
     pub signed_at: usize,
+    /// The end of the last signature that was checked, with which its message ended.
+    pub signed_end: usize,
     /// The first pool that the name is steered to, where names are steered.
     pool: Option<u32>,
     /// A value read from the entry, so that the processor loads it into its cache.
@@ -53,6 +55,7 @@ impl Default for PreparedQuery {
             zone: None,
             signature: None,
             signed_at: 0,
+            signed_end: 0,
             pool: None,
             touched: 0,
         }

@@ -49,6 +49,8 @@ reasons! {
     NoZone = "no_zone",
     /// An access list refuses the client.
     AccessRefused = "access_refused",
+    /// An access list keeps the records from the client.
+    AccessFiltered = "access_filtered",
     /// An access list has the client's messages dropped.
     AccessDropped = "access_dropped",
     /// The zone could not be loaded.
@@ -77,6 +79,10 @@ reasons! {
     CachedFailure = "cached_failure",
     /// Too many queries wait for other servers.
     UpstreamBusy = "upstream_busy",
+    /// ALIAS records lead in a circle, or through too many names.
+    AliasLoop = "alias_loop",
+    /// No zone and no upstream tells the addresses of what an ALIAS record leads to.
+    AliasUnresolved = "alias_unresolved",
     /// The user's code answered.
     Handled = "handled",
     /// The user's code answered before, and lets its answer be given again.
@@ -115,6 +121,8 @@ reasons! {
     UpdateUnmet = "update_unmet",
     /// A message changes a zone, and that has failed.
     UpdateFailed = "update_failed",
+    /// A message that changes a zone of a primary was forwarded to it, and has its reply.
+    UpdateRelayed = "update_relayed",
     /// Too many messages that change zones wait.
     UpdateBusy = "update_busy",
     /// A class or type that is not served to any client.
@@ -151,6 +159,7 @@ impl Reason {
             Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
+            Self::AccessFiltered => Some(Ede::FILTERED),
             Self::AccessRefused
             | Self::TransferRefused
             | Self::NotifyRefused
@@ -166,6 +175,8 @@ impl Reason {
             | Self::HandlerTimeout
             | Self::HandlerBusy
             | Self::TemplateFailed
+            | Self::AliasLoop
+            | Self::AliasUnresolved
             | Self::TransferBusy
             | Self::UpdateUnmet
             | Self::UpdateFailed
@@ -186,6 +197,7 @@ impl Reason {
             Self::Overridden => "the configuration gives this name other addresses",
             Self::Blocked => "the answer held an address of a local network",
             Self::AccessRefused => "an access list refuses this client",
+            Self::AccessFiltered => "an access list keeps the records from this client",
             Self::TransferRefused => "the zone is not transferred to this client",
             Self::TransferBusy => "as many zones as may be are being transferred",
             Self::ZoneUnavailable => "the zone could not be loaded",
@@ -195,6 +207,8 @@ impl Reason {
             Self::UpdateBusy => "too many updates wait: send it again",
             Self::PoolDown => "all members of the pool are down",
             Self::UpstreamBusy => "too many queries wait for an answer",
+            Self::AliasLoop => "ALIAS records lead in a circle, or through too many names",
+            Self::AliasUnresolved => "no upstream is configured for the target of an ALIAS record",
             Self::HandlerFailed => "the code that answers for this name failed",
             Self::HandlerTimeout => "the code that answers for this name did not answer in time",
             Self::TemplateFailed => "a template is for this name, and makes no record of it",

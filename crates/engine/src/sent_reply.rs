@@ -2,6 +2,7 @@
 
 use crate::ask::Ask;
 use crate::counters::{Counters, OPCODES};
+use crate::labels::LabelTable;
 use crate::message::Peer;
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
@@ -84,6 +85,22 @@ pub fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<SentReply>, reason
     {
         counter.add(1);
     }
+    if let Some(labels) = &ask.snapshot.settings.labels
+        && reason != Reason::NotAQuery
+    {
+        count_by_labels(counters, labels, ask, sent.map(|sent| sent.rcode));
+    }
+}
+
+/// Counts a message by labels, as its client has asked it.
+#[cold] // most servers do not count so
+fn count_by_labels(counters: &Counters, labels: &LabelTable, ask: &Ask<'_>, rcode: Option<Rcode>) {
+    let change = ask.progress.change().filter(|change| change.has_question());
+    let asked = match change {
+        Some(change) => (change.name(), change.qtype()),
+        None => (ask.name.as_wire(), ask.query.qtype),
+    };
+    counters.label(labels, (ask.peer, ask.query), asked, rcode);
 }
 
 /// Counts what is not a query over IPv4.

@@ -22,6 +22,7 @@ pub fn check(
     record: &mut SignatureRecord,
     now: Now,
 ) {
+    prepared.signed_end = *len;
     let message = buffer.get(..*len).unwrap_or_default();
     let keys = &snapshot.settings.keys;
     let now_secs = now.unix_secs.into();
@@ -39,7 +40,7 @@ pub fn check(
 }
 
 /// Counts one additional record fewer in the header of a message.
-fn uncount(message: &mut [u8]) {
+pub fn uncount(message: &mut [u8]) {
     if let Some([high, low]) = message.get_mut(10..HEADER_BYTES) {
         let count = u16::from_be_bytes([*high, *low]).saturating_sub(1);
         [*high, *low] = count.to_be_bytes();

@@ -4,10 +4,11 @@ use crate::access::{AccessList, Network};
 use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
-use crate::notify::NotifyTable;
+use crate::labels::LabelTable;
+use crate::notify::NotifyQueue;
 use crate::steering::Steering;
 use crate::transfer::TransferSettings;
-use crate::zones::ZoneTable;
+use crate::zones::{Forward, ZoneTable};
 use std::sync::Arc;
 use zonda_rewrite::{RewriteRules, Templates};
 use zonda_wire::tsig::KeyRing;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub version: Option<Box<str>>,
     /// The answer to `hostname.bind` and `id.server`, if it may be told (rfc4892).
     pub server_id: Option<Box<str>>,
+    /// The answers to `authors.bind`; it is refused if there are none.
+    pub authors: Box<[Box<str>]>,
     /// The clients that may ask, by listener; all of them where there is no list.
     pub listener_access: Vec<Option<AccessList>>,
     /// The secrets of server cookies; without them cookies are ignored.
@@ -54,8 +57,14 @@ pub struct Settings {
     pub rate: Option<RateSettings>,
     /// Whether sets of addresses begin with another record each time.
     pub rotate: bool,
+    /// Whether the targets of ALIAS records are looked up although no client asks; the answer path
+    /// does not read it.
+    pub alias_refresh: bool,
     /// Whether a CNAME or DNAME is followed into another zone of this server.
     pub cross_zone: bool,
+    /// The upstreams that are asked for targets of ALIAS records; without it, those of the zone
+    /// that holds the target.
+    pub alias_resolver: Option<Arc<Forward>>,
     /// The rules that change questions and replies, if there are any.
     pub rewrites: Option<Arc<RewriteRules>>,
     /// The templates that records are made from, if there are any.
@@ -64,8 +73,10 @@ pub struct Settings {
     pub keys: Arc<KeyRing>,
     /// The bounds of transfers, and what they have done.
     pub transfers: TransferSettings,
-    /// The zones for which NOTIFY is taken, if there are any.
-    pub notify: Option<Arc<NotifyTable>>,
+    /// The queue of zones that primaries say have changed; none where there are no such zones.
+    pub notify: Option<NotifyQueue>,
+    /// The servers and zones that queries are counted by, if they are counted by labels.
+    pub labels: Option<Arc<LabelTable>>,
     /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
     pub keepalive: Option<u16>,
 }
@@ -78,18 +89,22 @@ impl Default for Settings {
             nsid: None,
             version: None,
             server_id: None,
+            authors: Box::default(),
             listener_access: Vec::new(),
             cookies: None,
             client_subnet: Some(AccessList::open()),
             reasons_to: Box::default(),
             rate: None,
             rotate: false,
+            alias_refresh: true,
             cross_zone: false,
+            alias_resolver: None,
             rewrites: None,
             templates: None,
             keys: Arc::default(),
             transfers: TransferSettings::default(),
             notify: None,
+            labels: None,
             keepalive: None,
         }
     }

@@ -5,6 +5,8 @@
 //!                                                                        │
 //! reply ◄─ answer: response code, reason, text ◄── UpdateOutcome ◄───────┘
 //! ```
+//! Those for zones of primaries are left to [`To::Relay`], which forwards them as they came; their
+//! records are judged by the primary.
 //!
 //! A message of a client that may change nothing in the zone costs a reply and no more. What the
 //! records of all other messages ask for is judged where the zone is changed, against the version
@@ -21,8 +23,8 @@ use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::zones::{Source, ZoneEntry};
-use zonda_wire::tsig::SignatureCheck;
-use zonda_wire::{Class, Ede, Rcode, Type};
+use zonda_wire::tsig::{KeyId, QuerySignature, SignatureCheck};
+use zonda_wire::{Class, Ede, Opcode, Rcode, Type};
 
 /// How many seconds the signature of an update may differ from the time of the server, if its
 /// client does not allow less: for that long, a captured message has to be known again.
@@ -61,13 +63,15 @@ fn judge(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict
     let Some(zone) = zone.filter(|zone| is_authoritative(zone)) else {
         return Verdict::Reply(Rcode::NOTAUTH, Reason::NoZone, REUSE); // rfc2136#3.1.2
     };
-    let signature = ask.signature.filter(|it| it.check == SignatureCheck::Sound);
-    let key = signature.and_then(|signature| signature.key);
+    let key = ask.signature.and_then(QuerySignature::proven_key);
+    if is_relayed(ask, key) {
+        worker.deferral = Deferral::new(To::Relay, 0);
+        return Verdict::Defer;
+    }
     let grants = zone.access.as_ref().map_or(&[][..], |access| &access.updates);
     let client = ask.peer.address.ip();
     if !grants.iter().any(|grant| grant.is_for(client, key)) {
-        let notify = ask.snapshot.settings.notify.as_ref();
-        if notify.is_some_and(|table| table.zone(ask.name.as_wire()).is_some()) {
+        if zone.access.as_ref().is_some_and(|access| access.has_primaries()) {
             let text = b"this server is a secondary of the zone: send the update to its primary";
             answer.set_text(&mut worker.body, text);
         }
@@ -78,6 +82,28 @@ fn judge(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict
     }
     worker.deferral = Deferral::new(To::Update, 0);
     Verdict::Defer
+}
+
+/// Defers an update by a key that is not known here, if it is for a zone of primaries and those of
+/// its client are forwarded whatever key they have: the primary may know the key.
+#[cold]
+pub fn relay_unknown(ask: &Ask<'_>, worker: &mut Worker) -> Option<Verdict> {
+    let check = ask.signature?.check;
+    let is_update = ask.query.opcode() == Opcode::UPDATE;
+    let is_sound = (ask.query.qtype, ask.query.qclass) == (Type::SOA, Class::IN);
+    if !is_update || !is_sound || check != SignatureCheck::UnknownKey || !is_relayed(ask, None) {
+        return None;
+    }
+    worker.deferral = Deferral::new(To::Relay, 0);
+    Some(Verdict::Defer)
+}
+
+/// Whether updates of the client, whose signature by a key is sound if it has one, are forwarded to
+/// the primaries of the zone that has the name of the query.
+fn is_relayed(ask: &Ask<'_>, key: Option<KeyId>) -> bool {
+    let zone = ask.snapshot.zones.with_apex(ask.name);
+    let relay = zone.and_then(|zone| zone.access.as_ref()?.transfers.relay.as_ref());
+    relay.is_some_and(|relay| relay.is_for(ask.peer.address.ip(), key))
 }
 
 /// Whether this server answers for a zone by itself.

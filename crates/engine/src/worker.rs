@@ -1,6 +1,6 @@
 //! State of a worker that outlives a query.
 
-use crate::code::{HandlerReply, Watch};
+use crate::code::{HandlerReply, NO_TAGS, Tags, Watch};
 use crate::deferral::{Deferral, To};
 use crate::hot::HotTable;
 use crate::opt::OPT_BYTES_MAX;
@@ -51,8 +51,9 @@ pub struct Worker {
     /// The deferral of a query that must wait; kept here, as a verdict that held it would not fit
     /// into registers.
     pub deferral: Deferral,
-    /// The reply that code in the worker fills in, and what code has noted about the query.
-    pub handler_reply: HandlerReply,
+    /// The reply that code in the worker fills in, and what code has noted about the query; taken
+    /// while code runs, by [`Worker::take_handler_reply`]. The reply itself is never moved.
+    pub handler_reply: Option<Box<HandlerReply>>,
     /// The places of the guards that a query passes.
     pub guards: Vec<usize>,
     /// The code that is called at the moment.
@@ -92,7 +93,7 @@ impl Default for Worker {
             owner: Vec::new(),
             rdata: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
-            handler_reply: HandlerReply::default(),
+            handler_reply: Some(Box::default()),
             guards: Vec::new(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
@@ -107,6 +108,40 @@ impl Default for Worker {
             revert: Revert::default(),
             hot: HotTable::default(),
         }
+    }
+}
+
+impl Worker {
+    /// Takes the reply that code fills in, which [`Worker::put_handler_reply`] gives back.
+    #[inline]
+    pub fn take_handler_reply(&mut self) -> Box<HandlerReply> {
+        self.handler_reply.take().unwrap_or_default()
+    }
+
+    /// Gives back the reply that code has filled in.
+    #[inline]
+    pub fn put_handler_reply(&mut self, filled: Box<HandlerReply>) {
+        self.handler_reply = Some(filled);
+    }
+
+    /// The tags that code has added to the query; none while the reply is taken.
+    #[inline]
+    pub fn tags(&self) -> &Tags {
+        self.handler_reply.as_ref().map_or(&NO_TAGS, |filled| &filled.tags)
+    }
+
+    /// Forgets the tags of the query.
+    #[inline]
+    pub fn clear_tags(&mut self) {
+        if let Some(filled) = &mut self.handler_reply {
+            filled.tags.clear();
+        }
+    }
+
+    /// The tags that code has added to the query, to change them.
+    #[inline]
+    pub fn tags_mut(&mut self) -> &mut Tags {
+        &mut self.handler_reply.get_or_insert_default().tags
     }
 }
 

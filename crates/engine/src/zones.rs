@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zonda_cache::Cache;
 use zonda_cluster::Cluster;
 use zonda_wire::query::flag;
-use zonda_wire::{Name, Query, Type};
+use zonda_wire::tsig::QuerySignature;
+use zonda_wire::{Class, Name, Query, Type};
 use zonda_zone::records::TooManyRecords;
 use zonda_zone::{BuildError, HashSeed, LookupName, Record, Records, Zone, build};
 
@@ -81,10 +82,11 @@ impl ZoneEntry {
         matches!(self.source, Source::Forward(_))
     }
 
-    /// Whether a client at an address may ask for what the zone holds.
+    /// Whether a client at an address may ask for what the zone holds, whose message has this
+    /// signature, if any.
     #[must_use]
-    pub fn allows(&self, client: IpAddr) -> bool {
-        self.access.as_deref().is_none_or(|list| list.check(client) == Access::Allow)
+    pub fn allows(&self, client: IpAddr, signature: Option<&QuerySignature>) -> bool {
+        self.access.as_deref().is_none_or(|list| list.check(client, signature) == Access::Allow)
     }
 }
 
@@ -213,6 +215,22 @@ impl Forward {
             variant: zonda_cache::Variant::default(),
         }
     }
+
+    /// Under which addresses that an ALIAS record leads to are kept, which are asked for in one
+    /// form, whatever the client's query has.
+    #[must_use]
+    pub fn address_key<'n>(&self, qtype: Type, name: &'n LookupName) -> zonda_cache::Key<'n> {
+        zonda_cache::Key {
+            name: name.as_wire(),
+            hash: name.hash(0),
+            qtype,
+            qclass: Class::IN,
+            source: self.number,
+            dnssec_ok: false,
+            checking_disabled: false,
+            variant: zonda_cache::Variant::default(),
+        }
+    }
 }
 
 /// All zones, found by the longest matching suffix of a name.
@@ -223,7 +241,8 @@ pub struct ZoneTable {
     depths: Box<[u8]>,
     /// The zone that holds all names, if there is one.
     root: Option<u32>,
-    /// Whether any of the zones is forwarded.
+    /// Whether aliases may lead to names that upstreams are asked for: any of the zones is
+    /// forwarded, or targets of ALIAS records are looked up otherwise.
     has_forwards: bool,
 }
 
@@ -237,13 +256,25 @@ pub struct ZoneTableOwner {
     depths: [u32; LABELS],
     /// The number of zones that upstreams answer for.
     forwards: u32,
+    /// Whether upstreams are configured for the targets of ALIAS records.
+    has_alias_resolver: bool,
 }
 
 impl ZoneTableOwner {
     /// A table without zones, whose names are hashed with `seed`.
     #[must_use]
     pub fn new(seed: HashSeed) -> Self {
-        Self { entries: NameTableOwner::new(seed), depths: [0; LABELS], forwards: 0 }
+        Self {
+            entries: NameTableOwner::new(seed),
+            depths: [0; LABELS],
+            forwards: 0,
+            has_alias_resolver: false,
+        }
+    }
+
+    /// Notes whether upstreams are configured for the targets of ALIAS records.
+    pub fn set_alias_resolver(&mut self, is_there: bool) {
+        self.has_alias_resolver = is_there;
     }
 
     /// Puts a zone in place of the one of its name, if there is one; returns that.
@@ -283,7 +314,7 @@ impl ZoneTableOwner {
             root: (self.depths[0] > 0)
                 .then(|| self.entries.table().index_of(&Name::root()))
                 .flatten(),
-            has_forwards: self.forwards > 0,
+            has_forwards: self.forwards > 0 || self.has_alias_resolver,
         }
     }
 
@@ -319,7 +350,7 @@ impl ZoneTable {
         self.entries.seed()
     }
 
-    /// Whether any of the zones is forwarded.
+    /// Whether aliases may lead to names that upstreams are asked for.
     #[inline]
     #[must_use]
     pub fn has_forwards(&self) -> bool {
@@ -334,6 +365,13 @@ impl ZoneTable {
     #[must_use]
     pub fn get(&self, index: u32) -> &Arc<ZoneEntry> {
         self.entries.get(index)
+    }
+
+    /// Finds the zone whose apex a name is.
+    #[must_use]
+    pub fn with_apex(&self, name: &LookupName) -> Option<&Arc<ZoneEntry>> {
+        let found = self.find(name, name.label_count()).map(|found| self.get(found.index));
+        found.filter(|zone| zone.apex.as_wire() == name.as_wire())
     }
 
     /// The zone through which any name can be looked up: that of the root, if it is forwarded.

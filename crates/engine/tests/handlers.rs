@@ -133,7 +133,7 @@ fn told(outcome: Outcome, buffer: &[u8]) -> String {
             To::Code(to) => return format!("deferred to {} of {}", to.handler, to.runtime),
             To::Forward(_) => return "deferred to a forwarder".into(),
             To::Transfer => return "transfer".into(),
-            To::Update => return "update".into(),
+            To::Update | To::Relay => return "update".into(),
         },
     };
     let reply = Message::parse(&buffer[..len]).unwrap();

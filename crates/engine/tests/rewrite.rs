@@ -10,8 +10,8 @@ use zonda_cache::Cache;
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Batch, Deferral, DeferredQuery, Engine, Event, Now, Outcome, Peer, Reason, Resumption,
-    Settings, Snapshot, Transport, UpstreamAnswer,
+    Batch, Checkpoint, Deferral, DeferredQuery, Engine, Event, Now, Outcome, Peer, Reason,
+    Resumption, Settings, Snapshot, Transport, UpstreamAnswer,
 };
 use zonda_rewrite::{
     FallThrough, MatchKind, NameMatch, Replacement, RewriteRule, RewriteRules, Scope, Template,
@@ -295,6 +295,122 @@ fn templates_answer_before_zones_and_see_the_new_name() {
         ("v4.new", Type::MX, "NOERROR aa; new. 5 SOA a.new. a.new. 1 2 3 4 5"),
     ] {
         assert_eq!(ask(&mut engine, name, qtype), format!("{name}. {qtype} {expected}"));
+    }
+}
+
+/// A template that makes each name in `tpl` an alias of what its first label says: `.` for `-`.
+fn alias_template() -> Template {
+    Template {
+        scopes: vec![Scope { zone: "tpl".parse().unwrap(), except: Vec::new() }],
+        qtype: None,
+        patterns: vec![r"^([a-z]+)-([a-z]+)\.tpl\.$".to_owned()],
+        answer: vec![
+            "{{ .Name }} 5 IN CNAME {{ index .Match 1 }}.{{ index .Match 2 }}.".to_owned(),
+        ],
+        authority: Vec::new(),
+        additional: Vec::new(),
+        rcode: Rcode::NOERROR,
+        error: None,
+        fall_through: FallThrough::No,
+    }
+}
+
+#[test]
+fn an_alias_that_a_template_makes_is_followed_into_zones() {
+    let mut engine = engine(Vec::new(), vec![alias_template()]);
+    for (name, qtype, expected) in [
+        ("a-new.tpl", Type::A, "5 CNAME a.new.; a.new. 60 A 192.0.2.1"),
+        (
+            "alias-new.tpl",
+            Type::A,
+            "5 CNAME alias.new.; alias.new. 60 CNAME a.new.; a.new. 60 A 192.0.2.1",
+        ),
+        ("a-new.tpl", Type::AAAA, "5 CNAME a.new.; new. 5 SOA a.new. a.new. 1 2 3 4 5"),
+        ("a-new.tpl", Type::MX, "5 CNAME a.new."),
+        ("a-org.tpl", Type::A, "5 CNAME a.org."),
+    ] {
+        let given = ask(&mut engine, name, qtype);
+        assert_eq!(given, format!("{name}. {qtype} NOERROR aa; {name}. {expected}"));
+    }
+    assert_eq!(
+        ask(&mut engine, "none-new.tpl", Type::A),
+        "none-new.tpl. A NXDOMAIN aa; none-new.tpl. 5 CNAME none.new.; \
+         new. 5 SOA a.new. a.new. 1 2 3 4 5"
+    );
+}
+
+#[test]
+fn an_alias_that_a_template_makes_is_fetched_from_upstreams() {
+    let mut engine = engine(Vec::new(), vec![alias_template()]);
+    let asked = query("www-net.tpl", Type::A);
+    let mut buffer = vec![0; 1232];
+    buffer[..asked.len()].copy_from_slice(&asked);
+    let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
+    let Outcome::Deferred(Deferral { query: read, is_alias: true, history, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(buffer[..asked.len()], asked, "a query that waits is left as it was");
+    let target = history.checkpoint.as_ref().and_then(Checkpoint::target);
+    assert_eq!(target, Some(&b"\x03www\x03net\0"[..]));
+    let (is_authentic, goes_on, text) = (true, false, &b""[..]);
+    let (rcode, counts, reason) = (Rcode::NOERROR, [1, 0, 0], Reason::Forwarded);
+    let body = &b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07"[..];
+    for (name, expected) in [
+        (
+            &b"\x03www\x03net\0"[..],
+            " aa ra; www-net.tpl. 5 CNAME www.net.; www.net. 60 A 192.0.2.7",
+        ),
+        // The template has changed meanwhile.
+        (&b"\x03old\x03net\0"[..], " aa; www-net.tpl. 5 CNAME www.net."),
+    ] {
+        let answer =
+            UpstreamAnswer { name, rcode, is_authentic, counts, body, goes_on, reason, text };
+        buffer[..asked.len()].copy_from_slice(&asked);
+        let (peer, len) = (&peer(Transport::Udp), asked.len());
+        let waiting =
+            DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
+        let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
+        assert_eq!(told(&buffer[..len]), format!("www-net.tpl. A NOERROR{expected}"));
+    }
+}
+
+#[test]
+fn why_upstreams_have_failed_is_told_of_an_alias_that_a_template_makes() {
+    let told = Template { error: Some((4, "forged".to_owned())), ..alias_template() };
+    for template in [alias_template(), told] {
+        let mut engine = engine(Vec::new(), vec![template]);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&seen);
+        engine.add_observer(Box::new(move |event: &Event<'_>| {
+            noted.lock().unwrap().push(event.reason);
+        }));
+        let asked = query("www-net.tpl", Type::A);
+        let mut buffer = vec![0; 1232];
+        buffer[..asked.len()].copy_from_slice(&asked);
+        let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, asked.len());
+        let Outcome::Deferred(Deferral { query: read, history, .. }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        let answer = UpstreamAnswer {
+            name: b"\x03www\x03net\0",
+            rcode: Rcode::SERVFAIL,
+            is_authentic: false,
+            counts: [0; 3],
+            body: b"",
+            goes_on: false,
+            reason: Reason::UpstreamTimeout,
+            text: b"192.0.2.1: timed out",
+        };
+        buffer[..asked.len()].copy_from_slice(&asked);
+        let (peer, len) = (&peer(Transport::Udp), asked.len());
+        let waiting =
+            DeferredQuery { query: Some(&read), peer, history: &history, buffer: &mut buffer, len };
+        let len = engine.resume(NOW, waiting, Resumption::Upstream(&answer)).reply_bytes();
+        let reply = Message::parse(&buffer[..len]).unwrap();
+        assert_eq!(reply.rcode(), Rcode::SERVFAIL);
+        let error = reply.opt.as_ref().and_then(|opt| opt.option(15)).unwrap();
+        assert_eq!(error, [&[0, 22][..], b"192.0.2.1: timed out"].concat(), "no authority");
+        assert_eq!(seen.lock().unwrap().pop(), Some(Reason::UpstreamTimeout));
     }
 }
 

@@ -193,7 +193,11 @@ impl World {
             ("client-subnet", "off") => settings.client_subnet = None,
             ("client-subnet", _) => settings.client_subnet = Settings::default().client_subnet,
             ("access", access) => {
-                let otherwise = if access == "drop" { Access::Drop } else { Access::Refuse };
+                let otherwise = match access {
+                    "drop" => Access::Drop,
+                    "filter" => Access::Filter,
+                    _ => Access::Refuse,
+                };
                 settings.listener_access =
                     vec![Some(AccessList { rules: Vec::new(), otherwise, ..AccessList::open() })];
             }
@@ -470,6 +474,7 @@ macro_rules! scenarios {
 scenarios! {
     listeners_serve_whom_they_may "access.txt",
     additional_data_helps_and_never_hurts "additional.txt",
+    alias_records_are_answered_with_addresses "alias-records.txt",
     chains_are_followed_within_the_server "chains.txt",
     the_network_that_a_client_tells_is_repeated "client-subnet.txt",
     names_for_outside_of_a_cluster_are_external_addresses "cluster-external.txt",
@@ -514,5 +519,8 @@ fn a_zone_with_an_ambiguous_owner_is_not_built() {
     assert_eq!(error("@ SOA ns host 2 2 3 4 5"), alone("example.org. SOA"));
     assert_eq!(error("a DNAME b\na DNAME c"), alone("a.example.org. DNAME"));
     assert_eq!(error("a DNAME b\na DNAME B\na TXT x"), None);
+    assert_eq!(error("a ALIAS b\na ALIAS c"), alone("a.example.org. ALIAS"));
+    assert_eq!(error("a ALIAS b\na CNAME c"), alone("a.example.org. CNAME"));
+    assert_eq!(error("a ALIAS b\na A 192.0.2.1"), None);
     assert_eq!(error("a CNAME b\na CNAME B\na NSEC c CNAME NSEC"), None);
 }

@@ -11,8 +11,8 @@ use zonda_engine::access::{Access, AccessList};
 use zonda_engine::code::History;
 use zonda_engine::zones::{ClusterNames, ClusterZone, Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    DeferredQuery, Engine, Now, Outcome, Peer, Reason, Resumption, Settings, Snapshot, To,
-    Transport, UpstreamAnswer, fetched_name,
+    Checkpoint, DeferredQuery, Engine, Now, Outcome, Peer, Reason, Resumption, Settings, Snapshot,
+    To, Transport, UpstreamAnswer, fetched_name,
 };
 use zonda_wire::message::Message;
 use zonda_wire::rdata::print::Presentation;
@@ -24,6 +24,9 @@ const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
 
 /// The upstreams of all names, and those of `corp.example`.
 const GROUPS: [u32; 2] = [7, 8];
+
+/// Records of `own.example`.
+const OWN: &str = "wiki.x A 192.0.2.9\nfar ALIAS far.dev.svc.cluster.local.";
 
 /// A server with a cluster, names that are forwarded, and a zone of its own.
 struct World {
@@ -102,7 +105,7 @@ impl World {
         let entries = [
             (".", forward(GROUPS[0]), None),
             ("corp.example", forward(GROUPS[1]), closed_to_clients.then_some(closed)),
-            ("own.example", Source::Data(data("own.example", "wiki.x A 192.0.2.9")), None),
+            ("own.example", Source::Data(data("own.example", OWN)), None),
             ("cluster.local", Source::Cluster(Arc::new(cluster(pods))), None),
         ];
         let entry = |(number, (apex, source, access)): (u32, (&str, Source, _))| {
@@ -139,10 +142,14 @@ impl World {
         while let Outcome::Deferred(deferral) = outcome {
             assert_eq!(buffer[..query.len()], *query, "a deferred query is left as it was");
             assert!(self.fetched.len() < 9, "asked for ever: {:?}", self.fetched);
-            let History { search_step, .. } = deferral.history;
-            let (number, fetched) = match deferral.is_alias {
-                true => fetched_name(&self.snapshot, wire.as_wire(), (qtype, search_step)).unwrap(),
-                false => (GROUPS[0], LookupName::new(wire.as_wire(), SEED)),
+            let History { search_step, ref checkpoint, .. } = deferral.history;
+            let target = checkpoint.as_ref().and_then(Checkpoint::target);
+            let (number, fetched) = match target {
+                Some(target) => (GROUPS[0], LookupName::new(target, SEED)),
+                None if deferral.is_alias => {
+                    fetched_name(&self.snapshot, wire.as_wire(), (qtype, search_step)).unwrap()
+                }
+                None => (GROUPS[0], LookupName::new(wire.as_wire(), SEED)),
             };
             assert_eq!((deferral.to, deferral.name_hash), (To::Forward(number), fetched.hash(0)));
             let text = Name::from_wire(fetched.as_wire()).unwrap().to_string();
@@ -226,6 +233,14 @@ fn having<'u>(names: &'u [&'u str]) -> impl Fn(&str) -> (Rcode, Option<u8>) + 'u
 /// The alias that a first name is answered with, of a name behind it.
 fn alias(outside: &str, found: &str) -> String {
     format!("NOERROR | {outside}.shop.svc.cluster.local. 5 CNAME {found}")
+}
+
+#[test]
+fn an_alias_record_may_lead_to_a_service_that_is_an_alias() {
+    let mut world = World::new(PodNames::Insecure, false, false);
+    let expected = "NOERROR | far.own.example. 60 A 192.0.2.5";
+    assert_eq!(world.ask("far.own.example", Type::A, &|_| (Rcode::NOERROR, Some(5))), expected);
+    assert_eq!(world.fetched, ["far.example.net."]);
 }
 
 #[test]

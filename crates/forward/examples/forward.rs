@@ -74,6 +74,7 @@ impl Bench {
         let group = Group {
             options: Vec::new(),
             apex: Name::root(),
+            is_alias_resolver: false,
             servers: vec![Server { name, over_udp, is_trusted, connections }],
             // However busy the machine is, no query is repeated: the upstream answers each once.
             settings: zonda_upstream::Settings {

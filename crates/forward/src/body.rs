@@ -41,8 +41,13 @@ pub struct Body {
 }
 
 /// Where the chain goes on at a name, in wire form, if the servers of a group do not answer for it.
-fn onward_of(name: &[u8], wanted: &FetchKey, zones: &ZoneTable) -> Option<Onward> {
+fn onward_of(
+    name: &[u8],
+    (wanted, group): (&FetchKey, &Group),
+    zones: &ZoneTable,
+) -> Option<Onward> {
     match &zones.answering(name, wanted.qtype)?.0.source {
+        Source::Forward(_) if group.is_alias_resolver => None,
         Source::Forward(forward) if forward.number == wanted.group => None,
         Source::Forward(_) => Some(Onward::Others),
         _ => Some(Onward::Here),
@@ -93,7 +98,7 @@ impl BodyReader {
     ) -> Result<Body, AnswerError> {
         let onward = Cell::new(None);
         let is_elsewhere = |name: &[u8]| {
-            onward.set(onward_of(name, wanted, zones));
+            onward.set(onward_of(name, (wanted, group), zones));
             onward.get().is_some()
         };
         let (name, dnssec_ok) = (&wanted.name, wanted.dnssec_ok);

@@ -42,7 +42,8 @@ pub struct ForwarderCounters {
     pub failed: SharedCounter,
     /// Probes sent to upstreams that are not up.
     pub probes: SharedCounter,
-    /// Fetches that replace an answer before it expires.
+    /// Fetches for which no query waits: that replace an answer before it expires, or that are of
+    /// an ALIAS record's target.
     pub prefetched: SharedCounter,
     /// Replies with answers that had expired.
     pub stale: SharedCounter,

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use zonda_cache::Onward;
 use zonda_deferral::{Replies, Responder, SocketReplies};
 use zonda_engine::zones::Source;
-use zonda_engine::{Deferral, Now, Reason, Snapshot, To, UpstreamAnswer};
+use zonda_engine::{Checkpoint, Deferral, Now, Reason, Snapshot, To, UpstreamAnswer};
 use zonda_upstream::{AnswerError, rebinding};
 use zonda_wire::response::Response;
 use zonda_wire::{Rcode, Type};
@@ -172,9 +172,11 @@ impl<R: Responder> Deliveries<R> {
             return Ok(Step::End);
         };
         let Source::Forward(forward) = &zone.source else { return Ok(Step::End) };
-        if To::Forward(forward.number) == query.query.deferral.to
-            || !zone.allows(query.query.peer.address.ip())
-        {
+        let Deferral { to, history, .. } = &query.query.deferral;
+        let checkpoint = history.checkpoint.as_ref();
+        let may_ask = checkpoint.is_some_and(Checkpoint::is_of_alias_record)
+            || zone.allows(query.query.peer.address.ip(), history.signature.as_deref());
+        if To::Forward(forward.number) == *to || !may_ask {
             return Ok(Step::End);
         }
         let legs = query.chain.as_ref().map_or(&[] as &[Leg], |chain| &chain.legs[..]);

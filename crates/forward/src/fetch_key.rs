@@ -31,6 +31,12 @@ impl FetchKey {
         }
     }
 
+    /// The same key as it is for addresses that an ALIAS record leads to: they are asked for in one
+    /// form, whatever the client's query has.
+    pub fn for_alias_record(self) -> Self {
+        Self { dnssec_ok: false, checking_disabled: false, ..self }
+    }
+
     /// Returns the question in the form in which upstreams are asked.
     pub fn question(&self) -> Question<'_> {
         Question {

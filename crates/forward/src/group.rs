@@ -12,10 +12,16 @@ use zonda_wire::{Name, name};
 use crate::loops::Loops;
 use crate::state_log::StateLog;
 
+/// The zone that logs and reports name for upstreams that look up targets of ALIAS records.
+const ALIAS_RESOLVER: &str = "alias-resolver";
+
 /// The servers that answer for a zone.
 pub struct Group {
     /// The zone's name; its SOA record is what a probe asks for that was answered nothing yet.
     pub apex: Name,
+    /// Whether the upstreams look up targets of ALIAS records: they are asked for names of any
+    /// zone, and no forwarded zone's upstreams are asked for the rest of a chain that they answer.
+    pub is_alias_resolver: bool,
     /// The upstreams of the zone; at least one.
     pub servers: Vec<Server>,
     /// The rules by which an upstream is chosen, and how long things may take.
@@ -49,6 +55,12 @@ pub struct Manner {
 }
 
 impl Group {
+    /// The zone in the words of logs and reports: its name, or the key of the resolver for ALIAS
+    /// records.
+    pub fn label(&self) -> String {
+        if self.is_alias_resolver { ALIAS_RESOLVER.to_owned() } else { self.apex.to_string() }
+    }
+
     /// Whether a name may have private addresses.
     pub(crate) fn may_be_private(&self, name: &[u8]) -> bool {
         let holds =

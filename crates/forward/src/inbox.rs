@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use zonda_deferral::{Deferred, Queue, ReplyTo};
+use zonda_engine::AliasQuestion;
 use zonda_netio::Wake;
 use zonda_netio::process::current_cpu;
 
@@ -30,6 +31,8 @@ const ADMIT_NOW_MAX: usize = 16;
 /// Queries that gave way and are answered all the same, that there is no room or by what is kept:
 /// what a thread writes in a few milliseconds. Those beyond get no answer.
 const DROPPED_MAX: usize = 1024;
+/// Fetches for which no query waits that a thread has not taken; more of them are left out.
+const REFRESHES_MAX: usize = 1024;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
 
@@ -72,6 +75,19 @@ impl Forwarders {
     fn place_of(&self, query: &Deferred) -> usize {
         // The upper half of the hash, as tables take the lower one.
         (query.deferral.name_hash >> 32) as usize % self.inboxes.len().max(1)
+    }
+
+    /// Has addresses fetched that ALIAS records lead to, for which no query waits, unless they are
+    /// being fetched already or a thread has no room for more.
+    pub fn refresh(&self, question: AliasQuestion) {
+        let place = (question.name_hash >> 32) as usize % self.inboxes.len().max(1);
+        if let Some(inbox) = self.inboxes.get(place) {
+            inbox.put(|contents| {
+                if contents.refreshes.len() < REFRESHES_MAX {
+                    contents.refreshes.push(question);
+                }
+            });
+        }
     }
 
     /// Returns the reports of all threads on the upstreams. A thread that does not report in time
@@ -124,6 +140,8 @@ pub(crate) struct Contents {
     pub(crate) answers: Vec<StreamAnswer>,
     /// Queries that the kernel has refused to send.
     pub(crate) refused: Vec<RefusedQuery>,
+    /// What is to be fetched although no query waits for it.
+    pub(crate) refreshes: Vec<AliasQuestion>,
     /// The senders of those that want to know what the thread knows of the upstreams.
     pub(crate) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
     /// How many gave way to newer ones of the same client.
@@ -159,6 +177,7 @@ impl Contents {
         self.has_no_queries()
             && self.answers.is_empty()
             && self.refused.is_empty()
+            && self.refreshes.is_empty()
             && self.reports.is_empty()
     }
 

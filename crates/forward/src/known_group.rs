@@ -133,7 +133,7 @@ impl KnownGroup {
         let Some(before) = self.views.get_mut(place) else { return };
         let before = std::mem::replace(before, view);
         let Some(news) = self.group.state_log.note(place, before, view, now) else { return };
-        let (zone, upstream) = (&self.group.apex, &self.group.servers[place].name);
+        let (zone, upstream) = (self.group.label(), &self.group.servers[place].name);
         let why = self.failure_text(place);
         match news {
             News::Back => tracing::info!(%zone, %upstream, "an upstream is up again"),
@@ -152,7 +152,7 @@ impl KnownGroup {
     pub fn log_forgery(&self, place: usize, now: u64) {
         if self.group.state_log.note_forgery(place, now) {
             tracing::warn!(
-                zone = %self.group.apex,
+                zone = %self.group.label(),
                 upstream = %self.group.servers[place].name,
                 "answers of an upstream may be forged: many messages came to a port for which \
                  nothing waits there; the port is closed, and its queries are asked over TCP"

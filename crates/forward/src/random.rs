@@ -2,10 +2,9 @@
 
 use std::hash::Hasher;
 
-use ring::error::Unspecified;
-use ring::rand::{SecureRandom, SystemRandom};
 use siphasher::sip::SipHasher24;
 use zonda_upstream::query::CaseBits;
+use zonda_zone::{random_octets, try_random_octets};
 
 /// Numbers that are made with one key: one that leaks tells nothing of what was sent an hour ago.
 const NUMBERS_PER_KEY: u64 = 1_000_000;
@@ -15,13 +14,7 @@ const NUMBERS_PER_KEY: u64 = 1_000_000;
 /// # Panics
 /// When the system has no such generator; Linux has had one since version 3.17.
 pub fn secret() -> [u8; 16] {
-    system_octets().expect("the system gives random octets")
-}
-
-/// Returns random octets of the system, or the error that it has none.
-fn system_octets() -> Result<[u8; 16], Unspecified> {
-    let mut octets = [0; 16];
-    SystemRandom::new().fill(&mut octets).map(|()| octets)
+    random_octets()
 }
 
 /// SipHash-2-4 of a counter: a pseudorandom function, whose key is renewed.
@@ -75,7 +68,7 @@ impl RandomSource {
     /// Takes another key. Without one from the system the former stays good.
     #[cold]
     fn renew(&mut self) {
-        if let Ok(key) = system_octets() {
+        if let Some(key) = try_random_octets() {
             *self = Self::with_key(&key);
         }
     }

@@ -47,9 +47,18 @@
 //! Deliberately absent: sockets, clocks, threads, and pools: a value is a number whose meaning the
 //! caller knows.
 
+#![cfg_attr(
+    not(feature = "databases"),
+    allow(dead_code, unused_imports, reason = "databases alone have the location of each address")
+)]
+
 mod cities;
 mod compile;
 mod continents;
+#[cfg(feature = "databases")]
+mod database;
+#[cfg(not(feature = "databases"))]
+#[path = "no_database.rs"]
 mod database;
 mod distance;
 mod location;

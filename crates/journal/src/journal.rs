@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::history::{self, History};
 use crate::index::{HistoryLimit, Index, Place, Serials, ZoneEntries};
-use crate::record::{self, HEAD_OCTETS, Header, Kind};
+use crate::record::{self, END_OCTETS, HEAD_OCTETS, Header, Kind};
 use crate::scan::{self, Torn};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,6 +21,10 @@ pub const PAYLOAD_OCTETS_MAX: usize = 64 << 20;
 pub const GROUP_OCTETS_MAX: usize = 64 << 20;
 /// Octets of a file below which it is not worth rewriting.
 const COMPACTION_OCTETS_MIN: u64 = 1 << 20;
+/// Least and greatest number of octets of zeros written behind a group when the file has to grow,
+/// before rounding to 4 KiB. A group that takes the place of zeros costs the disk its octets alone;
+/// one that makes the file longer costs a commit of the file system's own journal besides.
+const ROOM_OCTETS: [u64; 2] = [4 << 10, 256 << 10];
 /// Capacity of the group's buffer that is kept from one commit to the next.
 const GROUP_OCTETS_KEPT: usize = 1 << 20;
 
@@ -57,7 +61,7 @@ pub struct Sizes {
     pub entries: u64,
     /// Octets of these entries' records.
     pub octets: u64,
-    /// Octets of the file, with what is no longer needed.
+    /// Octets of the file, with what is no longer needed, but without the zeros at its end.
     pub file_octets: u64,
 }
 
@@ -70,6 +74,8 @@ pub struct Journal {
     id: u64,
     /// Octets of the file that are whole and on the disk; the next group begins here.
     octets: u64,
+    /// Octets of the file with the zeros at its end, which the next groups take the place of.
+    file_octets: u64,
     bound: HistoryLimit,
     index: Index,
     group: Group,
@@ -152,15 +158,14 @@ impl Journal {
             if is_next { Ok(()) } else { Err("a change that does not continue its zone's last") }
         });
         let extent = extent.map_err(|fault| Error::from_fault(path, fault))?;
-        if extent.torn.is_some() {
-            file.set_len(extent.octets).map_err(failed("cut"))?;
-        }
+        file.set_len(extent.octets).map_err(failed("cut"))?; // zeros, or a torn end
         file.sync_data().map_err(failed("written"))?;
         let mut journal = Self {
             path: path.to_owned(),
             file: Arc::new(file),
             id: extent.id,
             octets: extent.octets,
+            file_octets: extent.octets,
             bound,
             index,
             group: Group::default(),
@@ -248,7 +253,7 @@ impl Journal {
     /// When it could not be written: none of it is in the journal then, unless the error says that
     /// this is not known ([`Self::has_failed`]).
     pub fn commit(&mut self) -> Result<usize, Error> {
-        let group = std::mem::take(&mut self.group);
+        let mut group = std::mem::take(&mut self.group);
         if self.has_failed {
             return Err(Error::Failed(self.path.clone()));
         }
@@ -262,17 +267,14 @@ impl Journal {
             Ok(_) => {}
             Err(error) => return Err(Error::io(&self.path, "looked at", error)),
         }
-        if let Err(error) = self.file.write_all_at(&group.octets, self.octets) {
-            // What was written of it must not stay, or a later group would lie behind it.
-            self.has_failed = self.file.set_len(self.octets).is_err();
-            return Err(Error::io(&self.path, "written", error));
-        }
+        let octets = group.octets.len() as u64;
+        self.write_group(&mut group.octets)?;
         if let Err(error) = self.file.sync_data() {
             // The kernel may have thrown the octets away, and reports that once.
             self.has_failed = true;
             return Err(Error::io(&self.path, "written to the disk", error));
         }
-        self.octets += group.octets.len() as u64;
+        self.octets += octets;
         self.end_group();
         for pending in &group.records {
             match pending.place {
@@ -287,6 +289,33 @@ impl Journal {
         let count = group.records.len();
         self.keep_buffers(group);
         Ok(count)
+    }
+
+    /// Writes a group behind what is whole; behind it zeros, if the file has to grow.
+    ///
+    /// # Errors
+    /// When it could not be written; nothing of it is in the file then, unless that has failed.
+    fn write_group(&mut self, group: &mut Vec<u8>) -> Result<(), Error> {
+        let octets = group.len();
+        let end = self.octets + octets as u64 + END_OCTETS;
+        if end > self.file_octets {
+            let [least, most] = ROOM_OCTETS;
+            let room_end = (end + end.clamp(least, most)).next_multiple_of(least);
+            let with_room = usize::try_from(room_end - self.octets).unwrap_or(octets);
+            group.resize(with_room, 0);
+            if self.file.write_all_at(group, self.octets).is_ok() {
+                self.file_octets = room_end;
+                return Ok(());
+            }
+            group.truncate(octets); // a disk without room for zeros may have some for the group
+        }
+        if let Err(error) = self.file.write_all_at(group, self.octets) {
+            // What was written of it must not stay, or a later group would lie behind it.
+            self.has_failed = self.file.set_len(self.octets).is_err();
+            self.file_octets = self.octets;
+            return Err(Error::io(&self.path, "written", error));
+        }
+        Ok(())
     }
 
     /// Keeps the memory of a group that was written for the next one, unless it is large.
@@ -409,7 +438,7 @@ impl Journal {
         })?;
         self.index.relocate(&compacted.moved);
         (self.file, self.id) = (Arc::new(compacted.file), compacted.id);
-        self.octets = compacted.octets;
+        (self.octets, self.file_octets) = (compacted.octets, compacted.octets);
         if let Err(error) = sync_directory(&self.path) {
             // After a loss of power the old file could be back, without later entries.
             self.has_failed = true;
@@ -460,6 +489,15 @@ impl Journal {
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;
         Ok(CompactedFile { file, id, octets: offset + new.len() as u64, moved })
+    }
+}
+
+impl Drop for Journal {
+    /// Cuts off the zeros at the end of the file, unless what is on the disk is not known.
+    fn drop(&mut self) {
+        if !self.has_failed {
+            let _ = self.file.set_len(self.octets); // otherwise the next start does
+        }
     }
 }
 

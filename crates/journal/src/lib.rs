@@ -7,7 +7,7 @@
 //! transfers.
 //!
 //! ```text
-//! file     "zondajr1" 8 | id of the file 8 | checksum 8 | records
+//! file     "zondajr1" 8 | id of the file 8 | checksum 8 | records | zeros
 //! record   mark 4 | kind 1 | octets of the name 1 | octets since the group's start 4
 //!          | serial from 4 | serial to 4 | octets of the payload 4
 //!          | checksum of the file's id, the record's offset and these 22 octets 8
@@ -19,14 +19,20 @@
 //! Numbers are big-endian; an entry takes 38 octets beside its name and payload.
 //!
 //! A *group* is what one commit writes. It begins only after the group before it is on the disk,
-//! and once it is there itself, an end record is written behind it. So a record that is whole
-//! proves that everything before its group was committed, and what a crash leaves can be told from
-//! damage:
-//! - octets that are no record, with no later group behind them, are a commit that was never
-//!   acknowledged. They are cut off; [`Recovery::torn`] says so. Nothing waits for the end record
-//!   to be on the disk: after a loss of power, damage to the very last group is reported so, too;
-//! - octets that are no record, with a later group behind them, were committed once.
+//! and once it is there itself, an end record is written behind it. Nothing waits for the end
+//! record to be on the disk: it gets there with the next group, in any order. So a record that is
+//! whole proves that all groups before its own were committed, but not that their last end record
+//! was, and what a crash leaves can be told from damage:
+//! - octets that are no record, with no later group behind them, or with one that begins behind the
+//!   place of a missing end record, are a commit that was never acknowledged. They are cut off;
+//!   [`Recovery::torn`] says so. Without its end record on the disk, damage to the very last group
+//!   is reported so, too, and not at all if it has left zeros alone from the damage on;
+//! - octets that are no record, with any other later group behind them, were committed once.
 //!   [`Error::Damaged`] names the file, the offset and what can be done; nothing is changed.
+//!
+//! The zeros are room for later groups: `fdatasync` of a group that makes the file longer has the
+//! file system commit its own journal as well. They are written with the group that needs a longer
+//! file, and cut off when the journal is closed; a killed process leaves them.
 //!
 //! # Why a file of its own and not an embedded database
 //! What is needed is: append, make durable, read in order, drop the oldest. A copy-on-write tree

@@ -14,6 +14,8 @@ pub const MARK: [u8; 4] = *b"\xe5ZJ\n";
 pub const HEADER_OCTETS: usize = 30;
 /// Octets of the checksum behind a payload.
 pub const CHECKSUM_OCTETS: usize = 8;
+/// Octets of an end record.
+pub const END_OCTETS: u64 = (HEADER_OCTETS + CHECKSUM_OCTETS) as u64;
 
 /// Returns a number for a new file that octets of other files do not have.
 pub fn new_id() -> u64 {

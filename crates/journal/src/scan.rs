@@ -2,7 +2,8 @@
 
 use crate::checksum::Checksum;
 use crate::record::{
-    CHECKSUM_OCTETS, HEAD_OCTETS, HEADER_OCTETS, HeadError, Header, Kind, MARK, read_head,
+    CHECKSUM_OCTETS, END_OCTETS, HEAD_OCTETS, HEADER_OCTETS, HeadError, Header, Kind, MARK,
+    read_head,
 };
 use std::fs::File;
 use std::io;
@@ -63,7 +64,7 @@ pub struct Place<'n> {
 pub struct Torn {
     /// The offset behind the last whole record.
     pub offset: u64,
-    /// The octets behind it, which are no whole record.
+    /// The octets behind it, which are no whole record, without the zeros at the end.
     pub octets: u64,
 }
 
@@ -76,7 +77,7 @@ pub struct Extent {
     pub octets: u64,
     /// Whether the last record is an end, so that all records before it are on the disk.
     pub is_ended: bool,
-    /// What follows the last whole record, if anything does.
+    /// What follows the last whole record, if anything but zeros does.
     pub torn: Option<Torn>,
 }
 
@@ -124,8 +125,11 @@ pub fn read<S: Source + ?Sized>(
         match reader.record(id, &mut name)? {
             Candidate::Nothing => return Ok(Extent { id, octets: offset, is_ended, torn: None }),
             Candidate::Broken => {
-                let octets = reader.skip_to_end()? - offset;
-                if let Some(what) = proof_of_commit(source, id, offset)? {
+                let octets = end_of_octets(source, offset)? - offset;
+                if octets == 0 {
+                    return Ok(Extent { id, octets: offset, is_ended, torn: None });
+                }
+                if let Some(what) = proof_of_commit(source, id, (offset, is_ended))? {
                     return Err(Fault::Damaged { offset, what });
                 }
                 let torn = Some(Torn { offset, octets });
@@ -150,13 +154,32 @@ pub fn read<S: Source + ?Sized>(
     }
 }
 
-/// Looks behind an offset for a record of a group that began there or later, which was only written
-/// once everything before that group was committed; says what was found.
+/// Returns the offset behind the last octet from an offset on that is not zero: zeros are room for
+/// the next groups.
+fn end_of_octets<S: Source + ?Sized>(source: &S, offset: u64) -> io::Result<u64> {
+    let (mut reader, mut end) = (Reader::new(source, offset), offset);
+    loop {
+        let start = reader.offset();
+        let octets = reader.next(BUFFER_OCTETS)?;
+        if octets.is_empty() {
+            return Ok(end);
+        }
+        if let Some(last) = octets.iter().rposition(|octet| *octet != 0) {
+            end = start + last as u64 + 1;
+        }
+    }
+}
+
+/// Looks behind the offset of damage for a record of a later group, which was only written once
+/// everything before that group was committed; says what was found. Where the last whole record is
+/// no end, the damage may be an end record that a loss of power has kept from the disk: the group
+/// right behind it proves nothing, as both are written to the disk in any order.
 fn proof_of_commit<S: Source + ?Sized>(
     source: &S,
     id: u64,
-    damage: u64,
+    (damage, is_ended): (u64, bool),
 ) -> io::Result<Option<&'static str>> {
+    let uncommitted = if is_ended { damage } else { damage + END_OCTETS };
     let mut buffer = vec![0; BUFFER_OCTETS];
     let (mut start, mut filled) = (damage + 1, 0);
     loop {
@@ -169,7 +192,8 @@ fn proof_of_commit<S: Source + ?Sized>(
             }
             let offset = start + at as u64;
             let Some((header, _)) = Header::decode(octets, id, offset) else { continue };
-            if offset.checked_sub(header.since_group.into()).is_some_and(|group| group > damage) {
+            let group = offset.checked_sub(header.since_group.into());
+            if group.is_some_and(|group| group > uncommitted) {
                 return Ok(Some("not a whole record, and records behind it are"));
             }
         }
@@ -239,12 +263,6 @@ impl<'s, S: Source + ?Sized> Reader<'s, S> {
             got += octets.len();
         }
         Ok(got)
-    }
-
-    /// Goes to the end of the source; its length.
-    fn skip_to_end(&mut self) -> io::Result<u64> {
-        while !self.next(BUFFER_OCTETS)?.is_empty() {}
-        Ok(self.offset())
     }
 
     /// Reads a record; `name` receives the name of its zone.

@@ -210,6 +210,7 @@ fn small() -> (Vec<u8>, Vec<u64>) {
         ends.push(ends[ends.len() - 1] + 38);
     }
     assert_eq!(ends[ends.len() - 1], journal.sizes().file_octets);
+    drop(journal);
     (fs::read(folder.journal()).unwrap(), ends)
 }
 
@@ -228,7 +229,8 @@ fn a_journal_truncated_at_any_octet_keeps_all_whole_entries_and_reports_the_rest
         }
         let (mut journal, opened) = opened.unwrap();
         let whole = ends.iter().copied().filter(|end| *end <= len as u64).max().unwrap();
-        let rest = len as u64 - whole;
+        let rest = &octets[whole as usize..len];
+        let rest = rest.iter().rposition(|octet| *octet != 0).map_or(0, |last| last as u64 + 1);
         let torn = (rest > 0).then_some(Torn { offset: whole, octets: rest });
         assert_eq!(opened.torn, torn, "truncated at {len}");
         let records = ends.iter().position(|end| *end == whole).unwrap();
@@ -243,6 +245,34 @@ fn a_journal_truncated_at_any_octet_keeps_all_whole_entries_and_reports_the_rest
         assert_eq!(opened.torn, None);
         assert_eq!(journal.serials(&zone).unwrap().last, last + 1);
     }
+}
+
+#[test]
+fn zeros_behind_the_last_group_are_no_torn_end_and_hide_none() {
+    let folder = Folder::new();
+    let zone = name("example.com.");
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    append(&mut journal, &zone, 1).unwrap();
+    journal.commit().unwrap();
+    let (left, whole) = (fs::read(folder.journal()).unwrap(), journal.sizes().file_octets);
+    drop(journal);
+    assert!(left.len() as u64 > whole, "the second group needs no longer file");
+    assert_eq!(fs::metadata(folder.journal()).unwrap().len(), whole, "they are cut off at the end");
+    // As a process leaves the file that is killed.
+    fs::write(folder.journal(), &left).unwrap();
+    let (journal, opened) = open(&folder.journal()).unwrap();
+    assert_eq!((opened.torn, opened.sizes.file_octets), (None, whole));
+    drop(journal);
+    let mut torn = left;
+    torn[whole as usize..][..5].copy_from_slice(b"zonda");
+    fs::write(folder.journal(), &torn).unwrap();
+    let (mut journal, opened) = open(&folder.journal()).unwrap();
+    assert_eq!(opened.torn, Some(Torn { offset: whole, octets: 5 }));
+    append(&mut journal, &zone, 2).unwrap();
+    journal.commit().unwrap();
+    drop(journal);
+    let (journal, _) = open(&folder.journal()).unwrap();
+    assert_eq!(check_entries(&journal, &zone), Some((0, 2)));
 }
 
 #[test]
@@ -313,6 +343,36 @@ fn sectors_that_a_loss_of_power_left_unwritten_cost_the_last_commit_only() {
             assert!(first == 0 && (20..40).contains(&last), "{first} {last}");
         }
     }
+}
+
+#[test]
+fn a_loss_of_power_that_takes_an_end_record_as_well_costs_the_last_commit_only() {
+    const SECTOR: usize = 512;
+    let folder = Folder::new();
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    let zone = name("example.com.");
+    (1..=20).for_each(|serial| append(&mut journal, &zone, serial).unwrap());
+    journal.commit().unwrap();
+    let committed = journal.sizes().file_octets as usize;
+    (21..=40).for_each(|serial| append(&mut journal, &zone, serial).unwrap());
+    journal.commit().unwrap();
+    drop(journal);
+    let octets = fs::read(folder.journal()).unwrap();
+    // The end record of the first group is on the disk with the second group, or not: no
+    // `fdatasync` lies between them.
+    let (end, mut unwritten) = (committed - 38, octets[..octets.len() - 38].to_vec());
+    unwritten[end..committed.next_multiple_of(SECTOR)].fill(0);
+    fs::write(folder.journal(), &unwritten).unwrap();
+    let (journal, opened) = open(&folder.journal()).unwrap();
+    assert!(opened.torn.is_some_and(|torn| torn.offset == end as u64), "{:?}", opened.torn);
+    assert_eq!(check_entries(&journal, &zone), Some((0, 20)));
+    drop(journal);
+    // With the end record of the second group, that was committed.
+    let mut damaged = octets;
+    damaged[end..committed.next_multiple_of(SECTOR)].fill(0);
+    fs::write(folder.journal(), &damaged).unwrap();
+    let error = open(&folder.journal()).unwrap_err();
+    assert!(matches!(error, Error::Damaged { offset, .. } if offset == end as u64), "{error}");
 }
 
 #[test]

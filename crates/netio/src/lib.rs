@@ -34,6 +34,7 @@ pub mod clock;
 pub mod descriptors;
 pub mod directory;
 pub mod file;
+#[cfg(feature = "interface")]
 pub mod interface;
 pub mod local;
 pub mod memory;

@@ -1,10 +1,10 @@
 //! A question that was changed, and how the reply becomes one to the question of the client.
 
 use crate::name_match::NewText;
+use crate::regex::bytes::Regex;
 use crate::rule::{CompiledRule, RewriteRule};
 use crate::rules::RewriteRules;
 use crate::text;
-use regex::bytes::Regex;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::response::RecordView;

@@ -1,5 +1,6 @@
 //! What can be wrong with a rule or a template.
 
+use crate::regex;
 use std::fmt;
 use zonda_wire::NameError;
 

@@ -15,11 +15,17 @@
 mod change;
 mod error;
 mod name_match;
+#[cfg(not(feature = "expressions"))]
+#[path = "no_regex.rs"]
+mod regex;
 mod rule;
 mod rules;
 mod scope;
 pub mod template;
 mod text;
+
+#[cfg(feature = "expressions")]
+use ::regex;
 
 pub use change::{Change, Revert, replace_question};
 pub use error::RuleError;

@@ -1,8 +1,8 @@
 //! Patterns of names, and what takes their place.
 
 use crate::error::RuleError;
+use crate::regex::bytes::{Captures, Regex, RegexBuilder};
 use crate::text;
-use regex::bytes::{Captures, Regex, RegexBuilder};
 use std::fmt;
 use zonda_wire::Name;
 

@@ -2,8 +2,8 @@
 
 use crate::error::RuleError;
 use crate::name_match::{MatchKind, Matcher, NameMatch, NewText, Replacement, compile, with_dot};
+use crate::regex::bytes::Regex;
 use crate::scope::Scope;
-use regex::bytes::Regex;
 use zonda_wire::{Class, Rcode, Type};
 
 /// Rules of a server.

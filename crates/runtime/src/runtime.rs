@@ -18,7 +18,8 @@ pub struct RuntimeConfig {
     /// Most queries that wait for it; more are answered SERVFAIL. One of more than
     /// [`PLACE_BYTES`](super::PLACE_BYTES) octets counts for several, unless it is the only one.
     pub waiting_max: usize,
-    /// How long a query may wait, nanoseconds.
+    /// How long a query may wait from when it was received on, nanoseconds; for all code together
+    /// that it reaches.
     pub patience_nanos: u64,
     /// Tells the runtime that queries wait where there were none. Called by workers: must not
     /// block.
@@ -137,13 +138,19 @@ impl Runtime {
 
 impl Queue for Runtime {
     fn put(&self, queries: &mut Vec<Deferred>) {
-        let deadline = self.clock.monotonic_nanos().saturating_add(self.config.patience_nanos);
+        let now = self.clock.monotonic_nanos();
+        // A query that other code has passed on has had some of its time.
+        let deadline = |query: &Deferred| {
+            let received = query.deferral.history.received_nanos.min(now);
+            received.saturating_add(self.config.patience_nanos)
+        };
         let count = queries.len();
         let mut waiting = self.waiting();
         let was_idle = !waiting.has_fresh();
         let mut refused = Vec::new();
         for query in queries.drain(..) {
             if waiting.has_room(&query, self.config.waiting_max) {
+                let deadline = deadline(&query);
                 waiting.add(query, deadline);
             } else {
                 refused.push(query);

@@ -1,6 +1,7 @@
 //! What waits for the user's code, in the order in which it came.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use zonda_deferral::Deferred;
 use zonda_engine::AnswerBelow;
@@ -15,7 +16,7 @@ pub const PLACE_BYTES: usize = 512;
 const ANSWER_BYTES_MAX: usize = 1232;
 
 /// Stands for a query that waits. Never the same for two of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 impl Ticket {
@@ -43,6 +44,9 @@ pub(crate) struct WaitingQueries {
     /// When which of them has waited long enough, nanoseconds of the monotonic clock; first the
     /// next one. Some may have been answered since.
     deadlines: VecDeque<(u64, Ticket)>,
+    /// The deadlines before that of a query that was added earlier: of queries that other code has
+    /// had.
+    early: BinaryHeap<Reverse<(u64, Ticket)>>,
 }
 
 /// Places that a query takes, at least 1.
@@ -76,7 +80,7 @@ impl WaitingQueries {
         !self.fresh.is_empty()
     }
 
-    /// Adds a query that waits until `deadline`, which no earlier one exceeds.
+    /// Adds a query that waits until `deadline`.
     pub(crate) fn add(&mut self, query: Deferred, deadline: u64) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -88,7 +92,10 @@ impl WaitingQueries {
         *uses = uses.wrapping_add(1);
         let ticket = Ticket::new(slot, *uses);
         self.fresh.push_back(ticket);
-        self.deadlines.push_back((deadline, ticket));
+        match self.deadlines.back() {
+            Some((last, _)) if deadline < *last => self.early.push(Reverse((deadline, ticket))),
+            _ => self.deadlines.push_back((deadline, ticket)),
+        }
     }
 
     /// The query that was added first of those that no code has seen.
@@ -132,20 +139,24 @@ impl WaitingQueries {
     /// Takes a query out that has waited until `now`.
     pub(crate) fn take_late(&mut self, now: u64) -> Option<Deferred> {
         self.forget_answered();
-        let (_, ticket) = self.deadlines.front().filter(|(deadline, _)| *deadline <= now)?;
-        self.take(*ticket).map(|(query, _)| query)
+        let next = [self.deadlines.front(), self.early.peek().map(|Reverse(it)| it)];
+        let (_, ticket) = *next.into_iter().flatten().find(|(deadline, _)| *deadline <= now)?;
+        self.take(ticket).map(|(query, _)| query)
     }
 
     /// Drops the deadlines of queries that are gone, and the tickets of those that code, which may
     /// never ask again, has not seen.
     fn forget_answered(&mut self) {
-        let Self { slots, fresh, deadlines, .. } = self;
+        let Self { slots, fresh, deadlines, early, .. } = self;
         let waits = |ticket: &Ticket| {
             let (place, uses) = ticket.parts();
             slots[place].uses == uses && slots[place].query.is_some()
         };
         while deadlines.front().is_some_and(|(_, ticket)| !waits(ticket)) {
             deadlines.pop_front();
+        }
+        while early.peek().is_some_and(|Reverse((_, ticket))| !waits(ticket)) {
+            early.pop();
         }
         while fresh.front().is_some_and(|ticket| !waits(ticket)) {
             fresh.pop_front();
@@ -192,6 +203,23 @@ mod tests {
         }
         assert_eq!((waiting.len(), waiting.fresh.len(), waiting.deadlines.len()), (0, 0, 0));
         assert!(!waiting.has_fresh());
+    }
+
+    #[test]
+    fn a_query_with_an_earlier_deadline_than_those_before_it_is_late_first() {
+        let mut waiting = WaitingQueries::default();
+        for deadline in [7, 9, 3, 8, 5] {
+            waiting.add(query(deadline), deadline as u64);
+        }
+        let mut late = |now| waiting.take_late(now).map(|query| query.query.len());
+        assert_eq!(
+            [late(2), late(4), late(4), late(6), late(6)],
+            [None, Some(3), None, Some(5), None]
+        );
+        let mut rest = [late(9), late(9), late(9)];
+        rest.sort_unstable();
+        assert_eq!((rest, late(9)), ([Some(7), Some(8), Some(9)], None));
+        assert!(waiting.deadlines.is_empty() && waiting.early.is_empty());
     }
 
     #[test]

@@ -124,6 +124,21 @@ fn queries_are_seen_in_the_order_in_which_they_came_and_answered_in_any() {
 }
 
 #[test]
+fn an_answerer_that_goes_on_keeps_no_socket_of_a_server_that_has_stopped() {
+    let server = Server::start(1000, Duration::from_secs(60));
+    let client = server.client(0..1);
+    let (ticket, _) = server.take(1)[0];
+    let mut answerer = server.answerer();
+    answerer.answer(&server.runtime, ticket, HandlerOutcome::Reply(&HandlerReply::default()));
+    answerer.send();
+    reply(&client);
+    let address = server.socket.address();
+    server.stop();
+    assert!(Client::bind(address).is_ok(), "the answerer has the socket");
+    drop(answerer);
+}
+
+#[test]
 fn queries_that_come_together_wake_the_code_once() {
     let socket = socket();
     let client = Client::bind("127.0.0.1:0").unwrap();

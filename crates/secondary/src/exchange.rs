@@ -76,13 +76,16 @@ pub struct Transfer {
 
 impl Primary {
     /// Asks for the serial of the version that the primary has, over UDP, and over TCP where the
-    /// reply is truncated.
+    /// reply is truncated or refused: of catalog zones, Knot DNS tells it over TCP only.
     ///
     /// # Errors
     /// When there is no reply that can be believed.
     pub fn soa(&self, apex: &Name, is_stopped: &dyn Fn() -> bool) -> Result<SoaReply, Fault> {
         match self.soa_over_udp(apex, is_stopped) {
             Err(Fault::Message(StreamFault::Truncated)) => self.soa_over_tcp(apex, is_stopped),
+            Err(fault @ Fault::Refused(Rcode::REFUSED)) => {
+                self.soa_over_tcp(apex, is_stopped).map_err(|_| fault)
+            }
             result => result,
         }
     }

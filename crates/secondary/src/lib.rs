@@ -11,16 +11,20 @@
 //!
 //! Deliberately absent: threads, and which zones are due when: the server has those.
 
+pub mod catalog;
 pub mod exchange;
 mod fault;
 pub mod intake;
+pub mod membership;
 pub mod question;
 pub mod timers;
 pub mod zone_file;
 
+pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
 pub use fault::Fault;
 pub use intake::{Intake, Transferred};
+pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;
 pub use timers::{TimerBounds, Timers};
 pub use zone_file::{StoredZone, ZoneFile};

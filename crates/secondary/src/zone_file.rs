@@ -21,6 +21,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use zonda_journal::checksum::Checksum;
 use zonda_wire::Name;
 use zonda_zone::{Diff, Records};
@@ -71,7 +72,8 @@ pub struct StoredZone {
 #[derive(Clone, Debug)]
 pub struct ZoneFile {
     apex: Name,
-    path: PathBuf,
+    /// The directory of the file, which all files there share.
+    directory: Arc<Path>,
     /// Octets of the file that are whole.
     len: u64,
     /// Octets of the segment with all records; 0 while the file is to be written anew.
@@ -83,16 +85,15 @@ pub struct ZoneFile {
 impl ZoneFile {
     /// The file of a zone in a directory; it need not exist.
     #[must_use]
-    pub fn new(directory: &Path, apex: &Name) -> Self {
-        let apex = apex.to_lowercase();
-        let path = directory.join(file_name(&apex));
-        Self { apex, path, len: 0, base_len: 0, identity: None }
+    pub fn new(directory: impl Into<Arc<Path>>, apex: &Name) -> Self {
+        let (apex, directory) = (apex.to_lowercase(), directory.into());
+        Self { apex, directory, len: 0, base_len: 0, identity: None }
     }
 
     /// Returns the path of the file.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(file_name(&self.apex))
     }
 
     /// Reads the file; none if there is no such file.
@@ -101,7 +102,7 @@ impl ZoneFile {
     /// When it cannot be read, or is damaged at its beginning.
     pub fn read(&mut self) -> io::Result<Option<StoredZone>> {
         let mut octets = Vec::new();
-        let identity = match File::open(&self.path) {
+        let identity = match File::open(self.path()) {
             Ok(mut file) => {
                 file.read_to_end(&mut octets)?;
                 identity(&file)?
@@ -110,13 +111,25 @@ impl ZoneFile {
             Err(error) => return Err(error),
         };
         let damaged = || {
-            let text = format!("{} is damaged: the zone is transferred anew", self.path.display());
+            let text =
+                format!("{} is damaged: the zone is transferred anew", self.path().display());
             io::Error::new(ErrorKind::InvalidData, text)
         };
         let (kept, base_len, len) = decode(&self.apex, &octets).ok_or_else(damaged)?;
         (self.base_len, self.len) = (base_len as u64, len as u64);
         self.identity = Some(identity);
         Ok(Some(kept))
+    }
+
+    /// Removes the file, if there is one; the directory is not synced.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(self) -> io::Result<()> {
+        match fs::remove_file(self.path()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the file holds a version, as far as is known.
@@ -143,15 +156,16 @@ impl ZoneFile {
         segment(&mut octets, ALL, &[self.apex.as_wire(), payload])?;
         let base_len = octets.len() as u64;
         segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
-        let unfinished = self.path.with_extension("new");
+        let path = self.path();
+        let unfinished = path.with_extension("new");
         let written = write_synced(&unfinished, &octets)
-            .and_then(|written| fs::rename(&unfinished, &self.path).map(|()| written));
+            .and_then(|written| fs::rename(&unfinished, &path).map(|()| written));
         let identity = written.inspect_err(|_| {
             let _ = fs::remove_file(&unfinished); // it may be what fills the disk
         })?;
         (self.base_len, self.len) = (base_len, octets.len() as u64);
         self.identity = Some(identity);
-        self.path.parent().map_or(Ok(()), |it| File::open(it)?.sync_all())
+        File::open(&self.directory)?.sync_all()
     }
 
     /// Appends changes, which follow the version that the file holds, and timers.
@@ -169,7 +183,7 @@ impl ZoneFile {
         if self.len == 0 {
             return Err(io::Error::other("the file was not read or written yet"));
         }
-        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        let mut file = OpenOptions::new().append(true).open(self.path())?;
         if self.identity != Some(identity(&file)?) || file.metadata()?.len() < self.len {
             self.base_len = 0; // so that it is written anew
             let text = "another program has changed the file: it is written anew";
@@ -333,7 +347,7 @@ mod tests {
     fn written(name: &str) -> (PathBuf, ZoneFile) {
         let directory = std::env::temp_dir().join(format!("zonda-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let mut file = ZoneFile::new(&directory, &"Example".parse().unwrap());
+        let mut file = ZoneFile::new(&*directory, &"Example".parse().unwrap());
         assert!(file.is_to_be_written_anew() && file.read().unwrap().is_none());
         assert!(file.append(&[], timers(1)).is_err());
         file.replace(&records(1), timers(1)).unwrap();
@@ -349,7 +363,7 @@ mod tests {
     #[test]
     fn a_zone_is_read_with_its_changes_and_timers_as_they_were_written() {
         let (directory, file) = written("kept");
-        let mut again = ZoneFile::new(&directory, &"example".parse().unwrap());
+        let mut again = ZoneFile::new(&*directory, &"example".parse().unwrap());
         let kept = again.read().unwrap().unwrap();
         assert!(kept.records.iter().eq(records(1).iter()));
         let serials: Vec<_> = kept.changes.iter().map(|it| (it.from, it.to)).collect();
@@ -364,7 +378,7 @@ mod tests {
         let whole = fs::read(file.path()).unwrap();
         for end in (file.base_len as usize..whole.len()).rev() {
             fs::write(file.path(), &whole[..end]).unwrap();
-            let mut torn = ZoneFile::new(&directory, &"example".parse().unwrap());
+            let mut torn = ZoneFile::new(&*directory, &"example".parse().unwrap());
             let kept = torn.read().unwrap().unwrap();
             assert!(kept.timers.serial < 3 && kept.changes.len() <= 2, "{end}");
             assert_eq!(kept.torn, end as u64 - torn.len, "{end}");

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 use zonda_config::Flags;
 use zonda_server::client::ask;
-use zonda_server::{Edit, Options, Program, Server, read_config};
+use zonda_server::{Edit, Options, Program, Server, VersionOrigin, read_config};
 use zonda_wire::{Name, Type};
 use zonda_zone::SetChange;
 
@@ -118,7 +118,8 @@ impl Bench {
         let data = vec![last.to_be_bytes().into()];
         let sets = vec![SetChange::Put { owner, rtype: Type::A, ttl: 60, data }];
         let zone = "large.test".parse().unwrap();
-        let edit = Edit { zone, sets, if_serial: None, is_dry_run: false };
+        let edit =
+            Edit { zone, sets, if_serial: None, is_dry_run: false, origin: VersionOrigin::Edit };
         self.server.edit(edit).unwrap();
     }
 

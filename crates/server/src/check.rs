@@ -2,6 +2,7 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
+#[cfg(feature = "whole")]
 use crate::feed::cluster_subjects;
 use crate::feed::open::check_store;
 use crate::load::{read, unix_secs};
@@ -39,7 +40,8 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let of_names = config.zones.iter().filter(|zone| !zone.steer.is_empty());
     let of_flags = config.steered.iter().map(|(zone, _)| zone);
     let steered = of_names.filter_map(|zone| zone.name.as_ref()).chain(of_flags).collect();
-    let mut checker = Checker { report: CheckReport::default(), delegations, steered, print };
+    let report = CheckReport::default();
+    let mut checker = Checker { report, config, delegations, steered, print };
     for (zone, store) in config.stores() {
         checker.report.zones += 1;
         if let (Some(name), Err(error)) = (&zone.name, check_store(store)) {
@@ -47,6 +49,8 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         }
     }
     checker.report.zones += config.secondaries().count() as u64;
+    checker.report.zones += config.made_catalogs().count() as u64;
+    #[cfg(feature = "whole")]
     for (zone, keys) in config.clusters() {
         checker.report.zones += 1 + keys.reverse_zones().len() as u64;
         if let (Some(name), Err(error)) = (&zone.name, cluster_subjects::check(keys)) {
@@ -151,6 +155,7 @@ fn errors<'z>(
 /// A check under way.
 struct Checker<'p> {
     report: CheckReport,
+    config: &'p Config,
     delegations: Delegations,
     /// The zones with names that pools answer for.
     steered: HashSet<&'p Name>,
@@ -165,6 +170,8 @@ impl Checker<'_> {
         self.report.zones += zones.len() as u64;
         zones.iter().for_each(|zone| self.delegations.add_zone(&zone.name));
         for JsonZone { name, records, .. } in zones.into_iter().filter(|zone| !zone.is_lost()) {
+            let is_looked_up = |target: &[u8]| self.config.looks_up_alias(target);
+            self.diagnostics(&check::unresolved_aliases(&name, &records, is_looked_up));
             if unit.is_checked() {
                 let found = check::check(&name, &records, unix_secs());
                 self.diagnostics(&found);

@@ -9,6 +9,7 @@
 //! - Changes that wait take no more memory than the routes that they are about.
 
 use crate::program::Code;
+use crate::publish::Publishing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -136,8 +137,8 @@ pub struct CodeUpdates<T: CodeTable = RouteTable> {
     has_thread: bool,
 }
 
-/// Puts code into force.
-type Put = Arc<dyn Fn(Code) + Send + Sync>;
+/// Begins to put code into force, behind what was begun before.
+type Put = Arc<dyn Fn(Code) -> Publishing + Send + Sync>;
 
 /// Is called when a change is in force.
 type Report = Box<dyn FnOnce() + Send>;
@@ -160,16 +161,31 @@ struct State<T: CodeTable> {
 }
 
 impl<T: CodeTable> CodeUpdates<T> {
-    /// Makes one for routes that are in force; `put` puts new code into force.
-    pub fn new(table: T, put: impl Fn(Code) + Send + Sync + 'static) -> Self {
+    /// Makes one for routes that are in force; `put` puts new code into force, or begins to, behind
+    /// what it has begun before.
+    pub fn new<P: Into<Publishing>>(
+        table: T,
+        put: impl Fn(Code) -> P + Send + Sync + 'static,
+    ) -> Self {
         let (waiting, reports) = (None, Vec::new());
         let state = State { table: Some(table), waiting, reports, is_over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
-        Self { shared, put: Arc::new(put), has_thread: false }
+        Self { shared, put: Arc::new(move |code| put(code).into()), has_thread: false }
     }
 
     /// Puts a change into force. Returns whether that is done; else `report` is called when it is.
     pub fn change(&mut self, change: T::Change, report: impl FnOnce() + Send + 'static) -> bool {
+        let begun = self.begin(change, report);
+        begun.map(Publishing::wait).is_some() // the log has why it fails
+    }
+
+    /// Begins to put a change into force. Returns what is waited for, which needs nothing of this,
+    /// so that the next change can be begun meanwhile; else `report` is called when it is done.
+    pub fn begin(
+        &mut self,
+        change: T::Change,
+        report: impl FnOnce() + Send + 'static,
+    ) -> Option<Publishing> {
         let mut state = self.shared.lock();
         // A change that waits comes first.
         let is_first = state.waiting.is_none();
@@ -179,8 +195,9 @@ impl<T: CodeTable> CodeUpdates<T> {
         {
             table.apply(change);
             let code = table.code();
-            (self.put)(code); // the thread waits meanwhile, or there is none
-            return true;
+            // Begun while the routes are locked, so that changes come in their order; the thread
+            // waits meanwhile, or there is none.
+            return Some((self.put)(code));
         }
         match &mut state.waiting {
             Some(waiting) => T::merge(waiting, change),
@@ -194,11 +211,11 @@ impl<T: CodeTable> CodeUpdates<T> {
             self.has_thread = thread.spawn(move || shared.run(&*put)).is_ok();
             if !self.has_thread {
                 self.shared.work(self.shared.lock(), &*self.put); // it takes longer, but is done
-                return true;
+                return Some(().into());
             }
         }
         self.shared.wake.notify_one();
-        false
+        None
     }
 }
 
@@ -216,7 +233,7 @@ impl<T: CodeTable> Shared<T> {
     }
 
     /// Puts changes into force as they come, until there will be no more.
-    fn run(&self, put: &(dyn Fn(Code) + Send + Sync)) {
+    fn run(&self, put: &(dyn Fn(Code) -> Publishing + Send + Sync)) {
         loop {
             let state = self.lock();
             let is_idle = |state: &mut State<T>| state.waiting.is_none() && !state.is_over;
@@ -230,14 +247,22 @@ impl<T: CodeTable> Shared<T> {
     }
 
     /// Puts all changes that wait into force; the state is free meanwhile.
-    fn work(&self, mut state: MutexGuard<'_, State<T>>, put: &(dyn Fn(Code) + Send + Sync)) {
+    fn work(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        put: &(dyn Fn(Code) -> Publishing + Send + Sync),
+    ) {
         let (Some(change), Some(mut table)) = (state.waiting.take(), state.table.take()) else {
             return;
         };
         let reports = std::mem::take(&mut state.reports);
         drop(state);
         table.apply(change);
-        catch("a change of routes", || put(table.code()));
+        catch("a change of routes", || {
+            if let Err(error) = put(table.code()).wait() {
+                tracing::error!(%error, "a change of routes is not in force");
+            }
+        });
         self.lock().table = Some(table); // with the change: the next one puts it into force, too
         reports.into_iter().for_each(|report| catch("the report of a change", report));
     }
@@ -366,6 +391,26 @@ mod tests {
         for name in ["first.test", "second.test"] {
             assert!(routes.iter().any(|(known, _)| known == name), "{name} is in force");
         }
+    }
+
+    #[test]
+    fn a_change_is_begun_while_the_one_before_is_put_into_force_and_each_is_told_that_fails() {
+        let (sender, begun) = channel();
+        let mut table = RouteTable::new(0);
+        table.apply(change(&[(0, "a.test")], &[]));
+        let mut updates = CodeUpdates::new(table, move |code| {
+            let (publisher, published) = channel();
+            sender.send((told(&code).len(), publisher)).unwrap();
+            published
+        });
+        let first = updates.begin(change(&[(1, "b.test")], &[]), || unreachable!()).unwrap();
+        let second = updates.begin(change(&[(2, "c.test")], &[]), || unreachable!()).unwrap();
+        let ((one, of_first), (two, of_second)) = (begun.recv().unwrap(), begun.recv().unwrap());
+        assert_eq!((one, two), (2, 3), "in their order");
+        of_second.send(()).unwrap();
+        assert!(second.wait().is_ok());
+        drop(of_first);
+        assert!(first.wait().is_err(), "the publisher has failed");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! What the running server can be asked and told.
 
+mod program_zones;
+
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
 use crate::feed::store_state::StoreState;
 use crate::feed::stores::StoreFeeds;
-use crate::handover::{self, Hooks};
+use crate::handover::{self, Hooks, Offer};
 use crate::listen::Sockets;
-use crate::load::{load_all, load_text};
+use crate::load::load_all;
 use crate::node_local::NodeInterface;
 use crate::program::{ConfigWatch, LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
@@ -112,8 +114,7 @@ pub struct Control {
     publisher: PublisherHandle,
     /// The states of files; held during a reload, so that there is one at a time.
     units: Mutex<UnitStates>,
-    /// Lock held while a text of the program is built and published, so that no older one comes
-    /// last.
+    /// Lock held while a zone of the program is changed, so that no older text comes last.
     updating: Mutex<()>,
     /// Lock held while a request changes the files of networks and latencies.
     geo_files: Mutex<()>,
@@ -235,12 +236,18 @@ impl Control {
 
     /// The addresses that are answered on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listener_addresses().into_iter().flatten().collect()
+    }
+
+    /// The address of each listener, in the order of the configuration; none where the machine
+    /// lacks the family of addresses.
+    pub fn listener_addresses(&self) -> Vec<Option<SocketAddr>> {
         let address = |sockets: &Sockets| match (sockets.udp.first(), &sockets.tcp) {
             (Some(udp), _) => Some(udp.address()),
             (None, Some(tcp)) => tcp.local_addr().ok(),
             (None, None) => None,
         };
-        self.sockets.iter().filter_map(address).collect()
+        self.sockets.iter().map(address).collect()
     }
 
     /// Asks the server to stop.
@@ -249,7 +256,8 @@ impl Control {
         let _ = self.stop_request.try_send(Stop::Requested);
     }
 
-    /// Offers the sockets, with `others` that are not DNS, to a successor that asks on `listener`.
+    /// Offers the sockets, with `others` that are not DNS, to a successor that asks on `listener`,
+    /// until the offer ends.
     ///
     /// # Errors
     /// When a descriptor or a thread cannot be had.
@@ -257,7 +265,7 @@ impl Control {
         self: &Arc<Self>,
         listener: UnixListener,
         others: &[BorrowedFd<'_>],
-    ) -> io::Result<()> {
+    ) -> io::Result<Offer> {
         let own = self.sockets.iter().flat_map(Sockets::descriptors);
         let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
         let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
@@ -278,7 +286,7 @@ impl Control {
                 if let Some(control) = after.upgrade() {
                     let _ = control.publisher.take_back_journal(); // likewise
                     control.interface.iter().for_each(|it| it.take_back());
-                    control.log_stores(control.stores.resume(&control.state().config));
+                    control.log_stores(control.stores.resume());
                 }
             }),
         };
@@ -300,7 +308,7 @@ impl Control {
                 tracing::warn!(section, "changes of the section take effect at the next start");
             }
             let outcome = self.load_and_publish(&mut units, Some(config), Scope::Changed)?;
-            self.log_stores(self.stores.follow(&self.state().config).map(drop));
+            self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
         });
         let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
@@ -373,20 +381,6 @@ impl Control {
         }
     }
 
-    /// Serves a zone, whose name is in lower case, from a text of the program that was checked.
-    /// Blocks until it is served.
-    ///
-    /// # Errors
-    /// When the zone has another source.
-    pub fn set_text(&self, name: &Name, text: &str) -> Result<(), String> {
-        let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self.state();
-        let update = load_text(name, text, (&state.zone_set, state.seed));
-        drop(state);
-        let set = self.publisher.set_text(name, update).map_err(|error| error.to_string())?;
-        set.map_err(|other| format!("zone {name} is already served from {other}"))
-    }
-
     /// Changes a zone; returns what differs once that is published. Blocks.
     ///
     /// # Errors
@@ -410,7 +404,7 @@ impl Control {
             return Ok(Outcome::default()); // nothing that the publisher would have to do
         }
         let threads = process::available_cpus();
-        let loaded = load_all(&plan.stale(), &state.zone_set, state.seed, threads);
+        let loaded = load_all(&plan.stale(), planned, (&state.zone_set, state.seed), threads);
         drop(state);
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }

@@ -16,12 +16,15 @@ use zonda_config::{CacheKeys, Config, ForwardKeys, Forwarding, Host, Transport, 
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_forward::{Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog};
 use zonda_upstream::{Settings, Thresholds};
-use zonda_wire::Name;
+use zonda_wire::{Name, name};
 
 /// All such zones.
 #[derive(Clone)]
 pub struct Forwards {
     known: Vec<Arc<KnownForward>>,
+    /// The upstreams that look up targets of ALIAS records, as a zone of all names that is in no
+    /// table.
+    alias_resolver: Option<Arc<KnownForward>>,
     /// How long answers are kept.
     policy: Policy,
     /// The answer cache of all forwarded zones.
@@ -41,6 +44,8 @@ struct ForwardZone {
     forward: Arc<zonda_config::Forward>,
     /// Clients that are answered; none: all that the listener admits.
     access: Option<Arc<zonda_config::Access>>,
+    /// Whether the upstreams look up targets of ALIAS records, and no zone's names.
+    is_alias_resolver: bool,
 }
 
 /// A forwarded zone as it is served.
@@ -61,6 +66,16 @@ impl KnownForward {
         self.group.0
     }
 
+    /// Returns the zone in the words of reports.
+    pub fn label(&self) -> String {
+        self.group.1.label()
+    }
+
+    /// Returns whether the upstreams may be asked for a name, in wire form.
+    pub fn may_answer(&self, name: &[u8]) -> bool {
+        name::is_at_or_below(name, self.entry.apex.as_wire())
+    }
+
     /// Names that are not forwarded.
     pub fn except(&self) -> &[Name] {
         &self.config.forward.keys.except
@@ -78,6 +93,7 @@ impl Forwards {
     pub fn new(config: &Config) -> Self {
         Self {
             known: Vec::new(),
+            alias_resolver: None,
             policy: policy(&config.cache),
             cache: Arc::new(cache(&config.cache)),
             nxdomain_cut: config.cache.nxdomain_cut,
@@ -105,17 +121,38 @@ impl Forwards {
         self.known.iter().map(|known| &**known)
     }
 
+    /// The zones, and behind them the resolver for ALIAS records if there is one.
+    pub fn iter_with_resolver(&self) -> impl Iterator<Item = &KnownForward> {
+        self.iter().chain(self.alias_resolver.as_deref())
+    }
+
+    /// The upstreams of the resolver for ALIAS records, as the engine sees them.
+    pub fn alias_resolver(&self) -> Option<Arc<Forward>> {
+        match &self.alias_resolver.as_ref()?.entry.source {
+            Source::Forward(forward) => Some(Arc::clone(forward)),
+            _ => None,
+        }
+    }
+
     /// Puts into force what is configured; whether any zone differs from before. A zone whose
     /// answers come from the same servers keeps its number, and so what is kept of it, and what
     /// threads know of these.
     pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
         let zones = config.forwards().filter_map(|(zone, forward)| {
             let (name, forward) = (zone.name.clone()?, Arc::clone(forward));
-            Some(ForwardZone { name, forward, access: zone.access.clone() })
+            let access = zone.access.clone();
+            Some(ForwardZone { name, forward, access, is_alias_resolver: false })
         });
-        let (configured, bounds) = (zones.collect::<Vec<_>>(), bounds(&config.forwarding));
+        let resolver = config.alias_resolver.iter().map(|forward| ForwardZone {
+            name: Name::root(),
+            forward: Arc::clone(forward),
+            access: None,
+            is_alias_resolver: true,
+        });
+        let configured: Vec<_> = zones.chain(resolver).collect();
+        let bounds = bounds(&config.forwarding);
         let groups = self.groups.load_full();
-        if self.known.iter().map(|known| &known.config).eq(&configured) {
+        if self.iter_with_resolver().map(|known| &known.config).eq(&configured) {
             if groups.bounds != bounds {
                 let by_number = groups.by_number.clone();
                 self.groups.store(Arc::new(Groups { by_number, bounds }));
@@ -123,6 +160,7 @@ impl Forwards {
             return false;
         }
         let mut former = std::mem::take(&mut self.known);
+        former.extend(self.alias_resolver.take());
         for config in &configured {
             let same = former.iter().position(|known| answers(&known.config) == answers(config));
             let known = match same.map(|place| former.swap_remove(place)) {
@@ -142,8 +180,10 @@ impl Forwards {
             };
             self.known.push(known);
         }
+        self.alias_resolver = self.known.pop_if(|known| known.config.is_alias_resolver);
         // Queries that were deferred under a former number are still on their way.
-        let groups = self.known.iter().chain(&former).map(|known| known.group.clone());
+        let known = self.known.iter().chain(&self.alias_resolver).chain(&former);
+        let groups = known.map(|known| known.group.clone());
         self.groups.store(Arc::new(Groups { by_number: groups.collect(), bounds }));
         former.into_iter().for_each(|known| numbers.give_back(known.number));
         true
@@ -161,6 +201,7 @@ impl Forwards {
         let (keys, settings) = (&config.forward.keys, settings(&config.forward.keys));
         let group = Group {
             apex: config.name.clone(),
+            is_alias_resolver: config.is_alias_resolver,
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
             state_log,
             servers,
@@ -188,7 +229,8 @@ impl Forwards {
 fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
     let (name, zonda_config::Forward { keys, trust, .. }) = (&config.name, &*config.forward);
     let private = keys.rebinding_protection.then_some(&keys.private_names);
-    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, private)
+    let is_resolver = config.is_alias_resolver.then_some("alias-resolver");
+    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, is_resolver))
 }
 
 /// A number that follows from the configuration of a zone, so that answers in a file are found

@@ -18,11 +18,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use zonda_config::Config;
-use zonda_netio::{descriptors, local};
+use zonda_netio::{Poller, Wake, descriptors, local};
 
 /// The octet that the new process sends when it answers queries.
 const RELEASE: u8 = b'R';
@@ -31,6 +33,8 @@ const LAST: &[u8] = b"last";
 const MORE: &[u8] = b"more";
 /// How long the former process is waited for. It writes its cache first.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// How long a stop waits for the sockets of an offer to be closed.
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// Why no sockets can be taken over.
 #[derive(Debug)]
@@ -112,32 +116,77 @@ pub struct Hooks {
     pub after_failure: Box<dyn Fn() + Send>,
 }
 
+/// Sockets that are offered, until the offer ends.
+pub struct Offer {
+    is_over: Arc<AtomicBool>,
+    wake: Arc<Wake>,
+    /// Is closed when the sockets are.
+    closed: Receiver<()>,
+}
+
+impl Offer {
+    /// Ends the offer, and closes its sockets: those that are answered on are free then. A
+    /// successor that has them already, and still starts, keeps its own.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.wake.wake();
+        let _ = self.closed.recv_timeout(END_MAX); // a successor may be at work
+    }
+}
+
+/// What the thread has that serves successors; closed in this order.
+struct Offered {
+    own: Vec<OwnedFd>,
+    listener: UnixListener,
+    _closed: SyncSender<()>,
+}
+
 /// Offers sockets to a successor that asks on `listener`, and tells `stop` once one has taken over.
 ///
 /// # Errors
-/// When no thread can be started for it, which `watchdog` watches.
+/// When no thread or descriptor can be had for it, which `watchdog` watches.
 pub fn offer(
     listener: UnixListener,
     own: Vec<OwnedFd>,
     hooks: Hooks,
     stop: Sender<Stop>,
     watchdog: &Arc<Watchdog>,
-) -> io::Result<()> {
+) -> io::Result<Offer> {
+    let (is_over, wake) = (Arc::<AtomicBool>::default(), Arc::new(Wake::new()?));
+    let mut poller = Poller::new()?;
+    poller.add(&listener, 0)?;
+    poller.add(&*wake, 1)?;
+    let (closed_sender, closed) = sync_channel(0);
+    let mut offered = Some(Offered { own, listener, _closed: closed_sender });
+    let ends = Arc::clone(&is_over);
     let wait = move || {
-        wait_for_successor(&listener, &own, &hooks, &stop);
+        if let Some(Offered { own, listener, .. }) = &offered {
+            let is_asked = || loop {
+                let ready = poller.wait(None).map(|ready| ready.count());
+                match ready {
+                    _ if ends.load(Ordering::Acquire) => return false,
+                    Ok(0) => {}
+                    Ok(_) | Err(_) => return true, // an error is that of the next call, too
+                }
+            };
+            wait_for_successor(is_asked, (listener, own), &hooks, &stop);
+        }
+        offered = None;
         true // the server ends now
     };
-    watchdog.spawn("hand-over", wait).map(drop)
+    watchdog.spawn("hand-over", wait)?;
+    Ok(Offer { is_over, wake, closed })
 }
 
-/// Serves successors one after the other until one takes over.
+/// Serves successors one after the other until one takes over, or the offer ends, which `is_asked`
+/// tells when it has waited.
 fn wait_for_successor(
-    listener: &UnixListener,
-    own: &[OwnedFd],
+    mut is_asked: impl FnMut() -> bool,
+    (listener, own): (&UnixListener, &[OwnedFd]),
     hooks: &Hooks,
     stop: &Sender<Stop>,
 ) {
-    loop {
+    while is_asked() {
         let asked = listener.accept().inspect(|_| (hooks.before)());
         match asked.and_then(|(stream, _)| hand_over(stream, own)) {
             Ok(true) => {

@@ -8,7 +8,21 @@
 //!
 //! Deliberately absent: what an answer is (engine), and the command line.
 
+#![cfg_attr(
+    not(feature = "whole"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "much is there for the administrative interface alone"
+    )
+)]
+
+#[cfg(feature = "whole")]
 mod admin;
+#[cfg(not(feature = "whole"))]
+#[path = "no_admin.rs"]
+mod admin;
+mod alias_targets;
 mod atomic_file;
 mod cache_file;
 mod check;
@@ -19,6 +33,7 @@ mod delegations;
 mod directory_reader;
 mod edit;
 mod engines;
+#[cfg(feature = "whole")]
 mod explain;
 mod failed_zones;
 mod feed;
@@ -30,11 +45,16 @@ mod load_error;
 mod local;
 mod log;
 mod log_budget;
+#[cfg(feature = "whole")]
+mod node_local;
+#[cfg(not(feature = "whole"))]
+#[path = "no_node_local.rs"]
 mod node_local;
 mod notify;
 mod numbers;
 mod overrides;
 mod program;
+mod program_config;
 mod program_error;
 mod publish;
 mod query_log;
@@ -49,6 +69,10 @@ mod signals;
 mod small_zones;
 mod stamp;
 mod state_directory;
+#[cfg(feature = "whole")]
+mod steering;
+#[cfg(not(feature = "whole"))]
+#[path = "no_steering.rs"]
 mod steering;
 mod stop;
 mod texts;
@@ -57,6 +81,7 @@ mod unit_states;
 mod units;
 mod update;
 mod watchdog;
+mod zone_commands;
 mod zone_set;
 mod zone_set_view;
 
@@ -72,12 +97,15 @@ pub use program::{
     Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
     zones_in_code,
 };
+pub use program_config::{ConfigChangeError, ProgramConfig};
 pub use program_error::{ErrorCode, ProgramError};
+pub use publish::{PublisherFailed, Publishing};
 pub use query_log::Rfc3339;
 pub use run::{Options, serve};
 pub use running::Server;
 pub use serve_error::ServeError;
 pub use texts::Texts;
+pub use zonda_engine::VersionOrigin;
 pub use zonda_netio::MemoryFile;
 
 /// The version of the server.

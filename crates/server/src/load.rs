@@ -15,6 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zonda_config::Config;
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
@@ -99,14 +100,15 @@ pub type NamedZone = (Name, Update);
 
 /// Loads units, several at a time; the results are in the order of the units. There are more
 /// threads than these, which use the CPUs while some threads wait for files. Zones are compared
-/// with those that are served.
+/// with those that are served. `config` is what they are loaded for.
 pub fn load_all(
     units: &[&Unit],
-    served: &ZoneSetView,
-    seed: HashSeed,
+    config: &Config,
+    (served, seed): Base<'_>,
     threads: usize,
 ) -> Vec<LoadedUnit> {
-    let load = |unit: &Unit, reader: &mut DirectoryReader| load(unit, (served, seed), reader);
+    let load =
+        |unit: &Unit, reader: &mut DirectoryReader| load(unit, config, (served, seed), reader);
     if units.len() <= PART && threads <= 1 || units.len() <= 1 {
         let mut reader = DirectoryReader::default();
         return units.iter().map(|unit| load(unit, &mut reader).packed()).collect();
@@ -145,7 +147,7 @@ pub fn load_all(
 pub type Base<'z> = (&'z ZoneSetView, HashSeed);
 
 /// Loads one unit.
-fn load(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
+fn load(unit: &Unit, config: &Config, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
     let started = SystemTime::now();
     let path = unit.key.path();
     // The state of a file is asked for before it is read, so that no change is missed.
@@ -162,6 +164,8 @@ fn load(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit
     stamps.included.extend(included.into_iter().map(|it| (it.to_owned(), Stamp::of(it, started))));
     log(&read.diagnostics);
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
+        let is_looked_up = |target: &[u8]| config.looks_up_alias(target);
+        log(&check::unresolved_aliases(&name, &records, is_looked_up));
         let zone = match errors {
             Some(errors) => Err(errors.into()),
             None => make(&name, &records, unit.is_checked(), base).map(|loaded| {

@@ -75,6 +75,11 @@ impl Numbers {
         self.engines.iter().for_each(|counters| counters.reserve_zones(self.next as usize));
     }
 
+    /// Makes room to count by labels at so many places of servers.
+    pub fn make_label_room(&self, servers: usize) {
+        self.engines.iter().for_each(|counters| counters.reserve_labels(servers));
+    }
+
     /// Returns the counts so far, which go on until the next table is made.
     pub fn counts(&self) -> QueryCounts {
         let retiring = self.retiring.iter().copied().collect();

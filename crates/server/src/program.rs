@@ -217,6 +217,12 @@ impl LongCallWatch {
         engines.push(Arc::downgrade(engine.watch()));
     }
 
+    /// Whether one of the engines is calling code in this thread.
+    pub(crate) fn is_current(&self) -> bool {
+        let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.iter().filter_map(Weak::upgrade).any(|watch| watch.is_current())
+    }
+
     /// Reports code that takes too long.
     pub(crate) fn look(&self, seen: &mut LongCalls) {
         let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner).clone();

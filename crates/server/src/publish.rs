@@ -10,6 +10,7 @@
 //! Work that panics is reported as failed, and all other work of its batch is done, published and
 //! reported. Then the panic goes on, so that the watchdog counts it and starts the thread again.
 
+mod former;
 mod handle;
 mod reaper;
 #[cfg(test)]
@@ -27,25 +28,28 @@ use crate::settings::{self, SettingsBuilder};
 use crate::steering::{CheckMessages, Pools};
 use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
+use crate::update::processor::OpenUpdates;
 use crate::update::request::{UpdateResult, ZoneUpdates};
 use crate::watchdog::Watchdog;
 use crate::zone_set::fed_zone::NewFedZone;
 use crate::zone_set::{Outcome, ZoneSet};
 use crate::zone_set_view::{KnownZone, ZoneSetView};
 use arc_swap::ArcSwap;
-pub use handle::{PublisherFailed, PublisherHandle};
+use former::{FormerSnapshots, LOOK};
+pub use handle::{PublisherFailed, PublisherHandle, Publishing};
 use reaper::Reaper;
 use std::any::Any;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+use std::{io, iter};
 use zonda_config::Config;
 use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Settings, Snapshot};
 use zonda_journal::Sizes;
+use zonda_wire::Name;
 use zonda_zone::{Diff, HashSeed};
 
 /// The name of the thread.
@@ -54,18 +58,14 @@ const THREAD: &str = "publisher";
 const QUEUE_MAX: usize = 64;
 /// Octets of edits that are written to the disk together, and one edit more.
 const PENDING_OCTETS_MAX: usize = 1 << 20;
-/// How often it is looked whether workers still read a former snapshot, while there is one.
-const LOOK: Duration = Duration::from_millis(10);
-/// How long a worker may read one snapshot before the log says so.
-const READ_MAX: Duration = Duration::from_secs(10);
 
 /// Work for the publisher.
 enum Work {
     /// Changes a zone. All edits in a row are written to the disk together.
     Edit(Edit, SyncSender<EditResult>),
-    /// Carries out messages that change zones, those for a zone as one version of it. They are
-    /// written to the disk together, and with the edits beside them.
-    Update(Vec<ZoneUpdates>, SyncSender<Vec<Vec<UpdateResult>>>),
+    /// Has the publisher look for messages that change zones, as it does with each batch of work.
+    /// They are written to the disk together, and with the edits beside them.
+    Updates,
     /// Changes what the publisher owns, and returns what is to be done once that is published.
     Other(Box<dyn FnOnce(&mut Publisher) -> Report + Send>),
 }
@@ -90,6 +90,8 @@ pub struct ServerState {
     pub journal: JournalState,
     /// What has become of NOTIFY messages.
     pub notify: Arc<NotifyCounts>,
+    /// The number of times so far that a catalog was to list a zone otherwise.
+    pub listings: u64,
 }
 
 /// The journal of writable zones as all that read see it.
@@ -145,10 +147,14 @@ pub struct Publisher {
     is_changed: bool,
     /// Whether names moved between zones, or code or settings changed.
     rules_changed: bool,
-    /// Snapshots that were replaced and that a worker may read, the oldest first.
-    former: Vec<FormerSnapshot>,
+    /// Snapshots that were replaced and that a worker may read.
+    former: FormerSnapshots,
+    /// The update processor, while the server runs.
+    updates: Option<OpenUpdates>,
     /// Notifies servers of new versions.
     notifier: Notifier,
+    /// What is told that something was published, if anything is.
+    watcher: Option<SyncSender<()>>,
     /// Takes snapshots that no worker reads, once the thread that frees them runs.
     reaper: Reaper,
     /// The panic of work of the present batch: the first one.
@@ -171,16 +177,6 @@ struct PendingChange {
 
 /// Reports what came of a change, and why the disk did not take it if so.
 type CommitReport = Box<dyn FnOnce(Option<&str>) + Send>;
-
-/// A snapshot that was replaced.
-struct FormerSnapshot {
-    snapshot: Arc<Snapshot>,
-    /// The number of zones whose numbers are free once this and all older ones are dropped.
-    retiring: usize,
-    replaced: Instant,
-    /// Whether the log has said that it is read for long.
-    is_told: bool,
-}
 
 /// The configuration and zones to be loaded when the server starts.
 pub struct FirstLoad {
@@ -229,6 +225,23 @@ impl FirstLoad {
     }
 }
 
+/// Adds the zones of a program: those of stores, which await their feeds, and texts.
+fn add_zones_of_program(
+    zone_set: &mut ZoneSet,
+    (texts, stores): (&Texts, &Stores),
+    seed: HashSeed,
+    outcome: &mut Outcome,
+) {
+    for (name, _) in stores {
+        zone_set.add_fed(NewFedZone::of_store(name.clone()), outcome);
+    }
+    for (name, text) in texts {
+        zone_set.add_fed(NewFedZone::of_text(name.clone()), outcome);
+        let update = load::load_text(name, text, (&zone_set.view(), seed));
+        let _ = zone_set.update_fed(name, 0, update); // what is wrong is logged
+    }
+}
+
 impl Publisher {
     /// Loads all zones of `config` and the texts of a program; zones of stores await their feeds.
     /// Workers will count in `engines`.
@@ -246,26 +259,20 @@ impl Publisher {
         let mut zone_set = ZoneSet::new(seed, engines, &config);
         zone_set.set_forwards(&config);
         zone_set.journal.open(&config)?;
+        zone_set.frozen.open(&config);
         if let Some(directory) = &config.admin.zones {
             let _ = std::fs::create_dir_all(directory); // that it cannot be read is logged below
         }
         let plan = units.plan(&zone_set.view(), (&config, &config), Scope::Changed);
-        let loaded = load::load_all(&plan.stale(), &zone_set.view(), seed, threads);
+        let loaded = load::load_all(&plan.stale(), &config, (&zone_set.view(), seed), threads);
         let mut outcome = zone_set.apply(&mut units, plan, loaded);
         zone_set.add_stores(&config, &mut outcome);
-        for (name, _) in stores {
-            zone_set.add_fed(NewFedZone::of_store(name.clone()), &mut outcome);
-        }
-        for (name, text) in texts {
-            zone_set.add_fed(NewFedZone::of_text(name.clone()), &mut outcome);
-            let update = load::load_text(name, text, (&zone_set.view(), seed));
-            let _ = zone_set.update_fed(name, 0, update); // what is wrong is logged
-        }
+        add_zones_of_program(&mut zone_set, (texts, stores), seed, &mut outcome);
         zone_set.warn_of_left_out();
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut settings_builder = SettingsBuilder::default();
         let (zones, _) = zone_set.table(true);
-        let settings = Arc::new(settings_builder.settings(&config));
+        let settings = zone_set.settings(&mut settings_builder, &config);
         let mut pools = Pools::default();
         pools.configure(&config, seed);
         let handlers = code.handlers(seed);
@@ -283,8 +290,15 @@ impl Publisher {
         let (view, journal) = (zone_set.view(), journal_state(&zone_set));
         let notifier = Notifier::default();
         let notify = Arc::clone(notifier.counts());
-        let state =
-            ServerState { zone_set: view, config: of_state, history: own, seed, journal, notify };
+        let state = ServerState {
+            zone_set: view,
+            config: of_state,
+            history: own,
+            seed,
+            journal,
+            notify,
+            listings: zone_set.listings.count(),
+        };
         zonda_netio::memory::give_back();
         let publisher = Self {
             config,
@@ -300,8 +314,10 @@ impl Publisher {
             history,
             is_changed: false,
             rules_changed: false,
-            former: Vec::new(),
+            former: FormerSnapshots::default(),
+            updates: None,
             notifier,
+            watcher: None,
             reaper: Reaper::default(),
             panic: None,
             alive: Arc::default(),
@@ -311,6 +327,8 @@ impl Publisher {
 
     /// Does work as it comes until nothing can send any more, which is due.
     fn run(&mut self, queue: &Receiver<Work>) -> bool {
+        // After a panic there may be messages that it was told of, and has not taken.
+        self.do_batch(iter::empty());
         loop {
             let first = match self.former.is_empty() {
                 true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -324,7 +342,8 @@ impl Publisher {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
             }
-            self.drop_former();
+            let dropped = self.former.drop_unread(&self.reaper);
+            self.zone_set.note_dropped(dropped);
         }
     }
 
@@ -332,7 +351,9 @@ impl Publisher {
     fn do_batch(&mut self, all: impl Iterator<Item = Work>) {
         let reports = self.work(all);
         self.publish();
-        reports.into_iter().for_each(|report| report());
+        for report in reports {
+            self.guard(|_| report()); // one that panics takes no other with it
+        }
         if let Some(panic) = self.panic.take() {
             resume_unwind(panic); // the watchdog counts it, and starts the thread again
         }
@@ -352,14 +373,17 @@ impl Publisher {
     /// Does work, and returns what is to be done once that is published.
     fn work(&mut self, all: impl Iterator<Item = Work>) -> Vec<Report> {
         let (mut reports, mut changes) = (Vec::<Report>::new(), PendingChanges::default());
+        let mut has_taken_updates = false;
         for work in all {
-            if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
-                self.commit(&mut changes, &mut reports);
-            }
+            self.commit_many(&mut changes, &mut reports);
             match work {
                 Work::Edit(edit, sender) => changes.0.push(self.edit(&edit, sender)),
-                Work::Update(updates, sender) => changes.0.push(self.update(&updates, sender)),
+                Work::Updates => {} // as below
                 Work::Other(work) => {
+                    // It may end what messages need that came before it.
+                    if !std::mem::replace(&mut has_taken_updates, true) {
+                        changes.0.extend(self.updates());
+                    }
                     self.commit(&mut changes, &mut reports);
                     match self.guard(work) {
                         Some(report) => reports.push(report),
@@ -373,8 +397,29 @@ impl Publisher {
                 }
             }
         }
+        if !has_taken_updates {
+            self.commit_many(&mut changes, &mut reports);
+            changes.0.extend(self.updates());
+        }
         self.commit(&mut changes, &mut reports);
         reports
+    }
+
+    /// Has the disk hold the changes made so far if they are large.
+    fn commit_many(&mut self, changes: &mut PendingChanges, reports: &mut Vec<Report>) {
+        if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
+            self.commit(changes, reports);
+        }
+    }
+
+    /// Carries out the messages that wait, and change zones.
+    fn updates(&mut self) -> Option<PendingChange> {
+        let updates = Arc::clone(&self.updates.as_ref()?.0);
+        let begin = |_: &mut Self| lock(&updates).begin();
+        let mut batch = self.guard(begin).flatten()?;
+        let zones = std::mem::take(&mut batch.zones);
+        let answer = move |results: Vec<Vec<UpdateResult>>| lock(&updates).finish(batch, &results);
+        Some(self.update(&zones, answer))
     }
 
     /// Changes a zone.
@@ -393,11 +438,12 @@ impl Publisher {
         PendingChange { formers: former.into_iter().collect(), report: Box::new(report) }
     }
 
-    /// Carries out messages that change zones.
+    /// Carries out messages that change zones, those for a zone as one version of it; a function
+    /// answers them.
     fn update(
         &mut self,
         updates: &[ZoneUpdates],
-        sender: SyncSender<Vec<Vec<UpdateResult>>>,
+        answer: impl FnOnce(Vec<Vec<UpdateResult>>) + Send + 'static,
     ) -> PendingChange {
         let (mut results, mut formers) = (Vec::new(), Vec::new());
         for zone in updates {
@@ -417,7 +463,7 @@ impl Publisher {
                 let doubtful = results.iter_mut().flatten().filter(|it| !it.is_sure());
                 doubtful.for_each(|result| *result = failed.clone());
             }
-            drop(sender.try_send(results)); // its receiver waits
+            answer(results);
         };
         PendingChange { formers, report: Box::new(report) }
     }
@@ -460,7 +506,7 @@ impl Publisher {
             self.open_journal();
             let forwards_changed = self.zone_set.set_forwards(&self.config);
             if forwards_changed || !settings::are_same(&self.config, &former) {
-                self.settings = Arc::new(self.settings_builder.settings(&self.config));
+                self.settings = self.zone_set.settings(&mut self.settings_builder, &self.config);
                 (self.is_changed, self.rules_changed) = (true, true);
             }
             if self.pools.configure(&self.config, self.seed) {
@@ -486,6 +532,7 @@ impl Publisher {
         if let Err(InUse(error)) = self.zone_set.journal.open(&self.config) {
             tracing::error!(error, "zones cannot be changed");
         }
+        self.zone_set.frozen.open(&self.config);
     }
 
     /// Notes what is to be published.
@@ -512,50 +559,32 @@ impl Publisher {
         let (history, seed) = (self.history.clone(), self.seed);
         let journal = journal_state(&self.zone_set);
         let notify = Arc::clone(self.notifier.counts());
-        let state = ServerState { zone_set, config, history, seed, journal, notify };
+        let listings = self.zone_set.listings.count();
+        let state = ServerState { zone_set, config, history, seed, journal, notify, listings };
         self.state.store(Arc::new(state));
         let Some(next) = next else { return };
         // Not before: what a panic has kept from being published is published later.
         (self.is_changed, self.rules_changed) = (false, false);
         let snapshot = self.snapshot.swap(next);
-        let known: usize = self.former.iter().map(|it| it.retiring).sum();
-        let retiring = self.zone_set.retiring() - known;
-        let (replaced, is_told) = (Instant::now(), false);
-        self.former.push(FormerSnapshot { snapshot, retiring, replaced, is_told });
+        self.former.push(snapshot, self.zone_set.retiring());
         self.announce();
     }
 
     /// Has servers notified of the versions that are published.
     fn announce(&mut self) {
+        self.watcher.iter().for_each(|watcher| _ = watcher.try_send(())); // one message is enough
         self.notifier.announce(&mut self.zone_set.announced, &self.snapshot);
     }
 
-    /// Has former snapshots freed that no worker reads, so that no worker ever has to. A worker
-    /// holds a snapshot for the time of a batch.
-    fn drop_former(&mut self) {
-        if self.former.is_empty() {
-            return;
-        }
-        let now = Instant::now();
-        let mut waiting = Vec::<FormerSnapshot>::new();
-        for mut it in std::mem::take(&mut self.former) {
-            if Arc::strong_count(&it.snapshot) > 1 {
-                if now - it.replaced > READ_MAX && !it.is_told {
-                    it.is_told = true;
-                    tracing::error!(limit = ?READ_MAX, "a worker has been busy with one batch");
-                }
-                waiting.push(it);
-            } else {
-                self.reaper.free(it.snapshot);
-                // Older ones that are still read may have its zones: their numbers wait with them.
-                match waiting.last_mut() {
-                    Some(before) => before.retiring += it.retiring,
-                    None => self.zone_set.note_dropped(it.retiring),
-                }
-            }
-        }
-        self.former = waiting;
+    /// Has the receivers of a zone told of its version once more, though they know it.
+    fn announce_again(&mut self, zone: Name) {
+        self.notifier.announce_again(zone, &self.snapshot);
     }
+}
+
+/// Locks the update processor. What a panic has left half done is the reply to a message.
+fn lock<T: ?Sized>(updates: &Mutex<T>) -> MutexGuard<'_, T> {
+    updates.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The state of the journal now.

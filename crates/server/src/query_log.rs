@@ -315,7 +315,10 @@ impl Writer {
             Entry::Line(line) => {
                 let text = match self.format {
                     LogFormat::Text => line.to_text(),
+                    #[cfg(feature = "whole")]
                     LogFormat::Json => line.to_json(),
+                    #[cfg(not(feature = "whole"))] // only a file asks for JSON
+                    LogFormat::Json => line.to_text(),
                 };
                 let written = self.target.0.write_all(text.as_bytes());
                 if written.is_err() || self.failed_reopen.as_ref().is_some_and(|it| it.loses_lines)
@@ -360,6 +363,7 @@ impl Line {
     }
 
     /// Returns the line as an object of JSON.
+    #[cfg(feature = "whole")]
     fn to_json(&self) -> String {
         let mut object = serde_json::json!({
             "time": Rfc3339(self.unix_secs).to_string(),

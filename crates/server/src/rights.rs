@@ -76,16 +76,27 @@ impl fmt::Display for TooFewDescriptors {
     }
 }
 
+/// How many probes of members of pools run at a time.
+#[cfg(feature = "whole")]
+fn probes(config: &Config) -> u64 {
+    let checked = config.pools.iter().filter(|pool| pool.check.is_some());
+    let probes: usize = checked.map(|pool| pool.members.len()).sum();
+    probes.min(zonda_health::Limits::default().concurrent_max) as u64
+}
+
+/// How many probes run at a time: none, as there are no pools.
+#[cfg(not(feature = "whole"))]
+fn probes(_config: &Config) -> u64 {
+    0
+}
+
 /// Lets the process open as many descriptors as TCP and forwarding may need; returns how many ports
 /// there may be to other servers.
 ///
 /// # Errors
 /// When the system allows too few to start.
 pub(crate) fn raise_descriptor_limit(config: &Config) -> Result<usize, TooFewDescriptors> {
-    let checked = config.pools.iter().filter(|pool| pool.check.is_some());
-    let probes: usize = checked.map(|pool| pool.members.len()).sum();
-    let probes = probes.min(zonda_health::Limits::default().concurrent_max) as u64;
-    let needed = u64::from(config.tcp.connections_max) + BESIDES + probes;
+    let needed = u64::from(config.tcp.connections_max) + BESIDES + probes(config);
     let granted = match process::raise_descriptor_limit(needed + PORTS_MAX) {
         Ok(granted) => granted,
         Err(error) => {

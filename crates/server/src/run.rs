@@ -1,6 +1,7 @@
 //! The running server.
 
 use crate::admin;
+use crate::alias_targets::AliasTargets;
 use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
 use crate::control::{Control, ControlParts, ReadConfig};
@@ -26,9 +27,8 @@ use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
-use crate::update::queue::UpdateQueue;
-use crate::update::recent::RecentUpdates;
-use crate::update::thread::UpdateThread;
+use crate::update;
+use crate::update::processor::UpdateProcessor;
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
 use arc_swap::ArcSwap;
@@ -44,7 +44,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{Clock, Deferrals, LazyResponder, Replies};
+use zonda_deferral::{Clock, Deferrals, LazyResponder};
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, QueueId, Snapshot};
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox, stop_forwarders};
@@ -202,6 +202,10 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         let name = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::info!(zone = name, upstreams = to.join(", "), "forwarding");
     }
+    if let Some(resolver) = &state.config().alias_resolver {
+        let to: Vec<String> = resolver.keys.to.iter().map(ToString::to_string).collect();
+        tracing::info!(upstreams = to.join(", "), "looking up targets of ALIAS records");
+    }
     let files = state.zone_set().failures().count();
     let some = |count: usize| Some(count).filter(|count| *count > 0);
     let (awaited, not_loaded, files_with_errors) = (some(awaited), some(failed), some(files));
@@ -272,6 +276,7 @@ struct Running {
     interface: Option<KeptInterface>,
     workers: Vec<UdpWorker>,
     forwarders: Vec<ForwarderThread>,
+    aliases: AliasTargets,
     deadlines: Option<Deadlines>,
     stop_tcp: watch::Sender<tcp::Stop>,
     tcp_tasks: Vec<tokio::task::JoinHandle<()>>,
@@ -303,20 +308,19 @@ impl Running {
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes = code_runtimes(runtimes, clock);
         let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
-        let (thread, updates) = update_thread(&publisher.0, &snapshot, clock, (&make_engine, own));
+        let (processor, updates) =
+            UpdateProcessor::new(&snapshot, clock, lazily(&make_engine, own));
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
         let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
-        let executors = executors.to_vec();
-        let make = move |executor: usize| lazily(&make_engine, &executors[executor]);
-        let (limits, deferrals) = (tcp_config(&state.config), handles.deferrals.clone());
-        let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
+        let tcp = tcp_server(&state.config, (make_engine, executors.to_vec()), &handles);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
-        thread.start(&watchdog)?; // last, as only its queue ends it: a failed start leaves none
+        let aliases = AliasTargets::start((&snapshot, &forwarder_queue), clock, &watchdog)?;
+        update::thread::begin(&publisher.0, (&updates, processor), &watchdog)?; // last
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
@@ -349,6 +353,7 @@ impl Running {
             interface: None,
             workers,
             forwarders,
+            aliases,
             deadlines: handlers.deadlines,
             stop_tcp,
             tcp_tasks,
@@ -432,6 +437,7 @@ impl Running {
 
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
+        drop(self.aliases); // which has no fetch begun any more
         self.control.stores.end();
         self.control.checks.iter().for_each(ChecksHandle::stop);
         let is_handed_over = how == tcp::Stop::HandedOver;
@@ -457,6 +463,7 @@ impl Running {
             tracing::error!("code or the disk did not let all queries be answered in time");
         }
         self.control.updates.close();
+        let _ = self.control.publisher().end_updates(); // the watchdog has why it fails
         if let Some(deadlines) = self.deadlines {
             deadlines.stop();
         }
@@ -483,26 +490,20 @@ fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRunt
     configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
 }
 
-/// Returns the thread, not started yet, that answers messages that change zones, and its queue.
-fn update_thread(
-    publisher: &PublisherHandle,
-    snapshot: &Arc<ArcSwap<Snapshot>>,
-    clock: Clock,
+/// The server of TCP connections, with an executor for each of these counters, whose engine is made
+/// once it is needed and counts in them.
+fn tcp_server(
+    config: &Config,
     (make_engine, counters): (
-        &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
-        &Arc<Counters>,
+        impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static,
+        Vec<Arc<Counters>>,
     ),
-) -> (UpdateThread<LazyResponder<Engine>>, Arc<UpdateQueue>) {
-    let queue = Arc::<UpdateQueue>::default();
-    let thread = UpdateThread {
-        queue: Arc::clone(&queue),
-        publisher: publisher.clone(),
-        snapshot: Arc::clone(snapshot),
-        clock,
-        replies: Replies::new(lazily(make_engine, counters)),
-        recent: RecentUpdates::default(),
-    };
-    (thread, queue)
+    handles: &ThreadHandles,
+) -> Arc<TcpServer<LazyResponder<Engine>>> {
+    let (limits, executors) = (tcp_config(config), counters.len());
+    let make = move |executor: usize| lazily(&make_engine, &counters[executor]);
+    let (deferrals, failed) = (handles.deferrals.clone(), handles.failed.clone());
+    TcpServer::new(limits, executors, handles.clock, make, deferrals, failed)
 }
 
 /// What each forwarder thread is started with.
@@ -571,7 +572,7 @@ fn open_cache(
     let Some(path) = keys.persist.clone() else { return Ok(None) };
     let forwards = state.zone_set.forwards();
     let cache = Arc::clone(forwards.cache());
-    let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
+    let sources: Vec<u32> = forwards.iter_with_resolver().map(KnownForward::group_number).collect();
     let kept = (&*cache, forwards.policy());
     cache_file::load(&path, kept, &sources, state.seed, clock);
     CacheFile::keep(path, keys.persist_interval, cache, clock, watchdog).map(Some)

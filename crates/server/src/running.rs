@@ -12,12 +12,14 @@ use crate::edit::{Edit, EditError};
 use crate::failed_zones::{FailedZone, failed_zones};
 use crate::log;
 use crate::program::{Code, OwnReply};
+use crate::publish::Publishing;
 use crate::run::{Options, run};
 use crate::serve_error::ServeError;
 use crate::signals::Signals;
 use zonda_engine::code::{LookupName, Pattern};
 use zonda_engine::zones::Source;
 use zonda_engine::{AnswerBelow, Peer};
+use zonda_store::Store;
 use zonda_wire::{Name, Type};
 use zonda_zone::Diff;
 
@@ -84,7 +86,20 @@ impl Server {
     /// Puts other code into force, from the next batch of queries on. The runtimes stay.
     pub fn set_code(&self, code: Code) {
         // The log has why it fails, and the watchdog.
-        let _ = self.control.publisher().set_code(code);
+        let _ = self.publish_code(code).wait();
+    }
+
+    /// Begins to answer queries with other code, behind what was begun before; returns what is
+    /// waited for.
+    pub fn publish_code(&self, code: Code) -> Publishing {
+        self.control.publisher().publish_code(code)
+    }
+
+    /// Whether the calling thread is answering a query of the server's just now: it is code in a
+    /// worker that asks.
+    #[must_use]
+    pub fn is_calling(&self) -> bool {
+        self.control.long_calls.is_current()
     }
 
     /// Returns the numbers of a runtime's guards that a query for a name, in wire form, and a type
@@ -203,7 +218,33 @@ impl Server {
     /// When the zone follows a store.
     pub fn remove_zone_text(&self, name: &Name) -> Result<bool, String> {
         self.refuse_store(name)?;
-        self.control.publisher().remove_text(name).map_err(|error| error.to_string())
+        self.control.remove_of_program(name)
+    }
+
+    /// Serves a zone, whose name is in lower case, from a store of the program, in place of a
+    /// former store. Blocks until the store is read, for at most three seconds. Until it has
+    /// records of a zone, queries are answered SERVFAIL, or with the records of the former store.
+    ///
+    /// # Errors
+    /// What the zone is served from instead, or that its thread cannot start.
+    pub fn set_zone_store(&self, name: &Name, store: Arc<dyn Store>) -> Result<(), String> {
+        self.control.set_store(name, store)
+    }
+
+    /// Takes a zone, whose name is in lower case, out of service that is given as text or follows a
+    /// store of the program; returns whether there was one. Blocks.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub fn remove_zone(&self, name: &Name) -> Result<bool, String> {
+        self.control.remove_of_program(name)
+    }
+
+    /// What a zone, whose name is in lower case, is served from, if that is not a file.
+    pub(crate) fn fed_source(&self, name: &Name) -> Option<String> {
+        let state = self.control.state();
+        let zone = state.zone_set.zone(name).filter(|zone| zone.unit.is_of_feed())?;
+        Some(zone.unit.to_string())
     }
 
     /// Refuses a zone that follows a store.

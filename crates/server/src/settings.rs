@@ -1,20 +1,22 @@
 //! From the configuration's words to the engine's settings.
 
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::{
     Access as AccessConfig, Action, Config, CookieSecret, Edns,
-    HistoryLimits as HistoryLimitsConfig, Network as NetworkConfig, RemoteServer, SecondaryKeys,
+    HistoryLimits as HistoryLimitsConfig, Listener, Network as NetworkConfig, RemoteServer,
     TransferClient, TransferTerms as TransferTermsConfig, UpdateGrant as UpdateGrantConfig,
-    UpdateNames, Zone as ZoneConfig,
+    UpdateNames,
 };
 use zonda_engine::access::{
-    Access, AccessList, Network, NotifyReceiver, TransferRule, TransferTerms,
+    Access, AccessList, AccessRule, Network, NotifyReceiver, TransferRule, TransferTerms,
+    UpdateRelay,
 };
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::grant::{GrantNames, GrantTypes, UpdateGrant};
-use zonda_engine::notify::{self, Notice, NotifyTable};
+use zonda_engine::labels::{LabelTable, SERVERS_MAX};
+use zonda_engine::notify::{Notice, NotifyQueue};
 use zonda_engine::{HistoryLimits, Settings, TransferSettings, TransferState};
 use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
@@ -22,6 +24,8 @@ use zonda_zone::random_octets;
 
 /// Least places in the queue of zones that primaries say have changed.
 const NOTICES_MIN: usize = 1024;
+/// Least places in it where the members of catalogs are transferred, whose number changes.
+const OF_MEMBERS_MIN: usize = 1 << 17;
 
 /// Makes the engine's settings of a configuration, and keeps from reload to reload what clients
 /// hold (cookies) or what is costly to begin again (the counts of rate limiting).
@@ -33,8 +37,10 @@ pub struct SettingsBuilder {
     rate_table: Option<(u32, Arc<RateTable>)>,
     /// The transfers that run, and what all have done.
     transfers: Arc<TransferState>,
+    /// The zones that queries have been counted by, in the order of their places.
+    label_zones: Vec<Name>,
     /// The queue of zones that primaries say have changed, once there are zones of primaries.
-    notices: Option<SyncSender<Notice>>,
+    notices: Option<NotifyQueue>,
     /// The end of the queue that the feed of these zones takes.
     received: Arc<Mutex<Option<Receiver<Notice>>>>,
 }
@@ -48,6 +54,7 @@ impl SettingsBuilder {
             nsid: config.edns.nsid.as_ref().map(|nsid| nsid.0.clone().into()),
             version: config.identity.version.as_deref().map(Into::into),
             server_id: config.identity.server_id.as_deref().map(Into::into),
+            authors: config.identity.authors.iter().map(|it| it.as_str().into()).collect(),
             listener_access: config
                 .listeners
                 .iter()
@@ -58,16 +65,19 @@ impl SettingsBuilder {
             reasons_to: config.edns.reasons_to.iter().filter_map(network).collect(),
             rate: self.rate(config),
             rotate: config.answers.rotate,
+            alias_refresh: config.answers.alias_refresh,
             rewrites: config.rewrites.clone(),
             templates: config.templates.clone(),
             cross_zone: config.answers.cross_zone,
+            alias_resolver: None, // the zone set has it
             keys: Arc::new(keys(config)),
             transfers: TransferSettings {
                 at_once: config.transfers.at_once as usize,
                 time_max: config.transfers.time_max,
                 state: Arc::clone(&self.transfers),
             },
-            notify: self.notify(config).map(Arc::new),
+            notify: self.notify(config),
+            labels: config.metrics.coredns_names.then(|| Arc::new(self.labels(config))),
             // In units of 100 ms, rfc7828#3.1.
             keepalive: keepalive
                 .map(|idle| u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX)),
@@ -80,19 +90,25 @@ impl SettingsBuilder {
         Arc::clone(&self.received)
     }
 
-    /// The zones for which NOTIFY is taken: those of primaries.
-    fn notify(&mut self, config: &Config) -> Option<NotifyTable> {
-        let zones: Vec<_> = config.secondaries().filter_map(notified).collect();
-        if zones.is_empty() {
-            return None;
+    /// The queue of zones that primaries say have changed, where there are zones of primaries.
+    fn notify(&mut self, config: &Config) -> Option<NotifyQueue> {
+        let places = notice_places(config)?;
+        match &self.notices {
+            Some(queue) if queue.places() == places => Some(queue.clone()),
+            _ => {
+                // Zones in the former queue are taken out of it before those in this one.
+                let (queue, receiver) = NotifyQueue::new(places);
+                *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
+                self.notices = Some(queue.clone());
+                Some(queue)
+            }
         }
-        let queue = self.notices.get_or_insert_with(|| {
-            let places = (2 * zones.len()).max(NOTICES_MIN);
-            let (sender, receiver) = notify::queue(places);
-            *self.received.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
-            sender
-        });
-        Some(NotifyTable::new(zones, queue.clone()))
+    }
+
+    /// The servers and zones that queries are counted by.
+    fn labels(&mut self, config: &Config) -> LabelTable {
+        let listed = label_zones(config);
+        LabelTable::new(server_places(config), &listed, &mut self.label_zones)
     }
 
     /// The secrets of cookies, made up once if there are none.
@@ -135,15 +151,33 @@ impl SettingsBuilder {
     }
 }
 
-/// A zone of primaries, and the clients that may send NOTIFY for it.
-fn notified((zone, keys): (&ZoneConfig, &Arc<SecondaryKeys>)) -> Option<(Name, Vec<TransferRule>)> {
-    let primaries = keys.from.iter().map(|primary| {
-        let address = primary.address.ip().to_canonical();
-        let network = Network::new(address, if address.is_ipv4() { 32 } else { 128 });
-        TransferRule { network, key: primary.key.as_ref().map(KeyId::of) }
-    });
-    let others = keys.notify_from.iter().filter_map(transfer);
-    Some((zone.name.as_ref()?.to_lowercase(), primaries.chain(others).collect()))
+/// The zones that queries are counted by under CoreDNS's names, in lower case.
+pub fn label_zones(config: &Config) -> Vec<Name> {
+    match &config.metrics.coredns_zones[..] {
+        [] => vec![Name::root()],
+        zones => zones.iter().map(Name::to_lowercase).collect(),
+    }
+}
+
+/// The places of the servers that CoreDNS would have, by listener: the addresses that stand for all
+/// of a family, at one port, are one server.
+fn server_places(config: &Config) -> Vec<u8> {
+    let mut ports: Vec<(u16, u8)> = Vec::new();
+    let mut next = 0;
+    let mut place = |listener: &Listener| {
+        let port = listener.address.port();
+        let is_whole = listener.address.ip().is_unspecified() && port != 0;
+        let known = ports.iter().find(|(known, _)| is_whole && *known == port);
+        known.map(|(_, place)| *place).unwrap_or_else(|| {
+            let place = next;
+            next = (next + 1).min(SERVERS_MAX as u8 - 1);
+            if is_whole {
+                ports.push((port, place));
+            }
+            place
+        })
+    };
+    config.listeners.iter().map(&mut place).collect()
 }
 
 /// Whether two configurations amount to the same settings: [`SettingsBuilder::settings`] reads
@@ -159,7 +193,23 @@ pub fn are_same(one: &Config, other: &Config) -> bool {
         && one.rate_limit == other.rate_limit
         && one.keys == other.keys
         && one.transfers == other.transfers
-        && one.secondaries().eq(other.secondaries())
+        && one.metrics == other.metrics
+        && notice_places(one) == notice_places(other)
+}
+
+/// The places of the queue of zones that primaries say have changed: a power of two, so that few
+/// reloads change it. None where no zones are transferred from primaries, and none can come.
+fn notice_places(config: &Config) -> Option<usize> {
+    let least = match (config.secondaries().next(), &config.catalogs[..]) {
+        (None, []) => return None,
+        (Some(_), []) => NOTICES_MIN,
+        (_, [_, ..]) => {
+            let most = config.catalogs.iter().map(|catalog| catalog.members_max).max();
+            usize::try_from(most.unwrap_or_default()).unwrap_or(usize::MAX).min(OF_MEMBERS_MIN)
+        }
+    };
+    let zones = config.secondaries().count().saturating_mul(2);
+    Some(zones.max(least).max(NOTICES_MIN).next_power_of_two())
 }
 
 /// An access list as the engine reads it.
@@ -167,12 +217,20 @@ pub fn access(configured: &AccessConfig) -> AccessList {
     let action = |action: Action| match action {
         Action::Allow => Access::Allow,
         Action::Refuse => Access::Refuse,
+        Action::Filter => Access::Filter,
         Action::Drop => Access::Drop,
     };
     let rules = configured.rules.iter();
     AccessList {
         rules: rules
-            .filter_map(|rule| Some((network(&rule.network)?, action(rule.action))))
+            .filter_map(|rule| {
+                let key = rule.key.as_ref().map(KeyId::of);
+                Some(AccessRule {
+                    network: network(&rule.network)?,
+                    key,
+                    access: action(rule.action),
+                })
+            })
             .collect(),
         otherwise: action(configured.otherwise),
         transfers: transfers(&configured.transfers),
@@ -205,6 +263,15 @@ fn grant(configured: &UpdateGrantConfig) -> UpdateGrant {
     }
 }
 
+/// The terms under which updates are forwarded, as the engine reads them.
+fn relay(configured: &TransferTermsConfig) -> Option<Box<UpdateRelay>> {
+    let is_any = !configured.update_from.is_empty();
+    is_any.then(|| {
+        let from = configured.update_from.iter().filter_map(transfer).collect();
+        Box::new(UpdateRelay { from, to: configured.primaries.clone() })
+    })
+}
+
 /// The terms of transfers, as the engine reads them.
 fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
     let key = |name: &Option<Name>| name.as_ref().map(KeyId::of);
@@ -213,7 +280,13 @@ fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
     TransferTerms {
         to: configured.to.iter().filter_map(transfer).collect(),
         notify: configured.notify.iter().map(receiver).collect(),
+        notify_from: configured.notify_from.iter().filter_map(transfer).collect(),
+        relay: relay(configured),
         history: HistoryLimits { versions, bytes },
+        catalog: configured
+            .catalog
+            .as_ref()
+            .map(|place| (place.catalog.clone(), place.group.as_deref().map(Into::into))),
     }
 }
 
@@ -227,6 +300,13 @@ fn transfer(client: &TransferClient) -> Option<TransferRule> {
 }
 
 /// The keys of signed messages.
+#[cfg(not(feature = "whole"))]
+fn keys(_config: &Config) -> KeyRing {
+    KeyRing::default() // only a file has keys
+}
+
+/// The keys of signed messages.
+#[cfg(feature = "whole")]
 fn keys(config: &Config) -> KeyRing {
     let keys = config.keys.iter();
     KeyRing::new(keys.map(|key| Key::new(&key.name, key.algorithm, key.secret.reveal())))
@@ -235,7 +315,8 @@ fn keys(config: &Config) -> KeyRing {
 /// The resolvers that are believed when they tell the network of their client.
 fn client_subnet(edns: &Edns) -> Option<AccessList> {
     let allowed = edns.client_subnet_from.iter().filter_map(network);
-    let rules: Vec<_> = allowed.map(|resolvers| (resolvers, Access::Allow)).collect();
+    let rule = |network| AccessRule { network, key: None, access: Access::Allow };
+    let rules: Vec<_> = allowed.map(rule).collect();
     let otherwise = if rules.is_empty() { Access::Allow } else { Access::Refuse };
     edns.client_subnet.then_some(AccessList { rules, otherwise, ..AccessList::open() })
 }
@@ -243,4 +324,41 @@ fn client_subnet(edns: &Edns) -> Option<AccessList> {
 /// A network as the engine reads it; the configuration has checked its prefix.
 fn network(configured: &NetworkConfig) -> Option<Network> {
     Network::new(configured.address, configured.prefix)
+}
+
+#[cfg(all(test, feature = "whole"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::path::Path;
+    use zonda_config::Flags;
+
+    /// A configuration with so many zones of a primary.
+    fn config(zones: usize) -> Config {
+        let zone = |number| {
+            format!(
+                "[[zone]]\nname = \"z{number}.test\"\n[zone.secondary]\nfrom = [\"192.0.2.1\"]\n"
+            )
+        };
+        let text = format!("version = 1\n{}", (0..zones).map(zone).collect::<String>());
+        let text = (Path::new("/zonda.toml"), text);
+        Config::load_text(text, [], &Flags::default()).unwrap().config
+    }
+
+    #[test]
+    fn the_queue_of_notify_has_the_size_that_the_zones_of_a_reload_need() {
+        let mut builder = SettingsBuilder::default();
+        let [few, more, many] = [2, 3, 2000].map(config);
+        let places = |builder: &mut SettingsBuilder, config| {
+            builder.settings(config).notify.unwrap().places()
+        };
+        assert_eq!(places(&mut builder, &few), 1024);
+        assert!(builder.notices().lock().unwrap().take().is_some(), "the feed takes its end");
+        assert_eq!(places(&mut builder, &more), 1024);
+        assert!(builder.notices().lock().unwrap().is_none(), "the queue is as it was");
+        assert_eq!(places(&mut builder, &many), 4096);
+        assert!(builder.notices().lock().unwrap().take().is_some(), "there is another one");
+        assert!(are_same(&few, &more) && !are_same(&few, &many), "so that settings are made anew");
+        assert!(builder.settings(&config(0)).notify.is_none());
+    }
 }

@@ -59,7 +59,7 @@ impl Zones {
     /// Does what a reload does, in one thread.
     fn reload(&mut self) -> Outcome {
         let plan = self.plan();
-        let loaded = load_all(&plan.stale(), &self.zones.view(), HashSeed(1), 1);
+        let loaded = load_all(&plan.stale(), &self.config, (&self.zones.view(), HashSeed(1)), 1);
         let outcome = self.zones.apply(&mut self.units, plan, loaded);
         drop(self.zones.table(outcome.names_changed));
         outcome

@@ -1,9 +1,11 @@
 //! The directory of what the server keeps from one start to the next.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use zonda_config::Config;
 use zonda_netio::process;
 
@@ -49,4 +51,43 @@ pub fn make(path: &Path) -> Result<(), String> {
             )
         },
     )
+}
+
+/// Checks that files can be made in the directory, by one that no other process and no other server
+/// of this one makes.
+///
+/// # Errors
+/// When that is not so; the text says what to do.
+pub fn check(path: &Path) -> Result<(), String> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+    let probe = path.join(format!("probe-{process}-{number}"));
+    let checked = File::create(&probe).and_then(|_| fs::remove_file(&probe));
+    checked.map_err(|error| {
+        let path = path.display();
+        format!(
+            "the state directory {path} cannot be written to: {error}; name another one with \
+             `state` or --state"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn servers_that_check_one_directory_at_a_time_are_in_the_way_of_none() {
+        let path = std::env::temp_dir().join(format!("zonda-state-check-{}", std::process::id()));
+        make(&path).unwrap();
+        std::thread::scope(|scope| {
+            let all: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| (0..200).try_for_each(|_| check(&path)))).collect();
+            all.into_iter().for_each(|it| it.join().unwrap().unwrap());
+        });
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        fs::remove_dir(&path).unwrap();
+        assert!(check(&path).unwrap_err().contains("cannot be written to"));
+    }
 }

@@ -13,7 +13,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_config::{Access, SerialRule, Source, Zone as ZoneConfig};
+use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
+
+/// The source of a zone that is transferred from primaries.
+pub const PRIMARIES: &str = "primaries";
+/// The beginning of the source of a zone that a catalog lists; the catalog's name follows.
+pub const CATALOG: &str = "catalog ";
+/// The source of a zone whose master file is a text of the program.
+pub const TEXT: &str = "text of the program";
 
 /// The key that tells a unit from every other.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -49,6 +57,22 @@ impl UnitKey {
     /// Whether the records of the zone come from no file.
     pub fn is_of_feed(&self) -> bool {
         matches!(self.content, Content::Fed(_))
+    }
+
+    /// Whether the zone is served because a catalog lists it.
+    pub fn is_of_catalog(&self) -> bool {
+        matches!(&self.file, UnitFile::Feed(source) if source.starts_with(CATALOG))
+    }
+
+    /// What makes the versions of the zone.
+    pub fn origin(&self) -> VersionOrigin {
+        match &self.file {
+            UnitFile::Path(_) | UnitFile::Directory(_) => VersionOrigin::File,
+            UnitFile::Feed(source) if **source == *PRIMARIES => VersionOrigin::Transfer,
+            UnitFile::Feed(_) if self.is_of_catalog() => VersionOrigin::Transfer,
+            UnitFile::Feed(source) if **source == *TEXT => VersionOrigin::Program,
+            UnitFile::Feed(_) => VersionOrigin::Store,
+        }
     }
 
     /// The key of a file that was found in a directory.
@@ -221,7 +245,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             // The configuration refuses these sources without a name.
             (Source::File(_) | Source::Hosts(_) | Source::Forward(_), None) => {}
             // Their feeds send the records.
-            (Source::Store(_) | Source::Secondary(_) | Source::Kubernetes(_), _) => {}
+            (Source::Store(_) | Source::Secondary(_), _) => {}
+            (Source::Members(_) | Source::Kubernetes(_), _) => {}
         }
     }
     survey.keep_first_of_each_zone();

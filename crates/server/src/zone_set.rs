@@ -10,22 +10,25 @@
 mod fed;
 pub mod fed_zone;
 mod history;
+pub mod listings;
 mod outcome;
 mod update;
 mod version;
 
-use crate::edit::journal::{EditJournal, policy};
+use crate::edit::frozen::FrozenZones;
+use crate::edit::journal::{EditJournal, KeptChanges, mark_now, policy};
 use crate::edit::{Edit, EditError};
 use crate::feed::Update;
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit};
 use crate::local::LocalNames;
 use crate::numbers::{Number, Numbers};
-use crate::settings::access;
+use crate::settings::{SettingsBuilder, access};
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
-use crate::units::{Content, Unit, already_served};
+use crate::units::{Content, Unit, UnitKey, UnitTerms, already_served};
 use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
 use fed_zone::FedZone;
+use listings::ListingChanges;
 pub use outcome::Outcome;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -37,9 +40,12 @@ use zonda_engine::access::{AccessList, NotifyReceiver};
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
-use zonda_engine::{Reason, ZoneHistory};
+use zonda_engine::{Reason, Settings, ZoneHistory};
 use zonda_wire::Name;
 use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone};
+
+/// A zone as it is in force, and what the journal has of its changes.
+pub type ZoneAndChanges = (Arc<KnownZone>, Option<KeptChanges>);
 
 /// All zones of the server.
 pub struct ZoneSet {
@@ -66,10 +72,16 @@ pub struct ZoneSet {
     fed: HashMap<Name, FedZone>,
     /// The journal of writable zones.
     pub journal: EditJournal,
+    /// The zones that take no updates and edits for now.
+    pub frozen: FrozenZones,
+    /// The zones that catalogs list otherwise than before.
+    pub listings: ListingChanges,
     /// Zones with new versions of which servers are to be notified once they are published.
     pub announced: HashSet<Name>,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
+    /// The terms of the zone of a feed that was added last; most such zones share them.
+    last_fed_terms: Option<Arc<UnitTerms>>,
 }
 
 impl ZoneSet {
@@ -89,8 +101,11 @@ impl ZoneSet {
             failures: Arc::default(),
             fed: HashMap::new(),
             journal: EditJournal::default(),
+            frozen: FrozenZones::default(),
+            listings: ListingChanges::default(),
             announced: HashSet::new(),
             last_access: None,
+            last_fed_terms: None,
         }
     }
 
@@ -101,7 +116,15 @@ impl ZoneSet {
             forwards: Arc::clone(&self.forwards),
             counts: self.numbers.counts(),
             failures: Arc::clone(&self.failures),
+            frozen: self.frozen.moments(),
         }
+    }
+
+    /// A zone by its name in lower case, and what the journal has of its changes.
+    pub fn with_kept_changes(&self, name: &Name) -> Option<ZoneAndChanges> {
+        let zone = Arc::clone(self.zone(name)?);
+        let changes = zone.data().and_then(|data| self.journal.kept_changes(name, data));
+        Some((zone, changes))
     }
 
     /// A zone by its name.
@@ -115,6 +138,17 @@ impl ZoneSet {
         self.forwards_changed |= forwards.update(config, &mut self.numbers);
         self.forwards_changed |= self.local_names.update(config, self.seed);
         self.forwards_changed
+    }
+
+    /// Makes the settings of the engine, among which are the upstreams that look up targets of
+    /// ALIAS records, and makes room for what they have counted by labels.
+    pub fn settings(&self, builder: &mut SettingsBuilder, config: &Config) -> Arc<Settings> {
+        let alias_resolver = self.forwards.alias_resolver();
+        let settings = Settings { alias_resolver, ..builder.settings(config) };
+        if let Some(labels) = &settings.labels {
+            self.numbers.make_label_room(labels.server_places());
+        }
+        Arc::new(settings)
     }
 
     /// Carries out a plan, with what was loaded for it.
@@ -184,6 +218,9 @@ impl ZoneSet {
         let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
         let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
         self.journal.check(&name)?;
+        if !edit.is_dry_run {
+            self.frozen.check(&name)?;
+        }
         if edit.if_serial.is_some_and(|serial| serial != data.serial()) {
             return Err(EditError::SerialIs(data.serial()));
         }
@@ -193,11 +230,12 @@ impl ZoneSet {
             return Ok((diff, None));
         }
         let zone = Arc::new(zone);
-        self.journal.append(&name, &diff, (data, &zone))?;
+        let mark = mark_now(edit.origin);
+        self.journal.append(&name, (&diff, mark), (data, &zone))?;
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();
-        let history = history::of_edit(&former, &diff, history::limits(access.as_deref()));
+        let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(zone));
         let entry = entry(apex, source, access, former.number, history);
         let loaded = Some(SystemTime::now());
@@ -226,7 +264,9 @@ impl ZoneSet {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
                 let data = zone.data().cloned(); // no unit has a cluster
                 let limits = history::limits(access.as_deref());
-                let history = data.as_ref().and_then(|it| history::of_next(&zone, it, limits));
+                let history = data.as_ref();
+                let history =
+                    history.and_then(|it| history::of_next(&zone, (it, &zone.unit), limits));
                 let source = match (&zone.entry.source, data) {
                     (Source::Unavailable(reason), _) => Source::Unavailable(*reason),
                     (_, Some(data)) => Source::Data(data),
@@ -366,7 +406,9 @@ impl ZoneSet {
             Some(same) => Arc::clone(&same.entry),
             None => {
                 let history = match (&cluster, &data) {
-                    (None, Some(data)) => self.history(name, former, data, access.as_deref()),
+                    (None, Some(data)) => {
+                        self.history(name, former, (data, &unit.key), access.as_deref())
+                    }
                     _ => None,
                 };
                 let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
@@ -387,12 +429,12 @@ impl ZoneSet {
         &self,
         name: &Name,
         former: Option<&KnownZone>,
-        data: &Arc<Zone>,
+        (data, unit): (&Arc<Zone>, &UnitKey),
         access: Option<&AccessList>,
     ) -> Option<Arc<ZoneHistory>> {
         let limits = history::limits(access);
         match former.filter(|former| former.data().is_some()) {
-            Some(former) => history::of_next(former, data, limits),
+            Some(former) => history::of_next(former, (data, unit), limits),
             None => history::of_all(self.journal.changes_to(name, data), limits?),
         }
     }
@@ -402,6 +444,7 @@ impl ZoneSet {
         if self.is_to_be_announced(&zone) {
             self.announced.insert(zone.entry.apex.clone());
         }
+        self.listings.note(self.zones.table().value(&zone.entry.apex).map(|it| &**it), Some(&zone));
         let is_in_front = self.is_in_front(&zone);
         self.forwards_changed |= is_in_front || self.lent.contains(&zone.entry.apex);
         if !is_in_front {
@@ -429,6 +472,7 @@ impl ZoneSet {
     /// Takes a zone away.
     fn remove(&mut self, name: &Name, outcome: &mut Outcome) {
         if let Some(zone) = self.zones.remove(name) {
+            self.listings.note(Some(&zone), None);
             if self.table.get(name.as_wire()).is_some_and(|it| Arc::ptr_eq(it, &zone.entry)) {
                 self.table.remove(name);
             }
@@ -464,6 +508,7 @@ impl ZoneSet {
             self.renew_forwarded();
         }
         self.forwards_changed = false;
+        self.table.set_alias_resolver(self.forwards.alias_resolver().is_some());
         (self.table.table(), is_stale || names_changed)
     }
 

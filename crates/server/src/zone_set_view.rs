@@ -5,6 +5,7 @@ use crate::load::LoadError;
 use crate::numbers::{Number, QueryCounts};
 use crate::units::{Content, UnitKey};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -83,6 +84,9 @@ pub struct ZoneSetView {
     pub counts: QueryCounts,
     /// Files and directories that could not be read.
     pub failures: Arc<Vec<FileFailure>>,
+    /// The zones that take no updates and edits for now, by their names in lower case, and since
+    /// when, in seconds since 1970.
+    pub frozen: Arc<HashMap<Name, u64>>,
 }
 
 impl ZoneSetView {

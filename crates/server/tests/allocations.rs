@@ -47,7 +47,9 @@ fn snapshot(
 ) -> Arc<ArcSwap<Snapshot>> {
     let text = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nns AAAA 2001:db8::1\n\
                 www CNAME ns\n*.wild A 192.0.2.2\n@ MX 10 ns\ncut NS ns.cut\nns.cut A 192.0.2.3\n\
-                old DNAME wild\n$GENERATE 1-50 many A 192.0.2.$\n";
+                local ALIAS www\nlb ALIAS www.example.net.\nback ALIAS alias.example.net.\n\
+                none ALIAS nothing.example.net.\nvia CNAME lb\nold DNAME wild\n\
+                $GENERATE 1-50 many A 192.0.2.$\n";
     let apex: Name = "example.org".parse().unwrap();
     let options = file::Options::default();
     let (records, errors) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
@@ -234,6 +236,11 @@ fn giving_what_is_kept_of_others_allocates_nothing() {
         ("nothing.example.net", Type::TXT),
         ("below.nothing.example.net", Type::A),
         ("alias.example.net", Type::A),
+        ("local.example.org", Type::A),
+        ("lb.example.org", Type::A),
+        ("via.example.org", Type::A),
+        ("back.example.org", Type::A),
+        ("none.example.org", Type::A),
     ]);
     assert_eq!(
         allocations_of(snapshot(Settings::default(), Some(source), Vec::new()), &queries),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use zonda_config::Flags;
-use zonda_server::{Edit, EditError, Options, Program, Server, read_config};
+use zonda_server::{Edit, EditError, Options, Program, Server, VersionOrigin, read_config};
 use zonda_wire::{Name, Type};
 use zonda_zone::{Diff, SetChange};
 
@@ -86,14 +86,26 @@ impl Zonda {
     /// The serial of the zone.
     fn serial(&self) -> u32 {
         let zone = name("example.org");
-        let edit = Edit { zone, sets: vec![], if_serial: None, is_dry_run: true };
+        let edit = Edit {
+            zone,
+            sets: vec![],
+            if_serial: None,
+            is_dry_run: true,
+            origin: VersionOrigin::Edit,
+        };
         self.server.edit(edit).unwrap().from
     }
 
     /// Changes the zone.
     fn edit(&self, sets: Vec<SetChange>) -> Result<Diff, EditError> {
         let zone = name("example.org");
-        self.server.edit(Edit { zone, sets, if_serial: None, is_dry_run: false })
+        self.server.edit(Edit {
+            zone,
+            sets,
+            if_serial: None,
+            is_dry_run: false,
+            origin: VersionOrigin::Edit,
+        })
     }
 
     /// The last octet of the address of an owner, or nothing if it has no address.
@@ -160,7 +172,13 @@ fn an_edit_for_another_serial_is_refused() {
     let edit = |serial, last| {
         let sets = vec![address("ns.example.org", last)];
         let zone = name("Example.ORG");
-        zonda.server.edit(Edit { zone, sets, if_serial: Some(serial), is_dry_run: false })
+        zonda.server.edit(Edit {
+            zone,
+            sets,
+            if_serial: Some(serial),
+            is_dry_run: false,
+            origin: VersionOrigin::Edit,
+        })
     };
     assert_eq!(edit(7, 2).unwrap().to, 8);
     assert_eq!(edit(7, 3).unwrap_err(), EditError::SerialIs(8));
@@ -173,7 +191,13 @@ fn a_dry_run_finds_the_difference_and_changes_nothing() {
     let zonda = Zonda::start("dry");
     let zone = name("example.org");
     let sets = vec![address("ns.example.org", 2)];
-    let dry = Edit { zone, sets: sets.clone(), if_serial: None, is_dry_run: true };
+    let dry = Edit {
+        zone,
+        sets: sets.clone(),
+        if_serial: None,
+        is_dry_run: true,
+        origin: VersionOrigin::Edit,
+    };
     let found = zonda.server.edit(dry).unwrap();
     assert_eq!(zonda.ask("ns.example.org"), Some(1));
     assert_eq!(zonda.edit(sets).unwrap(), found);
@@ -193,7 +217,13 @@ fn an_edit_that_changes_nothing_leaves_the_serial() {
 fn a_zone_that_the_server_does_not_have_cannot_be_changed() {
     let zonda = Zonda::start("missing");
     let sets = vec![address("www.example.net", 1)];
-    let edit = Edit { zone: name("example.net"), sets, if_serial: None, is_dry_run: false };
+    let edit = Edit {
+        zone: name("example.net"),
+        sets,
+        if_serial: None,
+        is_dry_run: false,
+        origin: VersionOrigin::Edit,
+    };
     let error = zonda.server.edit(edit).unwrap_err();
     assert_eq!(error, EditError::NoSuchZone(name("example.net")));
     zonda.end();

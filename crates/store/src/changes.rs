@@ -89,6 +89,11 @@ impl Announcer {
         self.tell(|changes| changes.add(owner));
     }
 
+    /// Announces that records of several owners changed; a watch hears of all at once.
+    pub fn announce_many(&self, owners: &[&str]) {
+        self.tell(|changes| owners.iter().for_each(|owner| changes.add(*owner)));
+    }
+
     /// Announces that any records may have changed.
     pub fn announce_all(&self) {
         self.tell(|changes| *changes = Changes::all());

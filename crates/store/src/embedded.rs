@@ -5,7 +5,7 @@
 //! ```
 
 use super::limit::{READ_MAX, ReadLimit};
-use super::record_set::normal_owner;
+use super::record_set::{normal, normal_owner, owners};
 use super::zone_names::ZoneNames;
 use super::{Announcer, RecordSet, Store, StoreError, Watch};
 use redb::{Database, ReadableDatabase, TableDefinition};
@@ -95,14 +95,16 @@ impl RedbStore {
         Ok(sets)
     }
 
-    /// Writes the records of an owner and type.
-    fn write(&self, records: &RecordSet) -> Outcome<()> {
+    /// Writes sets of records.
+    fn write(&self, sets: &[RecordSet]) -> Outcome<()> {
         let transaction = self.database.begin_write()?;
         {
             let mut table = transaction.open_table(RECORDS)?;
-            let data: Vec<&str> = records.data.iter().map(String::as_str).collect();
-            let key = (records.owner.as_str(), records.rtype.as_str());
-            table.insert(key, (records.ttl_secs, data))?;
+            for set in sets {
+                let data: Vec<&str> = set.data.iter().map(String::as_str).collect();
+                let key = (set.owner.as_str(), set.rtype.as_str());
+                table.insert(key, (set.ttl_secs, data))?;
+            }
         }
         transaction.commit()?;
         Ok(())
@@ -132,9 +134,13 @@ impl Store for RedbStore {
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
-        let records = records.normal()?;
+        self.set_many(std::slice::from_ref(records))
+    }
+
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        let records = normal(records)?;
         self.write(&records).map_err(StoreError::Failed)?;
-        self.announcer.announce(&records.owner);
+        self.announcer.announce_many(&owners(&records));
         Ok(())
     }
 

@@ -85,6 +85,16 @@ pub trait Store: Send + Sync {
     /// When a record is wrong, or the store cannot be written to.
     fn set(&self, records: &RecordSet) -> Result<(), StoreError>;
 
+    /// Puts each of several sets in place of all records that have its owner and type. Stores of
+    /// this crate do that in one step, and a wrong set changes nothing; by default, one is put
+    /// after the other.
+    ///
+    /// # Errors
+    /// When a record is wrong, or the store cannot be written to.
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        records.iter().try_for_each(|records| self.set(records))
+    }
+
     /// Takes the records of an owner and a type away; whether there were any.
     ///
     /// # Errors
@@ -141,6 +151,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
         (**self).set(records)
+    }
+
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        (**self).set_many(records)
     }
 
     fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {

@@ -1,6 +1,6 @@
 //! A store in memory: for tests, and for data that the program makes itself.
 
-use super::record_set::normal_owner;
+use super::record_set::{normal, normal_owner, owners};
 use super::{Announcer, RecordSet, Store, StoreError, Watch};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,10 +47,14 @@ impl Store for MemoryStore {
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
-        let records = records.normal()?;
-        let owner = records.owner.clone();
-        self.sets().insert((owner.clone(), records.rtype.clone()), records);
-        self.announcer.announce(&owner);
+        self.set_many(std::slice::from_ref(records))
+    }
+
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        let records = normal(records)?;
+        let key = |set: &RecordSet| (set.owner.clone(), set.rtype.clone());
+        self.sets().extend(records.iter().map(|set| (key(set), set.clone())));
+        self.announcer.announce_many(&owners(&records));
         Ok(())
     }
 

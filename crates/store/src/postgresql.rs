@@ -12,7 +12,7 @@
 //! are compared from time to time, and a missing table or trigger is created.
 
 use super::limit::{READ_MAX, READ_TIME_MAX, ReadLimit, TEXT_MAX};
-use super::record_set::{normal_owner, without_final_dot};
+use super::record_set::{normal, normal_owner, without_final_dot};
 use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use postgres::error::SqlState;
@@ -333,12 +333,18 @@ impl Store for PostgresStore {
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
-        let RecordSet { owner, rtype, ttl_secs, data, .. } = records.normal()?;
-        let ttl_secs = i32::try_from(ttl_secs).unwrap_or(i32::MAX); // the normal form has no more
+        self.set_many(std::slice::from_ref(records))
+    }
+
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        let records = normal(records)?;
         self.with(move |client| {
             let mut transaction = client.transaction()?;
-            transaction.execute(REMOVE, &[&owner, &rtype])?;
-            transaction.execute(ADD, &[&owner, &rtype, &ttl_secs, &data])?;
+            for RecordSet { owner, rtype, ttl_secs, data, .. } in &records {
+                let ttl_secs = i32::try_from(*ttl_secs).unwrap_or(i32::MAX); // it has no more
+                transaction.execute(REMOVE, &[owner, rtype])?;
+                transaction.execute(ADD, &[owner, rtype, &ttl_secs, data])?;
+            }
             Ok(transaction.commit()?)
         })
     }

@@ -125,6 +125,16 @@ impl RecordSet {
     }
 }
 
+/// Sets of records in the form that stores write.
+pub(super) fn normal(sets: &[RecordSet]) -> Result<Vec<RecordSet>, RecordError> {
+    sets.iter().map(RecordSet::normal).collect()
+}
+
+/// The owners of sets of records.
+pub(super) fn owners(sets: &[RecordSet]) -> Vec<&str> {
+    sets.iter().map(|set| set.owner.as_str()).collect()
+}
+
 /// An owner in the form that stores write: in lower case and without its final dot.
 pub(super) fn normal_owner(owner: &str) -> Result<String, RecordError> {
     match owner.parse::<Name>() {

@@ -10,6 +10,8 @@ use crate::rdata::{type_number, type_text};
 
 /// How long one try waits; a peer on loopback that needs longer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for the reply over TCP, which is not lost.
+const TCP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Tries over UDP, since a busy machine may lose a packet.
 const TRIES: usize = 3;
 
@@ -170,7 +172,7 @@ pub fn exchange(server: SocketAddr, query: &[u8], tcp: bool) -> io::Result<Vec<u
 /// Exchanges messages over TCP, with the length in front (rfc1035#4.2.2).
 fn exchange_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(TCP_TIMEOUT))?;
     let length = u16::try_from(query.len()).expect("a query has sixteen bits of length");
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];

@@ -67,7 +67,7 @@ codes! {
         MAILB = 253 "MAILB", MAILA = 254 "MAILA", ANY = 255 "ANY", URI = 256 "URI", CAA = 257 "CAA",
         AVC = 258 "AVC", DOA = 259 "DOA", AMTRELAY = 260 "AMTRELAY", RESINFO = 261 "RESINFO",
         WALLET = 262 "WALLET", CLA = 263 "CLA", IPN = 264 "IPN", TA = 32768 "TA",
-        DLV = 32769 "DLV",
+        DLV = 32769 "DLV", ALIAS = 65401 "ALIAS",
     }
 }
 
@@ -112,6 +112,11 @@ fn numbered(text: &str, prefix: &str) -> Result<u16, UnknownMnemonic> {
 }
 
 impl Type {
+    /// Returns the type behind a name that other servers give it, case ignored.
+    fn from_other_mnemonic(text: &str) -> Option<Self> {
+        text.eq_ignore_ascii_case("ANAME").then_some(Self::ALIAS)
+    }
+
     /// Returns the type that a mnemonic or `TYPE123` in a zone file stands for.
     ///
     /// Tries the types that fill zone files before it searches, as a load spends its time here.
@@ -135,7 +140,8 @@ impl Type {
             b"DNSKEY" => Self::DNSKEY,
             rare => {
                 let rare = std::str::from_utf8(rare).ok()?;
-                return Self::from_mnemonic(rare).or_else(|| numbered(rare, "TYPE").ok().map(Self));
+                let known = Self::from_mnemonic(rare).or_else(|| Self::from_other_mnemonic(rare));
+                return known.or_else(|| numbered(rare, "TYPE").ok().map(Self));
             }
         })
     }
@@ -255,5 +261,9 @@ mod tests {
         assert_eq!("TYPE".parse::<Type>(), Err(UnknownMnemonic));
         assert_eq!("TYPE+1".parse::<Type>(), Err(UnknownMnemonic));
         assert_eq!(Type(4711).to_string(), "TYPE4711");
+        for alias in ["ALIAS", "alias", "aname", "TYPE65401"] {
+            assert_eq!(alias.parse(), Ok(Type::ALIAS));
+        }
+        assert_eq!(Type::ALIAS.to_string(), "ALIAS");
     }
 }

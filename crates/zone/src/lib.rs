@@ -9,7 +9,12 @@ pub mod diagnostic;
 pub mod disk;
 pub mod file;
 pub mod hosts;
+#[cfg(feature = "json")]
 pub mod json;
+#[cfg(not(feature = "json"))]
+#[path = "no_json.rs"]
+pub mod json;
+mod json_zone;
 pub mod lookup_name;
 pub mod order;
 pub mod print;
@@ -21,9 +26,9 @@ pub mod snapshot;
 pub mod update;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Errors, Place, Problem, RecordName, Severity};
-pub use json::{JsonFile, JsonZone};
+pub use json_zone::{JsonFile, JsonZone};
 pub use lookup_name::{HashSeed, LookupName};
-pub use random::random_octets;
+pub use random::{random_octets, try_random_octets};
 pub use records::{Position, Record, Records};
 pub use rules::{OwnerKind, OwnerRule, owner_rules};
 pub use snapshot::{

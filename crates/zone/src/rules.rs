@@ -5,8 +5,9 @@
 use std::fmt;
 use zonda_wire::Type;
 
-/// Types of which a name has one record at most (rfc2181#10.1, rfc1035#6.1, rfc6672#2.4).
-pub const SINGLE_TYPES: [Type; 3] = [Type::CNAME, Type::SOA, Type::DNAME];
+/// Types of which a name has one record at most (rfc2181#10.1, rfc1035#6.1, rfc6672#2.4); ALIAS is
+/// of no RFC, and has the rule of what it stands in for.
+pub const SINGLE_TYPES: [Type; 4] = [Type::CNAME, Type::SOA, Type::DNAME, Type::ALIAS];
 
 /// Types that may stand beside a CNAME (rfc4034#2.5, rfc3007#4.2, rfc2535#2.3.5).
 const BESIDE_CNAME: [Type; 5] = [Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
@@ -148,6 +149,8 @@ mod tests {
             (host, &[(Type::CNAME, 1), (Type::RRSIG, 2), (Type::NSEC, 1)], &[]),
             (host, &[(Type::A, 1), (Type::CNAME, 1)], &[BesideCname(Type::A)]),
             (host, &[(Type::CNAME, 2)], &[SeveralOfOne(Type::CNAME)]),
+            (host, &[(Type::ALIAS, 2), (Type::A, 2)], &[SeveralOfOne(Type::ALIAS)]),
+            (host, &[(Type::CNAME, 1), (Type::ALIAS, 1)], &[BesideCname(Type::ALIAS)]),
             (apex, &[(Type::SOA, 2), (Type::DNAME, 1)], &[SeveralOfOne(Type::SOA)]),
             (host, &[(Type::SOA, 1)], &[SoaNotAtApex]),
             (apex, &[(Type::DS, 1), (Type::NS, 2)], &[DsAtApex]),

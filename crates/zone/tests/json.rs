@@ -203,7 +203,7 @@ fn reading_goes_on_behind_a_wrong_record() {
 
 #[test]
 fn a_record_of_an_unknown_type_is_left_out_and_keeps_no_zone_from_being_whole() {
-    let alias = r#"{"name": "a", "type": "ALIAS", "ttl": 60, "data": {"dname": "b.example"}}"#;
+    let alias = r#"{"name": "a", "type": "POOL", "ttl": 60, "data": {"dname": "b.example"}}"#;
     let ns = r#"{"name": "a", "type": "NS", "ttl": 60, "data": {"dname": "ns.example"}}"#;
     let text = format!(r#"[{{"name": "a", "records": [{alias}, {ns}]}}]"#);
     let file = json::read_text(text.as_bytes(), Path::new("z"));

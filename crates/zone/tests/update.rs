@@ -14,7 +14,7 @@ const ZONE: &str = "$TTL 60\n@ SOA ns h 7 2 3 4 5\n@ NS ns\n@ NS ns2\n@ MX 10 Ma
                     alias CNAME www\nalias2 CNAME Www\ndname DNAME elsewhere.test.\n\
                     deep.ent A 192.0.2.5\nsub NS ns.sub\nns.sub A 192.0.2.9\n\
                     mx MX 5 Mail.Else.test.\n\
-                    wks WKS 192.0.2.1 6 25\n";
+                    wks WKS 192.0.2.1 6 25\nlb ALIAS lb.else.test.\n";
 
 fn zone() -> Zone {
     let apex: Name = "a.test".parse().unwrap();
@@ -207,6 +207,7 @@ fn a_cname_beside_data_and_data_beside_a_cname_are_left_out_in_silence() {
     assert_changes(&["IN www 60 CNAME ns"], &[]);
     assert_changes(&["IN alias 60 A 192.0.2.7"], &[]);
     assert_changes(&["IN a.test. 60 CNAME ns"], &[]);
+    assert_changes(&["IN lb 60 CNAME ns"], &[]);
     assert_changes(&["IN www 60 CNAME ns", "IN new 60 A 192.0.2.7"], &["+ new 60 A 192.0.2.7"]);
     assert_changes(
         &["ANY alias 0 CNAME", "IN alias 60 A 192.0.2.7"],
@@ -224,6 +225,11 @@ fn a_cname_or_dname_takes_the_place_of_the_former_one() {
         &["IN dname 60 DNAME other.test."],
         &["- dname 60 DNAME elsewhere.test.", "+ dname 60 DNAME other.test."],
     );
+    assert_changes(
+        &["IN lb 60 ALIAS new.else.test."],
+        &["- lb 60 ALIAS lb.else.test.", "+ lb 60 ALIAS new.else.test."],
+    );
+    assert_changes(&["IN lb 60 MX 1 lb.else.test."], &["+ lb 60 MX 1 lb.else.test."]);
     let wks = ["- wks 60 WKS 192.0.2.1 6 25", "+ wks 60 WKS 192.0.2.1 6 53"];
     assert_changes(&["IN wks 60 WKS 192.0.2.1 6 53"], &wks);
     assert_changes(&["IN wks 60 WKS 192.0.2.1 17 53"], &["+ wks 60 WKS 192.0.2.1 17 53"]);

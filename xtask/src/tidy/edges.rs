@@ -58,7 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-netio",
             "zonda-upstream",
             "zonda-wire",
-            // The example that counts instructions builds a table of zones.
+            // Octets that cannot be foreseen.
             "zonda-zone",
         ],
     ),

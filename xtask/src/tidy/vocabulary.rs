@@ -35,6 +35,7 @@ const TYPES: &[Type] = &[
             ("crates/app/src/app.rs", "App"),
             ("crates/app/src/start.rs", "App"),
             ("crates/app/src/running.rs", "Running"),
+            ("crates/app/src/running_zones.rs", "Running"),
         ],
         node: &["App", "AppOptions"],
         python: "bindings/python/python/zonda/app.py",

@@ -2,16 +2,19 @@
 //! has them.
 
 use crate::output;
+use crate::query::key::key_of;
 use clap::{Args, ValueEnum};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::load::limits;
 use zonda_bench::load::{
     Form, Lines, Mode, Names, Omissions, Pace, Plan, Queries, QueriesError, Transport,
 };
-use zonda_wire::Type;
+use zonda_wire::tsig::Key;
+use zonda_wire::{Opcode, Type};
 
 /// The server to load, and the queries that it is sent.
 #[derive(Args)]
@@ -39,6 +42,11 @@ pub struct Target {
     /// perhaps compressed (gzip); - is standard input
     #[arg(short = 'd', value_name = "FILE", default_value = "-")]
     queries: PathBuf,
+    /// Send dynamic updates: the file has blocks of lines, as dnsperf takes them: a zone's name,
+    /// then `require NAME [TYPE [DATA]]`, `prohibit NAME [TYPE]`, `add NAME TTL TYPE DATA`,
+    /// `delete NAME [TYPE [DATA]]`, and `send`
+    #[arg(short = 'u', conflicts_with = "names")]
+    updates: bool,
     /// Leave out lines of the file that are wrong, as dnsperf does, and tell how many
     #[arg(long)]
     skip_bad_lines: bool,
@@ -82,9 +90,11 @@ pub struct Target {
     /// Ask for signatures and proofs (DO)
     #[arg(short = 'D')]
     dnssec: bool,
-    /// Not supported yet
-    #[arg(short = 'y', value_name = "KEY", hide = true, value_parser = refuse_key)]
-    key: Option<String>,
+    /// Sign queries with a key (TSIG): NAME:SECRET, for hmac-sha256, or ALGORITHM:NAME:SECRET. The
+    /// signatures of replies are not verified, as dnsperf does not. Other users of the machine can
+    /// see the secret
+    #[arg(short = 'y', value_name = "KEY", value_parser = key_of)]
+    key: Option<Key>,
     /// How many queries one call sends
     #[arg(long, value_enum, default_value = "batch")]
     pace: PaceName,
@@ -133,6 +143,7 @@ impl Target {
             edns: self.edns,
             dnssec: self.dnssec,
             options: self.option.clone(),
+            operation: if self.updates { Opcode::UPDATE } else { Opcode::QUERY },
             ..Form::default()
         };
         let server = self.resolve()?;
@@ -143,6 +154,7 @@ impl Target {
         let mut plan = Plan::new(server, queries);
         plan.local = (self.local.is_some() || self.local_port > 0).then(|| self.local_of(server));
         plan.transport = self.mode;
+        plan.key = self.key.clone().map(Arc::new);
         if let Some(local) = plan.local {
             check_local(local, server)?;
         }
@@ -169,9 +181,11 @@ impl Target {
     /// Reads the file of queries, and tells what of it was left out.
     fn read(&self, form: &Form) -> Result<Queries, String> {
         if self.queries.as_os_str() == "-" && io::stdin().is_terminal() {
-            output::line(
-                "zonda: reading queries from the terminal, a name and a type a line; see -d",
-            );
+            let (what, form) = match self.updates {
+                false => ("queries", "a name and a type a line"),
+                true => ("updates", "blocks of lines"),
+            };
+            output::line(format_args!("zonda: reading {what} from the terminal, {form}; see -d"));
         }
         let lines = if self.skip_bad_lines { Lines::SkipBad } else { Lines::AllGood };
         let (queries, Omissions { bad_lines, first_bad, cut_packet, tcp_packets }) =
@@ -275,11 +289,6 @@ fn transport(text: &str) -> Result<Transport, String> {
         }
         _ => Err("expected udp or tcp".to_owned()),
     }
-}
-
-/// Refuses keys.
-fn refuse_key(_: &str) -> Result<String, String> {
-    Err("queries cannot be signed; TSIG is not there yet".to_owned())
 }
 
 /// Reads an EDNS option, such as `3:abcd`.

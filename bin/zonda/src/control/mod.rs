@@ -7,17 +7,22 @@
 //! | `records` | the records of zones, read and changed |
 //! | `show` | what the server answers, as people read it |
 //! | `table` | columns, times and octets |
+//! | `transfer` | transfers of zones that run |
 //! | `zone` | the zones of the server |
+//! | `zone_results` | what commands about one zone have done |
 
 mod explain;
 mod pool;
 mod records;
 mod show;
 mod table;
+mod transfer;
 mod zone;
+mod zone_results;
 
 pub use explain::Explain;
 pub use pool::Pool;
+pub use transfer::Transfer;
 pub use zone::Zone;
 
 use crate::cli::environment;

@@ -5,7 +5,7 @@ use crate::output::{self, Failure};
 use crate::query::idn;
 use clap::Args;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use zonda_server::client::{Answer, ask, ask_with, encoded};
 use zonda_wire::{Name, Type, name, rdata};
@@ -226,7 +226,7 @@ fn zone_path(zone: &str) -> String {
 
 /// Shows a difference: the records that are gone and those that are new, and the serials.
 fn show_difference(value: &Value, out: &mut dyn Write) -> Result<(), String> {
-    let failed = |error: std::io::Error| error.to_string();
+    let failed = |error: io::Error| error.to_string();
     let (from, to) = (&value["from"], &value["to"]);
     if from == to {
         return writeln!(out, "nothing differs; the serial is {from}").map_err(failed);
@@ -241,6 +241,11 @@ fn show_difference(value: &Value, out: &mut dyn Write) -> Result<(), String> {
     let dry_run = value["dry_run"] == true;
     let verb = if dry_run { "the serial would rise" } else { "the serial rose" };
     writeln!(out, "{verb} from {from} to {to}").map_err(failed)
+}
+
+/// Writes a difference that a command has made.
+pub fn difference(value: &Value, out: &mut dyn Write) -> io::Result<()> {
+    show_difference(value, out).map_err(io::Error::other)
 }
 
 /// The records of sets in JSON.

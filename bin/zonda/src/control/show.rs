@@ -83,7 +83,7 @@ pub fn stats(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
 /// A page of zones.
 pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     let zones = items(&answer["zones"]);
-    let head = ["zone", "serial", "records", "memory", "state", "source"];
+    let head = ["zone", "serial", "records", "memory", "state", "role", "source"];
     let rows = zones.iter().map(|zone| {
         vec![
             text(zone, "name"),
@@ -91,11 +91,20 @@ pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
             number(zone, "records"),
             zone["memory_bytes"].as_u64().map_or_else(dash, table::octets),
             state(zone).to_owned(),
+            text(zone, "role"),
             text(zone, "source"),
         ]
     });
     let head = head.map(str::to_owned).to_vec();
     table::write(&mut out, &[head].into_iter().chain(rows).collect::<Vec<_>>())?;
+    let secondaries = zones.iter().filter(|zone| zone["secondary"].is_object());
+    let mut rows: Vec<Vec<String>> = secondaries.map(secondary_row).collect();
+    if !rows.is_empty() {
+        let head = ["secondary", "serial", "at the primaries", "next refresh", "expires"];
+        rows.insert(0, head.map(str::to_owned).to_vec());
+        writeln!(out)?;
+        table::write(&mut out, &rows)?;
+    }
     for zone in zones.iter().filter(|zone| zone["error"].is_string()) {
         writeln!(out, "{}: {}", text(zone, "name"), text(zone, "error"))?;
     }
@@ -109,10 +118,51 @@ pub fn zones(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
+/// Returns the row of a zone from primaries: the serial that each of them has answered last, and
+/// the moments that follow.
+fn secondary_row(zone: &Value) -> Vec<String> {
+    let secondary = &zone["secondary"];
+    let primaries = items(&secondary["primaries"]).iter();
+    let primaries: Vec<String> = primaries
+        .map(|primary| format!("{} at {}", number(primary, "serial"), text(primary, "address")))
+        .collect();
+    vec![
+        text(zone, "name"),
+        number(zone, "serial"),
+        if primaries.is_empty() { dash() } else { primaries.join(", ") },
+        text(secondary, "next_refresh"),
+        text(secondary, "expires"),
+    ]
+}
+
+/// Returns the fields of a zone from primaries.
+fn secondary_fields(secondary: &Value) -> Vec<(&'static str, String)> {
+    let primary = |primary: &Value| {
+        let (address, serial) = (text(primary, "address"), number(primary, "serial"));
+        let error = primary["error"].as_str().map(|error| format!(": {error}"));
+        let answered = text(primary, "answered");
+        format!("{address}, serial {serial} at {answered}{}", error.unwrap_or_default())
+    };
+    let primaries: Vec<String> = items(&secondary["primaries"]).iter().map(primary).collect();
+    let mut fields = vec![
+        ("primaries", primaries.join("\n")),
+        ("in step", text(secondary, "in_step")),
+        ("next refresh", text(secondary, "next_refresh")),
+        ("expires", text(secondary, "expires")),
+    ];
+    for (name, key) in [("last error", "error"), ("disk error", "disk_error")] {
+        if secondary[key].is_string() {
+            fields.push((name, text(secondary, key)));
+        }
+    }
+    fields
+}
+
 /// Prints one zone.
 pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     let mut fields = vec![
         ("zone", text(answer, "name")),
+        ("role", text(answer, "role")),
         ("state", state(answer).to_owned()),
         ("serial", number(answer, "serial")),
         ("records", number(answer, "records")),
@@ -122,6 +172,12 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     ];
     if answer["error"].is_string() {
         fields.push(("error", text(answer, "error")));
+    }
+    if answer["frozen"].is_string() {
+        fields.push(("frozen", format!("since {}", text(answer, "frozen"))));
+    }
+    if answer["secondary"].is_object() {
+        fields.extend(secondary_fields(&answer["secondary"]));
     }
     let store = &answer["store"];
     if store.is_object() {
@@ -149,9 +205,10 @@ fn followed(cluster: &Value) -> String {
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns in one word whether a zone is served.
+/// Returns in a word or two whether a zone is served, and may be changed.
 fn state(zone: &Value) -> &'static str {
     match (zone["served"] == true, zone["error"].is_string()) {
+        (true, false) if zone["frozen"].is_string() => "served, frozen",
         (true, false) => "served",
         (true, true) => "stale",
         (false, _) => "not served",

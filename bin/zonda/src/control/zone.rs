@@ -1,12 +1,12 @@
 //! `zonda zone`: the zones of the running server.
 
 use super::records::{self, Conditions, Options};
-use super::{AdminConnection, show};
+use super::{AdminConnection, show, zone_results};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use zonda_server::client::encoded;
 
-/// List, show, change or reload the zones of the running server
+/// List, show, change, refresh or reload the zones of the running server
 ///
 /// For zone files, which need no server, see `zonda file`.
 #[derive(Args)]
@@ -21,7 +21,8 @@ enum ZoneCommand {
     /// List the zones, with serial, records and what is wrong with them
     ///
     /// The state is `served`, `stale` (served as it was before its file became wrong) or `not
-    /// served`.
+    /// served`, with `frozen` where updates and edits are refused. Zones from primaries stand below
+    /// once more: the serial that each primary has answered last, the next refresh, and expiry.
     #[command(after_help = "\
 Examples:
   zonda zone list
@@ -38,7 +39,8 @@ Examples:
     },
     /// Show one zone: its state, serial, records and file, and what is wrong with it
     ///
-    /// The exit code is 1 when the server has no such zone.
+    /// Of a zone from primaries, what each of them has answered last, when the zone is refreshed
+    /// next, and when it expires. The exit code is 1 when the server has no such zone.
     #[command(after_help = "\
 Examples:
   zonda zone show example.com")]
@@ -155,6 +157,102 @@ Examples:
         #[command(flatten)]
         admin: AdminConnection,
     },
+    /// Ask the primaries of a zone at once whether they have a newer version
+    ///
+    /// Waits for the result, 20 seconds at most; a transfer that takes longer goes on. The exit
+    /// code is 1 when no primary has a version that can be taken: the former one stays in force.
+    #[command(after_help = "\
+Examples:
+  zonda zone refresh example.com")]
+    Refresh(OfZone),
+    /// Transfer a whole zone from its primary, whatever its serial
+    ///
+    /// For a zone whose records differ from those of the primary, or whose serial has gone back
+    /// there: servers that transfer the zone from this one do not follow to a lower serial. Waits
+    /// as `zonda zone refresh` does.
+    #[command(after_help = "\
+Examples:
+  zonda zone retransfer example.com")]
+    Retransfer(OfZone),
+    /// Tell the servers of `notify` once more that a zone has its version
+    #[command(after_help = "\
+Examples:
+  zonda zone notify example.com")]
+    Notify(OfZone),
+    /// Have a zone take no updates and edits until it is thawed
+    ///
+    /// Updates are REFUSED and edits fail, with the reason; the zone is answered as before, and
+    /// changes of its file are taken over. It stays so after a reload and a restart.
+    #[command(after_help = "\
+Examples:
+  zonda zone freeze example.com")]
+    Freeze(OfZone),
+    /// Have a frozen zone take updates and edits again
+    #[command(after_help = "\
+Examples:
+  zonda zone thaw example.com")]
+    Thaw(OfZone),
+    /// List the versions of a zone that are held, the one in force first
+    ///
+    /// Held are the versions of writable zones, up to 100 behind the last flush, and those of zones
+    /// with `transfer`, as `history` says.
+    #[command(after_help = "\
+Examples:
+  zonda zone history example.com")]
+    History(OfZone),
+    /// Give a zone the records that an earlier version had
+    ///
+    /// The result is a new version with a greater serial, which is kept like an edit; the zone must
+    /// be writable. Prints the difference. `zonda zone history` lists the versions.
+    #[command(after_help = "\
+Examples:
+  zonda zone rollback example.com 2026112701
+  zonda zone rollback example.com 2026112701 --dry-run")]
+    Rollback {
+        /// The name of the zone
+        #[arg(value_name = "NAME")]
+        zone: String,
+        /// The serial of the version
+        serial: u32,
+        /// Show what would differ, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        admin: AdminConnection,
+    },
+    /// Take the version of a catalog though it removes more members than `removals-max`
+    ///
+    /// All that is kept of these members is removed as well. The log and `zonda zone show` tell
+    /// which version waits, and why. The serial is given lest another version be confirmed.
+    #[command(after_help = "\
+Examples:
+  zonda zone confirm catalog.example 2026112701")]
+    Confirm {
+        /// The name of the catalog
+        #[arg(value_name = "NAME")]
+        zone: String,
+        /// The serial of the version
+        serial: u32,
+        #[command(flatten)]
+        admin: AdminConnection,
+    },
+}
+
+/// A zone, and how to reach the server.
+#[derive(Args)]
+struct OfZone {
+    /// The name of the zone
+    #[arg(value_name = "NAME")]
+    zone: String,
+    #[command(flatten)]
+    admin: AdminConnection,
+}
+
+impl OfZone {
+    /// Has the server do something with the zone, and prints what came of it.
+    fn ask(self, method: &str, what: &str, show: show::Show) -> ExitCode {
+        self.admin.ask(method, &format!("/v1/zones/{}/{what}", encoded(&self.zone)), show)
+    }
 }
 
 impl Zone {
@@ -182,6 +280,23 @@ impl Zone {
             ZoneCommand::Flush { name, options } => records::flush(name.as_deref(), &options),
             ZoneCommand::Reload { zone, admin } => {
                 admin.ask("POST", &format!("/v1/reload?zone={}", encoded(&zone)), show::reload)
+            }
+            ZoneCommand::Refresh(zone) => zone.ask("POST", "refresh", zone_results::refreshed),
+            ZoneCommand::Retransfer(zone) => {
+                zone.ask("POST", "retransfer", zone_results::refreshed)
+            }
+            ZoneCommand::Notify(zone) => zone.ask("POST", "notify", zone_results::notified),
+            ZoneCommand::Freeze(zone) => zone.ask("POST", "freeze", zone_results::frozen),
+            ZoneCommand::Thaw(zone) => zone.ask("POST", "thaw", zone_results::frozen),
+            ZoneCommand::History(zone) => zone.ask("GET", "history", zone_results::history),
+            ZoneCommand::Rollback { zone, serial, dry_run, admin } => {
+                let dry_run = if dry_run { "?dry-run" } else { "" };
+                let path = format!("/v1/zones/{}/rollback/{serial}{dry_run}", encoded(&zone));
+                admin.ask("POST", &path, records::difference)
+            }
+            ZoneCommand::Confirm { zone, serial, admin } => {
+                let path = format!("/v1/zones/{}/confirm/{serial}", encoded(&zone));
+                admin.ask("POST", &path, zone_results::confirmed)
             }
         }
     }

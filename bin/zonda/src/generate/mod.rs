@@ -124,6 +124,14 @@ fn with_names(completions: &str) -> String {
         ("diff", zones),
         ("flush", zones),
         ("reload", zones),
+        ("refresh", zones),
+        ("retransfer", zones),
+        ("notify", zones),
+        ("freeze", zones),
+        ("thaw", zones),
+        ("history", zones),
+        ("rollback", zones),
+        ("confirm", zones),
     ] {
         let case = format!("        zonda__subcmd__zone__subcmd__{command})\n            opts=\"");
         text = text.replace(&case, &format!("{case}{names}"));

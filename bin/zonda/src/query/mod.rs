@@ -11,7 +11,7 @@
 mod exchange;
 pub mod idn;
 mod json;
-mod key;
+pub mod key;
 mod request;
 mod text;
 

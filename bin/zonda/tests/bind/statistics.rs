@@ -253,7 +253,9 @@ fn real_peers_count_the_same_under_the_same_names() {
             None => path == known,
         })
     };
-    let unknown = absent.iter().filter(|path| !is_known(path));
+    // A class without a query is left out, and the classes depend on how busy the machine is.
+    let is_class = |path: &String| path.contains("/resolver/stats/QryRTT");
+    let unknown = absent.iter().filter(|path| !is_known(path) && !is_class(path));
     wrong.extend(unknown.map(|path| format!("{path}: only theirs")));
     assert!(wrong.is_empty(), "{}\nnamed: {:#}\nzonda: {:#}", wrong.join("\n"), after[0], after[1]);
     for path in

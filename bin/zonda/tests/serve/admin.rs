@@ -248,7 +248,8 @@ fn commands_reach_the_server_over_its_socket() {
     let zones = text(&output(&["zone", "list"]).stdout);
     let (head, row) = zones.split_once('\n').unwrap();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(head), ["zone", "serial", "records", "memory", "state", "source"]);
+    let columns = ["zone", "serial", "records", "memory", "state", "role", "source"];
+    assert_eq!(words(head), columns);
     assert_eq!(words(row)[..3], ["example.org.", "1", "5"]);
     let zone_alone = text(&output(&["zone", "show", "example.org"]).stdout);
     assert!(zone_alone.contains("\nserial   1\n"), "{zone_alone}");

@@ -104,6 +104,7 @@ fn a_reply_on_a_wildcard_listener_comes_from_the_address_that_was_asked() {
     let mut command = Command::new(BINARY);
     command.args(["serve", "--listen", &format!("0.0.0.0:{port}"), "--zone"]);
     command.arg(format!("example.org={}", file.display()));
+    command.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", "off");
     let log = folder.path().join("log");
     let _process = Process::start(&command, &log).unwrap();
     for address in ["127.0.0.1", "127.0.0.2", "127.1.2.3"] {

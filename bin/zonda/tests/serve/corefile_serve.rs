@@ -1,6 +1,7 @@
 //! A Corefile that is served as it is, and upstreams that a resolv.conf names.
 
 use crate::server::{http, http_to, wait_until};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -48,6 +49,7 @@ impl Corefile {
         command.env("ZONDA_ADMIN_METRICS", metrics.to_string());
         command.env("ZONDA_ADMIN_SOCKET", folder.path().join("admin.sock"));
         command.env("ZONDA_WATCH_INTERVAL", "100 ms");
+        command.env("ZONDA_STATE", folder.path().join("state"));
         let process = Process::start(&command, &folder.path().join("log")).unwrap();
         Self { process, dns, health, ready, metrics }
     }
@@ -255,6 +257,28 @@ fn whoami_tells_a_client_its_address_and_port() {
 }
 
 #[test]
+fn the_target_of_a_templates_alias_is_asked_of_upstreams() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(7);
+    let template = "template IN ANY go.example {\n  \
+                    answer \"{{ .Name }} 60 IN CNAME www.far.example.\"\n }";
+    let text = format!(".:53 {{\n health\n {template}\n forward . {}\n}}\n", upstream.address);
+    folder.write("Corefile", text);
+    let server = Corefile::serve(&folder);
+    for _ in 0..2 {
+        let question = Question::new("a.go.example", "A").recursive();
+        let reply = ask(server.dns, &question).unwrap();
+        let records: Vec<String> = reply.answer.iter().map(ToString::to_string).collect();
+        assert_eq!(records.len(), 2, "{reply:?}");
+        assert!(records[0].ends_with("CNAME www.far.example."), "{records:?}");
+        assert!(records[1].starts_with("www.far.example. "), "{records:?}");
+        assert!(records[1].ends_with(&address(7)), "{records:?}");
+    }
+    let asked = upstream.count(|query| query.name.trim_end_matches('.') == "www.far.example");
+    assert_eq!(asked, 1, "the second answer is cached");
+}
+
+#[test]
 fn a_corefile_with_lines_that_would_be_lost_is_refused_with_all_of_them() {
     let folder = Folder::new("corefile");
     let text = ".:53 {\n erratic\n forward . 192.0.2.1\n pprof\n}\n";
@@ -325,32 +349,36 @@ fn pages_are_answered_where_they_are_configured_and_nothing_else() {
 fn metrics_have_the_names_of_coredns_and_add_up() {
     let folder = Folder::new("corefile");
     let upstream = upstream(1);
-    folder
-        .write("Corefile", format!(".:53 {{\n prometheus\n forward . {}\n}}\n", upstream.address));
+    let to = upstream.address;
+    let block = |zone: &str| format!("{zone}:53 {{\n prometheus\n forward . {to}\n}}\n");
+    folder.write("Corefile", block(".") + &block("corp.example"));
     let server = Corefile::serve(&folder);
     for name in ["a.example", "a.example", "b.example"] {
         server.answer(name);
     }
-    let own = format!("server=\"dns://{}\",zone=\"\",view=\"\"", server.dns);
-    let to = upstream.address;
+    let question = Question::new("www.Corp.example", "A").recursive().dnssec().over_tcp();
+    ask(server.dns, &question).unwrap();
+    let own = format!("server=\"dns://{}\"", server.dns);
+    let of = |zone: &str| format!("{own},zone=\"{zone}\",view=\"\"");
+    let (root, corp) = (of("."), of("corp.example."));
     let expected = [
-        format!("coredns_dns_requests_total{{{own},proto=\"udp\",family=\"\",type=\"A\"}} 3"),
-        format!("coredns_dns_responses_total{{{own},rcode=\"NOERROR\",plugin=\"\"}} 3"),
-        format!(
-            "coredns_cache_hits_total{{server=\"dns://{}\",type=\"\",zones=\"\",view=\"\"}} 1",
-            server.dns
-        ),
-        format!(
-            "coredns_cache_misses_total{{server=\"dns://{}\",zones=\"\",view=\"\"}} 2",
-            server.dns
-        ),
-        format!("coredns_forward_requests_total{{to=\"{to}\"}} 2"),
+        format!("coredns_dns_requests_total{{{root},proto=\"udp\",family=\"1\",type=\"A\"}} 3"),
+        format!("coredns_dns_requests_total{{{corp},proto=\"tcp\",family=\"1\",type=\"A\"}} 1"),
+        format!("coredns_dns_do_requests_total{{{root}}} 0"),
+        format!("coredns_dns_do_requests_total{{{corp}}} 1"),
+        format!("coredns_dns_responses_total{{{root},rcode=\"NOERROR\",plugin=\"\"}} 3"),
+        format!("coredns_dns_responses_total{{{corp},rcode=\"NOERROR\",plugin=\"\"}} 1"),
+        format!("coredns_plugin_enabled{{{root},name=\"forward\"}} 1"),
+        format!("coredns_plugin_enabled{{{corp},name=\"prometheus\"}} 1"),
+        format!("coredns_cache_hits_total{{{own},type=\"\",zones=\"\",view=\"\"}} 1"),
+        format!("coredns_cache_misses_total{{{own},zones=\"\",view=\"\"}} 3"),
+        format!("coredns_forward_requests_total{{to=\"{to}\"}} 3"),
         "coredns_panics_total 0".to_owned(),
     ];
     let mut page = String::new();
-    wait_until("three replies are counted", || {
+    wait_until("all replies are counted", || {
         page = server.page(server.metrics, "/metrics").1;
-        page.contains(&expected[0])
+        expected[..2].iter().all(|line| page.contains(line))
     });
     for line in &expected {
         assert!(page.lines().any(|it| it == line), "{line} is not in\n{page}");
@@ -368,6 +396,75 @@ fn metrics_have_the_names_of_coredns_and_add_up() {
 }
 
 #[test]
+fn plugins_are_told_of_each_zone_also_of_those_whose_queries_are_counted_together() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let to = upstream.address;
+    let block =
+        |number: usize| format!("z{number}.example:53 {{\n prometheus\n forward . {to}\n}}\n");
+    folder.write("Corefile", (0..18).map(block).collect::<String>());
+    let server = Corefile::serve(&folder);
+    let page = server.page(server.metrics, "/metrics").1;
+    let own = format!("server=\"dns://{}\"", server.dns);
+    for number in 0..18 {
+        let of = format!("{own},zone=\"z{number}.example.\",view=\"\",name=\"forward\"");
+        let line = format!("coredns_plugin_enabled{{{of}}} 1");
+        assert!(page.lines().any(|it| it == line), "{line} is not in\n{page}");
+    }
+}
+
+#[test]
+fn zones_keep_their_labels_when_others_come_and_go() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let to = upstream.address;
+    let of = |zones: &[&str]| -> String {
+        let block =
+            |zone: &&str| format!("{zone}:53 {{\n reload\n prometheus\n forward . {to}\n}}\n");
+        zones.iter().map(block).collect()
+    };
+    let file = folder.write("Corefile", of(&["one.example", "two.example"]));
+    let server = Corefile::serve(&folder);
+    let count = |zone: &str, rcode: &str| {
+        let labels = format!("zone=\"{zone}\",view=\"\",rcode=\"{rcode}\",plugin=\"\"");
+        let page = server.page(server.metrics, "/metrics").1;
+        let line = page.lines().find(|line| line.contains(&labels)).map(str::to_owned);
+        line.and_then(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).unwrap_or(0)
+    };
+    server.answer("a.two.example");
+    assert_eq!(server.answer("a.three.example"), "REFUSED");
+    wait_until("both are counted", || {
+        count("two.example.", "NOERROR") == 1 && count("dropped", "REFUSED") == 1
+    });
+    replace(&file, &of(&["two.example", "three.example"]));
+    server.await_answer("b.three.example", &address(1));
+    server.answer("b.two.example");
+    wait_until("the zones are told apart", || {
+        (count("two.example.", "NOERROR"), count("three.example.", "NOERROR")) == (2, 1)
+    });
+    assert_eq!(count("one.example.", "NOERROR"), 0);
+}
+
+#[test]
+fn the_page_lists_all_metrics_that_have_names_of_coredns() {
+    let folder = Folder::new("corefile");
+    // A cluster that is not there, as some metrics speak of one.
+    let cluster = "kubernetes cluster.local {\n  endpoint http://127.0.0.1:1\n }";
+    let text = format!(".:53 {{\n prometheus\n {cluster}\n forward . 192.0.2.1\n}}\n");
+    folder.write("Corefile", text);
+    let server = Corefile::serve(&folder);
+    let page = server.page(server.metrics, "/metrics").1;
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE coredns_"));
+    let written: BTreeSet<&str> = types.filter_map(|it| it.split(' ').next()).collect();
+    let docs = include_str!("../../../../docs/coming-from-coredns.md");
+    let rows = docs.lines().filter(|line| line.starts_with("| `coredns_"));
+    let firsts = rows.filter_map(|row| row.split('|').nth(1));
+    let listed: BTreeSet<&str> =
+        firsts.flat_map(|it| it.split('`').filter_map(|it| it.strip_prefix("coredns_"))).collect();
+    assert_eq!(written, listed, "the metrics that there are, and those of the page");
+}
+
+#[test]
 fn real_cluster_kubeadms_corefile_is_served_unchanged_in_what_looks_like_a_pod() {
     let api = ApiServer::start();
     api.client().create(&namespace("shop"));
@@ -377,26 +474,9 @@ fn real_cluster_kubeadms_corefile_is_served_unchanged_in_what_looks_like_a_pod()
     api.client().create(&endpoint_slice("shop", "db-4", "db", &ports, &endpoints));
     let (first, second) = (upstream(1), upstream(2));
     let folder = Folder::new("pod");
-    folder.write("Corefile", KUBEADM);
-    folder.write("token", api.token());
+    let file = folder.write("Corefile", KUBEADM);
     folder.write("resolv.conf", format!("nameserver {}\n", first.address));
-    let ca = api.ca_file().display();
-    let (here, account) = (folder.path().display(), "/run/secrets/kubernetes.io/serviceaccount");
-    // Mounts of this process alone: the account of the pod, and its resolv.conf.
-    let script = format!(
-        "mount -t tmpfs pod /run && mkdir -p {account} && cp {here}/token {account}/token && \
-         cp {ca} {account}/ca.crt && echo default > {account}/namespace && \
-         mount --bind {here}/resolv.conf /etc/resolv.conf && \
-         exec {BINARY} serve --listen DNS --corefile {here}/Corefile"
-    );
-    let mut command = Command::new("unshare");
-    if !is_root() {
-        command.arg("--map-root-user");
-    }
-    command.args(["--mount", "sh", "-c", &script]);
-    let api_address = api.address();
-    command.env("KUBERNETES_SERVICE_HOST", api_address.ip().to_string());
-    command.env("KUBERNETES_SERVICE_PORT", api_address.port().to_string());
+    let command = pod_command(&folder, &api, &format!("--corefile {}", file.display()));
     let server = Corefile::start(&folder, &command);
     server.await_health();
     // The probes of CoreDNS's Deployment.
@@ -425,6 +505,74 @@ fn real_cluster_kubeadms_corefile_is_served_unchanged_in_what_looks_like_a_pod()
     replace(&folder.path().join("Corefile"), &denying);
     server.await_answer("x.no.example", "NXDOMAIN");
     assert_eq!(server.answer("db-0.db.shop.svc.cluster.local"), "10.244.0.1");
+}
+
+#[test]
+fn real_cluster_names_are_kept_in_the_state_directory_for_a_start_without_the_api() {
+    let mut api = ApiServer::start();
+    api.client().create(&namespace("shop"));
+    let ports = [Port::tcp("http", 80)];
+    api.client().create(&headless_service("shop", "db", &ports));
+    let endpoints = [Endpoint::new("10.244.0.1").hostname("db-0")];
+    api.client().create(&endpoint_slice("shop", "db-4", "db", &ports, &endpoints));
+    let upstream = upstream(1);
+    let folder = Folder::new("kept");
+    folder.write("resolv.conf", format!("nameserver {}\n", upstream.address));
+    let corefile = folder.write("Corefile", KUBEADM);
+    let by_flags = "--kubernetes cluster.local --forward /etc/resolv.conf".to_owned();
+    let by_corefile = format!("--corefile {}", corefile.display());
+    for arguments in [by_flags, by_corefile] {
+        api.start_api();
+        let server = Corefile::start(&folder, &pod_command(&folder, &api, &arguments));
+        server.await_health();
+        server.await_answer("db-0.db.shop.svc.cluster.local", "10.244.0.1");
+        assert_eq!(server.answer("a.example"), address(1), "{arguments}");
+        assert_eq!(server.answer("none.shop.svc.cluster.local"), "NXDOMAIN");
+        assert_eq!(server.answer("1-2-3-4.shop.pod.cluster.local"), "1.2.3.4");
+        let kept = || {
+            let files = fs::read_dir(folder.path().join("state")).into_iter().flatten();
+            let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| name.ends_with(".snapshot")).collect::<Vec<String>>()
+        };
+        wait_until(&format!("the names are kept: {}", server.process.log("")), || {
+            kept().len() == 1
+        });
+        assert!(kept()[0].starts_with("cluster-cluster.local-"), "{:?}", kept());
+        server.process.signal("KILL");
+        drop(server);
+        api.kill_api();
+
+        let server = Corefile::start(&folder, &pod_command(&folder, &api, &arguments));
+        server.await_health();
+        server.await_answer("db-0.db.shop.svc.cluster.local", "10.244.0.1");
+        assert_eq!(server.answer("none.shop.svc.cluster.local"), "SERVFAIL", "{arguments}");
+        let (code, text) = server.page(server.ready, "/ready");
+        assert!(code == 200 && text.contains("is stale: its names are those of"), "{text}");
+        drop(server);
+        fs::remove_dir_all(folder.path().join("state")).unwrap();
+    }
+}
+
+#[test]
+fn real_cluster_a_state_directory_that_cannot_be_written_to_is_told_once() {
+    let api = ApiServer::start();
+    api.client().create(&namespace("shop"));
+    let folder = Folder::new("unkept");
+    folder.write("resolv.conf", "nameserver 192.0.2.53\n");
+    folder.write("state", "a file");
+    let text = KUBEADM.replace("cluster.local", "cluster.local cluster.example");
+    let file = folder.write("Corefile", text);
+    let server = Corefile::start(
+        &folder,
+        &pod_command(&folder, &api, &format!("--corefile {}", file.display())),
+    );
+    server.await_health();
+    server.await_answer("none.shop.svc.cluster.local", "NXDOMAIN");
+    server.process.signal("HUP");
+    assert!(!server.process.log_soon("reload").is_empty(), "{}", server.process.log(""));
+    server.await_answer("1-2-3-4.shop.pod.cluster.example", "1.2.3.4");
+    let told = server.process.log("not kept for a start without the API server");
+    assert_eq!(told.lines().count(), 1, "{told}");
 }
 
 #[test]
@@ -507,6 +655,30 @@ fn probes_at_the_default_ports_are_answered_where_nothing_can_be_written() {
     assert_eq!(lines.first_chunk(), Some(&["OK 200", "OK 200"]), "{printed}{log}");
     assert!(printed.contains("zone cluster.local. is not served"), "{printed}{log}");
     assert!(printed.contains("\n 503\n1\nstatus: SERVFAIL\n"), "{printed}{log}");
+}
+
+/// The command that serves in what looks like a pod of a cluster, with the `resolv.conf` of a
+/// folder.
+fn pod_command(folder: &Folder, api: &ApiServer, arguments: &str) -> Command {
+    folder.write("token", api.token());
+    let ca = api.ca_file().display();
+    let (here, account) = (folder.path().display(), "/run/secrets/kubernetes.io/serviceaccount");
+    // Mounts of this process alone: the account of the pod, and its resolv.conf.
+    let script = format!(
+        "mount -t tmpfs pod /run && mkdir -p {account} && cp {here}/token {account}/token && \
+         cp {ca} {account}/ca.crt && echo default > {account}/namespace && \
+         mount --bind {here}/resolv.conf /etc/resolv.conf && \
+         exec {BINARY} serve --listen DNS {arguments}"
+    );
+    let mut command = Command::new("unshare");
+    if !is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["--mount", "sh", "-c", &script]);
+    let api_address = api.address();
+    command.env("KUBERNETES_SERVICE_HOST", api_address.ip().to_string());
+    command.env("KUBERNETES_SERVICE_PORT", api_address.port().to_string());
+    command
 }
 
 /// Whether the test runs as root.

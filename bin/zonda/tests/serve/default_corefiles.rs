@@ -131,7 +131,7 @@ answer override.test 192.0.2.99 > /etc/coredns/custom/own.override
 ZONDA_ADMIN_SOCKET=$FOLDER/upstream.sock ZONDA_ADMIN_ADDRESS=off beyond "$ZONDA" serve \
     --listen 198.18.0.53:53 --listen 10.4.0.11:53 \
     --zone example="$FOLDER"/example.zone --zone cluster.local="$FOLDER"/cluster.zone >&2 &
-export ZONDA_ADMIN_SOCKET=$FOLDER/admin.sock
+export ZONDA_ADMIN_SOCKET=$FOLDER/admin.sock ZONDA_STATE=$FOLDER/state
 export KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=1
 export __PILLAR__LOCAL__DNS__=169.254.20.10 __PILLAR__DNS__SERVER__=10.96.0.10
 export KUBE_DNS_UPSTREAM_SERVICE_HOST=10.4.0.11

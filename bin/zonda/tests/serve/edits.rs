@@ -168,7 +168,7 @@ fn commands_say_why_a_zone_was_not_changed_and_what_to_do() {
             "`10`: exchange: expected data, found the end of the record; each DATA is a record: \
              write one of several words in quotation marks",
         ),
-        (&["set", "www.example.org", "60", "ALIAS", "x"], "no type ALIAS: write one as A"),
+        (&["set", "www.example.org", "60", "LUA", "x"], "no type LUA: write one as A"),
         (&["unset", "example.org", "SOA"], "example.org. SOA: the zone would have no SOA record"),
         (
             &["set", "www.example.net", "60", "A", "192.0.2.1"],

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admin;
+mod alias_records;
 mod answers;
 mod bounds;
 mod cache;
@@ -31,11 +32,15 @@ mod memory;
 mod named_members;
 mod names;
 mod node_local;
+mod powerdns_api;
+mod powerdns_clients;
+mod powerdns_requests;
 mod promises;
 mod quic_server;
 mod real_cluster;
 mod real_cluster_at_scale;
 mod real_cluster_external;
+mod real_cluster_options;
 mod real_cluster_search;
 mod real_cluster_transfer;
 mod reload;

@@ -180,8 +180,11 @@ pub const ACCEPTED: &[AcceptedDifference] = &[
         name: "no name lies below a pod's or an address's",
         applies: |it, _| {
             let name = it.question.name.to_ascii_lowercase();
-            let is_below = name.contains(".pod.") && name.split('.').count() > 6;
-            is_denied(it) && (is_below || name.ends_with(".arpa."))
+            let labels = name.trim_end_matches('.').split('.').count();
+            let is_below = name.contains(".pod.") && labels > 5
+                || name.ends_with(".in-addr.arpa.") && labels > 6
+                || name.ends_with(".ip6.arpa.") && labels > 34;
+            is_denied(it) && is_below
         },
     },
     AcceptedDifference {

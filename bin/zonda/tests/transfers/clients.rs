@@ -19,7 +19,8 @@ fn primary() -> Primary {
         ("elsewhere.test", PLAIN, "\"192.0.2.0/24\", \"key other\""),
         ("closed.test", PLAIN, ""),
     ];
-    let others = [("other", "sha512"), ("sha1", "sha1"), ("sha384", "sha384")];
+    let others =
+        [("other", "sha512"), ("sha1", "sha1"), ("sha224", "sha224"), ("sha384", "sha384")];
     let more = others.map(|(name, hash)| {
         let secret = "secret = \"b3RoZXJvdGhlcg==\"";
         format!("[[key]]\nname = \"{name}\"\nalgorithm = \"hmac-{hash}\"\n{secret}\n")
@@ -28,9 +29,10 @@ fn primary() -> Primary {
 }
 
 /// Keys as `-y` takes them.
-const OTHERS: [&str; 3] = [
+const OTHERS: [&str; 4] = [
     "hmac-sha512:other:b3RoZXJvdGhlcg==",
     "hmac-sha1:sha1:b3RoZXJvdGhlcg==",
+    "hmac-sha224:sha224:b3RoZXJvdGhlcg==",
     "hmac-sha384:sha384:b3RoZXJvdGhlcg==",
 ];
 
@@ -317,4 +319,22 @@ fn rules_for_other_questions_are_not_tried_on_transfers() {
     assert!(sent.iter().any(|record| record.starts_with("www.open.test. 60 ")), "{sent:?}");
     let said = primary.ask("dig", &["www.open.test", "A"]);
     assert!(said.contains("\t600\tIN\tA\t"), "the rule is in force\n{said}");
+}
+
+#[test]
+fn a_load_of_signed_queries_is_answered_and_one_with_a_wrong_secret_is_told_so() {
+    let primary = Primary::start(&[("open.test", PLAIN, "\"127.0.0.1\"")], "");
+    let queries = primary.folder.write("queries.txt", "www.open.test A\n".repeat(50));
+    let wrong = format!("{}:d3Jvbmc=", KEY.0);
+    for (key, refused) in [(&*key_argument(), 0.0), (&*wrong, 100.0)] {
+        for transport in ["udp", "tcp"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+            command.args(["bench", "load", "--max-loss", "0", "-m", transport, "-y", key]);
+            command.args(["-p", &primary.address.port().to_string(), "-d"]).arg(&queries);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let reason = "zonda_queries_total{reason=\"bad_signature\"}";
+        assert_eq!(primary.metric(reason), refused);
+    }
 }

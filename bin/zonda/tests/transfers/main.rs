@@ -1,12 +1,21 @@
 //! Signed messages and transfers of zones, with real clients and real secondaries.
 #![allow(clippy::unwrap_used)]
 
+mod catalog_makers;
+mod catalog_real_peers;
+mod catalogs;
 mod clients;
+mod commands;
 mod decisions;
+mod disk_full;
+mod dnspython;
+mod kills;
 mod notify;
 mod primaries;
 mod primary;
+mod query_access;
 mod real_peers;
+mod relays;
 mod secondaries;
 mod update_clients;
 mod update_messages;

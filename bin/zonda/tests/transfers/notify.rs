@@ -10,7 +10,7 @@ use zonda_wire::tsig::{Algorithm, Key, KeyRing, QuerySignature, SignatureCheck, 
 use zonda_wire::{Fault, Message, Opcode, Query, Rcode, Type};
 
 /// The socket of a server that is notified.
-fn receiver() -> UdpSocket {
+pub fn receiver() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     socket
@@ -31,7 +31,7 @@ fn publish(primary: &Primary, serial: u32) {
 }
 
 /// The next message: its octets, the serial that it tells, and the address to reply to.
-fn next(receiver: &UdpSocket) -> (Vec<u8>, u32, SocketAddr) {
+pub fn next(receiver: &UdpSocket) -> (Vec<u8>, u32, SocketAddr) {
     let mut octets = vec![0; 4096];
     let (len, from) = receiver.recv_from(&mut octets).unwrap();
     octets.truncate(len);
@@ -45,7 +45,7 @@ fn next(receiver: &UdpSocket) -> (Vec<u8>, u32, SocketAddr) {
 }
 
 /// The reply to a message that is not signed.
-fn reply(octets: &[u8], rcode: Rcode) -> Vec<u8> {
+pub fn reply(octets: &[u8], rcode: Rcode) -> Vec<u8> {
     let mut reply = Message::parse(octets).unwrap();
     reply.flags |= flag::QR | rcode.0;
     reply.records.clear();

@@ -21,7 +21,13 @@ pub struct Secondary {
 impl Secondary {
     /// Starts the server with more of a configuration.
     pub fn start(more: &str) -> Self {
+        Self::start_with(more, &[])
+    }
+
+    /// Starts the server with more of a configuration, and files by their names.
+    pub fn start_with(more: &str, files: &[(&str, &str)]) -> Self {
         let folder = Folder::new("secondary");
+        files.iter().for_each(|(name, text)| _ = folder.write(name, text));
         folder.write("own.zone", "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
         let state = folder.path().join("state");
         let text = format!(
@@ -51,6 +57,12 @@ impl Secondary {
         (self.process, self.address) = (Some(process), address);
     }
 
+    /// Kills the server, as a crash would, and starts it again with the same configuration.
+    pub fn crash(&mut self) {
+        self.process.iter().for_each(|process| process.signal("KILL"));
+        self.restart();
+    }
+
     /// Has the server read its configuration again.
     pub fn reload(&self) {
         reload(self.process.as_ref().unwrap());
@@ -75,7 +87,7 @@ impl Secondary {
 
 /// Has a server read its zones again. The signal is for it alone: `timeout`, its group's leader,
 /// would end it five seconds later.
-fn reload(server: &Process) {
+pub fn reload(server: &Process) {
     let id = server.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     let mut kill = Command::new("kill");
@@ -302,6 +314,26 @@ fn a_notify_of_a_primary_has_the_zone_refreshed_at_once_and_others_are_refused()
 }
 
 #[test]
+fn a_notify_is_taken_after_a_reload_with_so_many_zones_that_the_queue_has_another_size() {
+    let script = Script::start(|stream, query, _, serial| {
+        let records = [soa(serial), a("www.bad.test"), soa(serial)];
+        send(stream, &reply(query, &records));
+    });
+    let text = zone("bad.test", &format!("\"{}\"", script.address), "");
+    let server = Secondary::start(&text.replace("refresh-min = \"1s\"", "refresh-min = \"1h\""));
+    wait_until("the first transfer", || server.serial("bad.test") == Some(1));
+    let path = server.folder.path().join("zonda.toml");
+    let nowhere = format!("\"127.0.0.1:{}\"", free_port());
+    let more = (0..600).map(|number| zone(&format!("z{number}.test"), &nowhere, ""));
+    fs::write(&path, fs::read_to_string(&path).unwrap() + &more.collect::<String>()).unwrap();
+    server.reload();
+    wait_until("the zones are there", || server.soa_reply("z599.test").contains("SERVFAIL"));
+    script.serial.store(2, SeqCst);
+    assert_eq!(notify(server.address, "127.0.0.1", "bad.test"), (0, true));
+    wait_until("the changed zone", || server.serial("bad.test") == Some(2));
+}
+
+#[test]
 fn a_zone_without_a_first_transfer_is_servfail_with_the_error_not_ready() {
     let nowhere = free_port();
     let server = Secondary::start(&zone("bad.test", &format!("\"127.0.0.1:{nowhere}\""), ""));
@@ -311,10 +343,13 @@ fn a_zone_without_a_first_transfer_is_servfail_with_the_error_not_ready() {
 
 #[test]
 fn a_zone_is_served_from_the_disk_and_expires_when_its_primary_stays_away() {
-    let (stopped, script) = (Arc::new(AtomicU32::new(0)), UdpSocket::bind("127.0.0.1:0").unwrap());
-    // A primary that goes away: its sockets are closed.
+    let stopped = Arc::new(AtomicU32::new(0));
+    // A primary that goes away: its sockets are closed. A port may be free for one of them alone.
+    let (script, listener) = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .find_map(|udp| Some((TcpListener::bind(udp.local_addr().unwrap()).ok()?, udp)))
+        .map(|(listener, udp)| (udp, listener))
+        .unwrap();
     let address = script.local_addr().unwrap();
-    let listener = TcpListener::bind(address).unwrap();
     let soa = |serial: u32| {
         let numbers = [serial, 1, 1, 6, 60].map(u32::to_be_bytes).concat();
         record("bad.test", 6, &[name("ns.bad.test"), name("h.bad.test"), numbers].concat())

@@ -118,10 +118,17 @@ impl Primary {
 
     /// Runs the command that reloads the server.
     pub fn reload(&self) {
+        let (is_done, said) = self.try_reload();
+        assert!(is_done, "{said}");
+    }
+
+    /// Runs the command that reloads the server; returns whether all was loaded, and what the
+    /// command says.
+    pub fn try_reload(&self) -> (bool, String) {
         let socket = self.folder.path().join("admin.sock");
         let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
         let output = command.arg("reload").arg("--socket").arg(socket).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     /// The value of a metric, labels included in its name.

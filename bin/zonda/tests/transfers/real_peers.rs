@@ -22,6 +22,7 @@ fn version(serial: u32) -> String {
         serial % 3,
         serial % 3
     );
+    text += &format!("@ ALIAS lb{}.example.net.\nalias 30 ALIAS Lb.example.net.\n", serial / 9);
     for number in 0..300_u32 {
         let ttl = 60 + (serial / 7 + number) % 5;
         if !(number + serial).is_multiple_of(50) {

@@ -2,6 +2,7 @@
 
 use crate::primary::{KEY, Primary, client, key_argument};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use zonda_testkit::process::required;
 
@@ -22,10 +23,21 @@ fn primary() -> Primary {
 
 /// What a program prints that is given lines to send to a server, and whether it succeeds.
 fn send(program: &str, primary: &Primary, options: &[&str], lines: &[&str]) -> (String, bool) {
+    send_to(program, primary.address, options, lines)
+}
+
+/// What a program prints that is given lines to send to a server at an address, and whether it
+/// succeeds.
+pub fn send_to(
+    program: &str,
+    address: SocketAddr,
+    options: &[&str],
+    lines: &[&str],
+) -> (String, bool) {
     let mut command = Command::new(required(program).unwrap());
     command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let server = format!("server 127.0.0.1 {}", primary.address.port());
+    let server = format!("server 127.0.0.1 {}", address.port());
     let script = [&[&*server], lines, &["send", "answer", ""]].concat().join("\n");
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

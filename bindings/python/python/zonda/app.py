@@ -20,8 +20,20 @@ from ._core import (
     question,
     read_reply,
 )
+from .arguments import name_of, with_captures
 from .errors import NoReply, StateError
-from .serving import CallNext, Filling, Handler, Middleware, Pump, around, log, settle
+from .serving import (
+    CallNext,
+    ErrorHandler,
+    Filling,
+    Handler,
+    Middleware,
+    Pump,
+    around,
+    log,
+    recovering,
+    settle,
+)
 from .stores import OwnStore
 
 if TYPE_CHECKING:
@@ -30,6 +42,7 @@ if TYPE_CHECKING:
 # A handler and a middleware, which decorators give back as they are.
 _Handler = TypeVar("_Handler", bound=Handler)
 _Middleware = TypeVar("_Middleware", bound=Middleware)
+_ErrorHandler = TypeVar("_ErrorHandler", bound=ErrorHandler)
 _Result = TypeVar("_Result")
 _Path = str | os.PathLike[str]
 
@@ -73,6 +86,7 @@ class App:
         deadline: float = 5.0,
         waiting_max: int = 65_536,
         allow_failed_zones: bool = False,
+        shares_addresses: bool = False,
     ) -> None:
         """An app that answers nothing yet.
 
@@ -84,6 +98,8 @@ class App:
         waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
         allow_failed_zones: whether the app starts also if zones that are given as files or texts
             cannot be loaded; their names are SERVFAIL then, and ``failed_zones`` has them.
+        shares_addresses: whether other processes of the program answer on the same addresses, which
+            the system then spreads clients over; each of them says so.
         """
         self._listen = [listen] if isinstance(listen, str) else list(listen or ())
         self._listens_nowhere = listen is not None and not self._listen
@@ -93,6 +109,7 @@ class App:
         self._deadline = float(deadline)
         self._waiting_max = waiting_max
         self._allow_failed_zones = allow_failed_zones
+        self._shares_addresses = shares_addresses
         self._zones: list[tuple[str, str]] = []
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
@@ -100,6 +117,8 @@ class App:
         self._middleware: list[Middleware] = []
         self._routes: dict[str, int] = {}
         self._handlers: dict[int, Handler] = {}
+        # Functions that answer where handlers have raised exceptions of a class.
+        self._error_handlers: list[tuple[type[Exception], ErrorHandler]] = []
         # Functions that queries for the names of a pattern pass: its guard, by the number that the
         # core knows it by; and these numbers by patterns.
         self._guards: list[list[Middleware]] = []
@@ -119,13 +138,17 @@ class App:
         # What starts and what stops the core, which both go on when nobody waits for them any more.
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
+        # Done when the app has stopped, with the reason why it had to; that of a run stays until the
+        # app starts again.
+        self._ended: asyncio.Future[None] | None = None
 
     def handle(
         self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
     ) -> Callable[[_Handler], _Handler]:
         """Has a function answer the names of a pattern: ``@app.handle("*.example.com", ["A"])``.
 
-        The function is called with query and reply, and may be a coroutine function. What it does
+        The function is called with query and reply, and may be a coroutine function; further
+        parameters are given the labels that the pattern captures under their names. What it does
         not answer goes to the handler of the next wider pattern, and behind the last one to the
         zones. It may return records instead of putting them into the reply.
         """
@@ -147,6 +170,7 @@ class App:
         app runs, from the event loop's thread."""
         _check(function, "a handler")
         route = _route(pattern, types)
+        function = with_captures(function, "the handler", ("query", "reply"), pattern)
         self._drop(route)
         number = self._next_number
         self._next_number += 1
@@ -181,7 +205,9 @@ class App:
         It is called with query, reply, and ``call_next``, which has what is behind it fill the
         reply: further middleware, then the handler, or else the zones and other servers.
         ``await call_next()`` comes back when the reply is there; a function that is no coroutine
-        function returns ``call_next()``. One that does not call it answers in place of all that.
+        function returns ``call_next()``. One that does not call it answers in place of all that; if
+        it does not answer either, the query is answered SERVFAIL. Further
+        parameters are given the labels that its pattern captures.
         """
         if isinstance(function, str):
             route = _route(function, None)
@@ -191,13 +217,15 @@ class App:
     def _add_middleware(self, function: _Middleware, route: str | None) -> _Middleware:
         """Has all queries pass a function, or those of a route."""
         _check(function, "middleware")
+        own = ("query", "reply", "call_next")
+        called = with_captures(function, "the middleware", own, route or "")
         if route is None:
-            self._middleware.append(function)
+            self._middleware.append(called)
             if self._core is not None:
                 self._compose()
         else:
             number = self._guard_number(route)
-            self._guards[number].append(self._in_guard(number, function))
+            self._guards[number].append(self._in_guard(number, called))
         self._publish()
         return function
 
@@ -217,17 +245,12 @@ class App:
         async def layer(query: Query, reply: Reply, call_next: CallNext) -> None:
             enter = self._running().enter_guard
 
-            def go_on() -> Awaitable[None]:
-                behind = call_next()
-
-                async def pass_on() -> None:
-                    enter(query, None)
-                    try:
-                        await behind
-                    finally:
-                        enter(query, number)
-
-                return pass_on()
+            async def go_on() -> None:
+                enter(query, None)
+                try:
+                    await call_next()
+                finally:
+                    enter(query, number)
 
             enter(query, number)
             try:
@@ -235,7 +258,36 @@ class App:
             finally:
                 enter(query, None)
 
+        layer.__qualname__ = name_of(function)
         return layer
+
+    @overload
+    def on_error(self, kind: type[Exception]) -> Callable[[_ErrorHandler], _ErrorHandler]: ...
+
+    @overload
+    def on_error(self, kind: _ErrorHandler) -> _ErrorHandler: ...
+
+    def on_error(self, kind: Any) -> Any:
+        """Has a function answer queries whose handler or middleware has raised an exception of a
+        class, ``@app.on_error(KeyError)``, or any exception, ``@app.on_error``.
+
+        It is called with the exception, query and reply, may be a coroutine function, and may return
+        records. Of several functions, those that were added first are called first. A query that
+        none of them answers is SERVFAIL, and the exception is logged.
+        """
+        if isinstance(kind, type):
+            if not issubclass(kind, Exception):
+                raise TypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
+            return lambda function: self._add_error_handler(kind, function)
+        return self._add_error_handler(Exception, kind)
+
+    def _add_error_handler(self, kind: type[Exception], function: ErrorHandler) -> ErrorHandler:
+        """Has a function answer where an exception of a class was raised."""
+        _check(function, "an error handler")
+        self._error_handlers.append((kind, function))
+        if self._core is not None:
+            self._compose()
+        return function
 
     def route(self, suffix: str) -> Router:
         """The names below a suffix, whose patterns leave the suffix out."""
@@ -260,10 +312,7 @@ class App:
         it can; later it keeps what it had. The log tells both.
         """
         self._before_start()
-        if not isinstance(store, Store):
-            for method in ("load", "get", "watch"):
-                if not callable(getattr(store, method, None)):
-                    raise TypeError(f"a store has load, get and watch: {store!r} has no {method}")
+        _check_store(store)
         self._stores.append((zone, store))
 
     def forward(self, *servers: str) -> None:
@@ -281,6 +330,9 @@ class App:
         if self._core is not None:
             raise StateError("the app runs already")
         self._compose()
+        if self._ended is not None and self._ended.done():
+            self._ended = None  # that of a former run
+        self._end_of_run()
         core = Core()
         pump = Pump(core, self._answers, self._behind_guards, self._deadline)
         self._core, self._pump = core, pump
@@ -305,7 +357,8 @@ class App:
         if self._stopping is None:
             core.give_up()
             self._stopping = asyncio.get_running_loop().create_task(self._stop(core, pump))
-            self._stopping.add_done_callback(_note)
+            ended = self._end_of_run()
+            self._stopping.add_done_callback(lambda stopping: _settle(ended, stopping))
         if pump.is_calling():
             self._stopping.add_done_callback(_log_failure)
         else:
@@ -388,6 +441,73 @@ class App:
         was_there = await self._in_thread(self._running().remove_zone_text, name)
         self._texts.pop(_plain(name), None)
         return was_there
+
+    async def set_zone_file(self, name: str, file: _Path) -> None:
+        """Serves a zone from a master file, or from JSON if the file's name ends in ``.json``,
+        instead of a former file or for the first time, and comes back when it is served. Also
+        reads what ``reload`` does.
+
+        Raises ``ZoneError`` or ``ConfigError`` with what is wrong, line by line; the former version
+        stays in service.
+        """
+        path = os.fspath(file)
+        await self._in_thread(self._running().set_zone_file, name, path)
+        self._zones = [it for it in self._zones if _plain(it[0]) != _plain(name)]
+        self._zones.append((name, path))
+
+    async def set_zone_store(self, zone: str, store: Store | OwnStore) -> None:
+        """Serves a zone that has what a store has, instead of a former store or for the first time,
+        and comes back when the store was read, after 3 seconds at most. Until it has records of a
+        zone, the zone is SERVFAIL, or keeps those of the former store; the log says why.
+
+        Raises ``ZoneError`` if the zone is served from anything but a store of the program.
+        """
+        _check_store(store)
+        await self._in_thread(self._running().set_zone_store, zone, store)
+        self._stores = [it for it in self._stores if _plain(it[0]) != _plain(zone)]
+        self._stores.append((zone, store))
+
+    async def remove_zone(self, name: str) -> bool:
+        """Takes a zone of ``zone``, ``store`` or the methods above out of service; whether there
+        was one. Zones of the configuration file stay."""
+        was_there = await self._in_thread(self._running().remove_zone, name)
+        self._zones = [it for it in self._zones if _plain(it[0]) != _plain(name)]
+        self._stores = [it for it in self._stores if _plain(it[0]) != _plain(name)]
+        self._texts.pop(_plain(name), None)
+        return was_there
+
+    async def set_forwards(self, *servers: str) -> None:
+        """Asks these servers for all names that neither handlers nor zones have, instead of those
+        before; without any, those of the configuration file. Also reads what ``reload`` does.
+
+        Raises ``ConfigError`` with what is wrong; nothing is changed then.
+        """
+        await self._in_thread(self._running().set_forwards, list(servers))
+        self._forward = list(servers)
+
+    async def closed(self) -> None:
+        """Comes back when the app has stopped, because it was told to or an administrator asked for
+        that; of an app that was not started yet, when it has started and stopped. Raises the
+        exception that says why where it had to."""
+        ended = self._end_of_run()
+        while not ended.done():
+            core = self._core
+            if core is not None and self._is_started and core.is_finished():
+                try:
+                    await self.stop()
+                except Exception:
+                    pass  # `ended` has it
+            await asyncio.wait([ended], timeout=_LOOK_INTERVAL)
+        await ended
+
+    def _end_of_run(self) -> asyncio.Future[None]:
+        """What is done when the app has stopped that runs, or else the last one or the first one."""
+        loop = asyncio.get_running_loop()
+        ended = self._ended
+        if ended is None or not (ended.done() or ended.get_loop() is loop):
+            ended = self._ended = loop.create_future()
+            ended.add_done_callback(_note)
+        return ended
 
     async def query(
         self,
@@ -527,13 +647,20 @@ class App:
         for number, handler in self._handlers.items():
             self._answers[number] = self._composed(handler)
         if self._middleware:
-            self._answers[None] = around(tuple(self._middleware), self._inner(None, False))
+            self._answers[None] = self._recovering(
+                around(tuple(self._middleware), self._inner(None, False))
+            )
 
     def _composed(self, handler: Handler) -> Handler:
         """What answers for a handler: middleware, if there is some, around it."""
         if not self._middleware:
-            return handler
-        return around(tuple(self._middleware), self._inner(handler))
+            return self._recovering(handler)
+        return self._recovering(around(tuple(self._middleware), self._inner(handler)))
+
+    def _recovering(self, answer: Handler) -> Handler:
+        """What answers also where code has raised exceptions, if there is something that does."""
+        handlers = self._error_handlers
+        return recovering(answer, tuple(handlers)) if handlers else answer
 
     def _behind_guards(self, number: int | None, guards: Sequence[int]) -> Handler:
         """What answers a query that passes guards, for the number of a handler, which may have been
@@ -542,7 +669,7 @@ class App:
         for guard in guards:
             layers += self._guards[guard]
         handler = None if number is None else self._handlers.get(number)
-        return around(layers, self._inner(handler, number is not None))
+        return self._recovering(around(layers, self._inner(handler, number is not None)))
 
     def _inner(self, handler: Handler | None, has_next: bool = True) -> Filling:
         """What is inside of all middleware: a handler, those of wider patterns, and the core."""
@@ -589,6 +716,7 @@ class App:
             "deadline": self._deadline,
             "waiting_max": self._waiting_max,
             "allow_failed_zones": self._allow_failed_zones,
+            "shares_addresses": self._shares_addresses,
         }
 
 
@@ -671,10 +799,21 @@ def _run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) 
             loop.close()
 
 
-def _note(task: asyncio.Task[None]) -> None:
+def _note(task: asyncio.Future[None]) -> None:
     """Takes note of how a task has ended, which asyncio would complain about if nobody did."""
     if not task.cancelled():
         task.exception()
+
+
+def _settle(ended: asyncio.Future[None], stopping: asyncio.Task[None]) -> None:
+    """Says how a run of an app has ended, once it is stopped."""
+    error = None if stopping.cancelled() else stopping.exception()
+    if ended.done():
+        return
+    if error is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(error)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
@@ -687,6 +826,14 @@ def _check(function: Any, what: str) -> None:
     """Raises ``TypeError`` for what cannot be called."""
     if not callable(function):
         raise TypeError(f"{what} must be a function, not {function!r}")
+
+
+def _check_store(store: Any) -> None:
+    """Raises ``TypeError`` for what is no store."""
+    if not isinstance(store, Store):
+        for method in ("load", "get", "watch"):
+            if not callable(getattr(store, method, None)):
+                raise TypeError(f"a store has load, get and watch: {store!r} has no {method}")
 
 
 def _plain(name: str) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "NS",
     "CNAME",
     "PTR",
+    "ALIAS",
     "DNAME",
     "NSAP_PTR",
     "MB",
@@ -99,6 +100,7 @@ _RecordType: TypeAlias = Literal[
     "NS",
     "CNAME",
     "PTR",
+    "ALIAS",
     "DNAME",
     "NSAP-PTR",
     "MB",
@@ -227,6 +229,15 @@ class PTR(Record):
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> PTR: ...
     @overload
     def __new__(cls, *, rdata: bytes, ttl: int = 300, owner: _Name | bytes | None = None) -> PTR: ...
+    @property
+    def dname(self) -> str: ...
+
+class ALIAS(Record):
+    __match_args__ = ("dname",)
+    @overload
+    def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> ALIAS: ...
+    @overload
+    def __new__(cls, *, rdata: bytes, ttl: int = 300, owner: _Name | bytes | None = None) -> ALIAS: ...
     @property
     def dname(self) -> str: ...
 

@@ -17,9 +17,10 @@ import logging
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Concatenate, Optional, TypeAlias, Union
 
 from ._core import Core, Query, Record, Reply, log_lines
+from .arguments import name_of
 
 if TYPE_CHECKING:
     from ._core import _One, _Taken
@@ -28,12 +29,28 @@ log = logging.getLogger("zonda")
 
 # What a function may return: records for the answer, or nothing.
 Answer: TypeAlias = Union[Record, "_One", Sequence["_One"], None]
-# Fills a reply; may return records for the answer, or an awaitable of them.
-Handler: TypeAlias = Callable[[Query, Reply], Union[Answer, Awaitable[Answer]]]
 # Has what is behind a middleware fill the reply.
 CallNext: TypeAlias = Callable[[], Awaitable[None]]
-# Sees all queries and, once it has awaited `CallNext`, their replies.
-Middleware: TypeAlias = Callable[[Query, Reply, CallNext], Union[Answer, Awaitable[Answer]]]
+_Result: TypeAlias = Union[Answer, Awaitable[Answer]]
+if TYPE_CHECKING:
+    # Fills a reply; may return records for the answer, or an awaitable of them. Further parameters
+    # are labels that its pattern captures.
+    Handler: TypeAlias = Union[
+        Callable[[Query, Reply], _Result], Callable[Concatenate[Query, Reply, ...], _Result]
+    ]
+    # Sees all queries and, once it has awaited `CallNext`, their replies.
+    Middleware: TypeAlias = Union[
+        Callable[[Query, Reply, CallNext], _Result],
+        Callable[Concatenate[Query, Reply, CallNext, ...], _Result],
+    ]
+else:  # Python 3.10 knows no `...` in `Concatenate`
+    Handler: TypeAlias = Union[Callable[[Query, Reply], _Result], Callable[..., _Result]]
+    Middleware: TypeAlias = Union[
+        Callable[[Query, Reply, CallNext], _Result], Callable[..., _Result]
+    ]
+
+# Fills the reply to a query whose code has raised an exception; may return records.
+ErrorHandler: TypeAlias = Callable[[Any, Query, Reply], _Result]
 
 # What calls the code that runs, if it is a handler's, or in a task that a handler has begun.
 _caller: ContextVar[Pump | None] = ContextVar("_caller", default=None)
@@ -142,8 +159,8 @@ class Pump:
             future = self._expected.pop(number, None)
             if future is not None and not future.done():
                 future.set_result(message)
-        for level, text in log_lines():
-            log.log(level, "%s", text)
+        for level, line, event, fields in log_lines():
+            log.log(level, "%s", line, extra={"event": event, "fields": dict(fields)})
         if queries:
             self._serve(queries)
 
@@ -219,6 +236,47 @@ async def settle(result: Any, reply: Reply) -> None:
         result = await result
     if result is not None:
         reply.answer(result)
+
+
+def recovering(
+    answer: Handler, handlers: Sequence[tuple[type[Exception], ErrorHandler]]
+) -> Handler:
+    """What answers, and has the first of the functions for an exception's class answer that fills
+    the reply, where it raises one."""
+
+    def answer_or_recover(query: Query, reply: Reply) -> Awaitable[None] | None:
+        try:
+            result = answer(query, reply)
+            if inspect.isawaitable(result):
+                return rest(result, query, reply)
+            if result is not None:
+                reply.answer(result)
+        except Exception as error:
+            return recover(error, query, reply)
+        return None
+
+    async def rest(result: Awaitable[Any], query: Query, reply: Reply) -> None:
+        try:
+            await settle(result, reply)
+        except Exception as error:
+            await recover(error, query, reply)
+
+    async def recover(error: Exception, query: Query, reply: Reply) -> None:
+        for kind, function in handlers:
+            if not isinstance(error, kind):
+                continue
+            reply.clear()  # what was added before is not this one's
+            try:
+                await settle(function(error, query, reply), reply)
+            except Exception:
+                where = (query.name, query.type)
+                log.exception("the code that answers for errors of %s %s failed", *where)
+            else:
+                if reply.is_answered:
+                    return
+        raise error
+
+    return answer_or_recover
 
 
 class _Follower:
@@ -339,18 +397,38 @@ def around(layers: Sequence[Middleware], inner: Filling) -> Handler:
 
     def answer(query: Query, reply: Reply) -> Awaitable[None]:
         reply._pass_handlers()  # what is inside calls them
-        return _pass(layers, 0, inner, query, reply)
+        return _pass(layers, 0, inner, query, reply, [])
 
     return answer
 
 
 async def _pass(
-    layers: Sequence[Middleware], place: int, inner: Filling, query: Query, reply: Reply
+    layers: Sequence[Middleware],
+    place: int,
+    inner: Filling,
+    query: Query,
+    reply: Reply,
+    ended: list[int],
 ) -> None:
-    """Calls middleware from a place on; each function has what is behind it called."""
+    """Calls middleware from a place on; each function has what is behind it called. ``ended`` are
+    the places of what has ended without an exception, the innermost first."""
     if place == len(layers):
         await inner(query, reply)
-        return
+    else:
+        await _call_layer(layers, place, inner, query, reply, ended)
+    ended.append(place)
+
+
+async def _call_layer(
+    layers: Sequence[Middleware],
+    place: int,
+    inner: Filling,
+    query: Query,
+    reply: Reply,
+    ended: list[int],
+) -> None:
+    """Calls the middleware at a place. One that has not answered must have waited for what is behind
+    it: what it leaves out, or what that raises, must not open what is guarded."""
     is_called = False
 
     def call_next() -> Awaitable[None]:
@@ -358,8 +436,17 @@ async def _pass(
         if is_called:
             raise RuntimeError("call_next() was called twice: what is behind it answers once")
         is_called = True
-        behind = _pass(layers, place + 1, inner, query, reply)
+        behind = _pass(layers, place + 1, inner, query, reply, ended)
         # A task begins with an empty stack.
         return behind if (place + 1) % _STACKED_MAX else asyncio.ensure_future(behind)
 
-    await settle(layers[place](query, reply, call_next), reply)
+    layer = layers[place]
+    await settle(layer(query, reply, call_next), reply)
+    if not reply.is_answered and ended[-1:] != [place + 1]:
+        why = "and without having waited for `call_next()`"
+        if is_called:
+            why += ", or although that failed"
+        raise RuntimeError(
+            f"the middleware {name_of(layer)} ended without an answer, {why}: answer, or await or"
+            " return `call_next()` to leave the query to what is behind it"
+        )

@@ -416,6 +416,7 @@ mod tests {
             Zonemd Tlsa Smimea Sshfp Openpgpkey Cert Dhcid Ipseckey Hip Talink Dsync Md Mf Mb Mg
             Mr Minfo Wks X25 Isdn Rt Nsap NsapPtr Px Gpos Eid Nimloc Atma Kx A6 Sink Ninfo Hhit
             Brid Spf Nid L32 L64 Lp Eui48 Eui64 Avc Doa Amtrelay Resinfo Wallet Cla Ipn
+            Alias
         }
     }
 

@@ -366,3 +366,11 @@ record! {
         number: u64 = U64, u64 => number;
     }
 }
+
+record! {
+    /// The name whose addresses a name has (PowerDNS's type 65401).
+    Alias = ALIAS, checked {
+        /// Name that has the addresses.
+        target: Name = OneName, &str => field::name("target", target)?;
+    }
+}

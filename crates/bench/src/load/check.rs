@@ -4,10 +4,10 @@
 //! What the records say is not judged here, but for the part of the RCODE that OPT carries.
 
 use zonda_wire::query::HEADER_BYTES;
-use zonda_wire::{Rcode, Type};
+use zonda_wire::{Opcode, Rcode, Type};
 
 /// Octets of a record after its owner name, without its data: type, class, TTL, length.
-const RECORD_BYTES: usize = 10;
+pub(crate) const RECORD_BYTES: usize = 10;
 
 /// What a sound reply says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,9 @@ pub fn read(reply: &[u8], query: &[u8]) -> Option<Header> {
     let mut rcode = Rcode(u16::from(header[3] & 15));
     let mut rest = match count(4) {
         1 => skip_question(body, question)?,
-        // A server that could not read the query need not repeat its question.
-        0 if rcode == Rcode::FORMERR => body,
+        // A server that could not read the query need not repeat its question, and of an update
+        // nothing needs to be repeated (rfc2136#3.8).
+        0 if rcode == Rcode::FORMERR || asked[2] & 0x78 == Opcode::UPDATE.0 << 3 => body,
         _ => return None,
     };
     for _ in 0..count(6) + count(8) + count(10) {
@@ -59,14 +60,14 @@ fn skip_question<'r>(body: &'r [u8], asked: &[u8]) -> Option<&'r [u8]> {
 }
 
 /// Returns what stands between a record's owner and its data, and what follows the record.
-fn skip_record(octets: &[u8]) -> Option<(&[u8; RECORD_BYTES], &[u8])> {
+pub(crate) fn skip_record(octets: &[u8]) -> Option<(&[u8; RECORD_BYTES], &[u8])> {
     let (fixed, rest) = skip_name(octets)?.split_first_chunk::<RECORD_BYTES>()?;
     let rest = rest.get(usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)?;
     Some((fixed, rest))
 }
 
 /// Returns what follows a name, which a pointer may end.
-fn skip_name(mut octets: &[u8]) -> Option<&[u8]> {
+pub(crate) fn skip_name(mut octets: &[u8]) -> Option<&[u8]> {
     loop {
         let (first, rest) = octets.split_first()?;
         match first {
@@ -127,6 +128,16 @@ mod tests {
             other[at] = octet;
             assert_eq!(read(&other, QUERY), None, "octet {at}");
         }
+    }
+
+    #[test]
+    fn a_reply_to_an_update_need_not_repeat_its_zone() {
+        let mut update = QUERY.to_vec();
+        update[2] = 0x28;
+        let reply = |octet: u8| [0x12, 0x34, octet, 0x85, 0, 0, 0, 0, 0, 0, 0, 0];
+        let expected = Header { rcode: Rcode::REFUSED, is_truncated: false };
+        assert_eq!(read(&reply(0xa8), &update), Some(expected));
+        assert_eq!(read(&reply(0x80), QUERY), None);
     }
 
     #[test]

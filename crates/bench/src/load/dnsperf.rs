@@ -27,7 +27,8 @@ pub fn print_head(plan: &Plan, command: &[String], out: &mut impl Write) -> io::
     writeln!(out, "DNS Performance Testing Tool")?;
     writeln!(out, "Version {}\n", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "[Status] Command line: {}", command.join(" "))?;
-    writeln!(out, "[Status] Sending queries (to {})", plan.server)?;
+    let sent = if plan.queries.are_updates() { "updates" } else { "queries" };
+    writeln!(out, "[Status] Sending {sent} (to {})", plan.server)?;
     writeln!(out, "[Status] Started at: {started}")?;
     writeln!(out, "[Status] Stopping after {}", ends.join(" or "))
 }
@@ -56,11 +57,12 @@ pub fn print_end(plan: &Plan, outcome: &Outcome, out: &mut impl Write) -> io::Re
         _ => "time limit",
     };
     writeln!(out, "[Status] Testing complete ({why})\n")?;
-    print_statistics(outcome, out)
+    let sent = if plan.queries.are_updates() { "Updates" } else { "Queries" };
+    print_statistics(outcome, sent, out)
 }
 
-/// Prints what a run came to.
-fn print_statistics(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+/// Prints what a run of queries or updates came to; `sent` is the word for them.
+fn print_statistics(outcome: &Outcome, sent: &str, out: &mut impl Write) -> io::Result<()> {
     let traffic = &outcome.traffic;
     let percent = |count: u64, whole: u64| 100.0 * count as f64 / whole.max(1) as f64;
     let of_sent = |count| percent(count, traffic.sent);
@@ -78,13 +80,13 @@ fn print_statistics(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let latency = &outcome.latency;
     let secs = |micros: f64| micros / 1e6;
     writeln!(out, "Statistics:\n")?;
-    writeln!(out, "  Queries sent:         {}", traffic.sent)?;
-    writeln!(out, "  Queries completed:    {completed} ({:.2}%)", of_sent(completed))?;
-    writeln!(out, "  Queries lost:         {lost} ({:.2}%)\n", of_sent(lost))?;
+    writeln!(out, "  {sent} sent:         {}", traffic.sent)?;
+    writeln!(out, "  {sent} completed:    {completed} ({:.2}%)", of_sent(completed))?;
+    writeln!(out, "  {sent} lost:         {lost} ({:.2}%)\n", of_sent(lost))?;
     writeln!(out, "  Response codes:       {}", codes.join(", "))?;
     writeln!(out, "  Average packet size:  request {request}, response {response}")?;
     writeln!(out, "  Run time (s):         {:.6}", outcome.seconds)?;
-    writeln!(out, "  Queries per second:   {:.6}\n", outcome.rate())?;
+    writeln!(out, "  {sent} per second:   {:.6}\n", outcome.rate())?;
     writeln!(
         out,
         "  Average Latency (s):  {:.6} (min {:.6}, max {:.6})",

@@ -20,7 +20,7 @@
 //!
 //! Deliberately absent: retries. A query without reply is lost.
 
-mod check;
+pub(crate) mod check;
 mod clients;
 pub mod dnsperf;
 pub mod expected;
@@ -53,6 +53,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use zonda_wire::tsig::Key;
+
 use outcome::Gatherer;
 use supply::Supply;
 use worker::{Report, ThreadReport, Worker};
@@ -67,6 +69,9 @@ pub struct Plan {
     pub local: Option<SocketAddr>,
     /// Transport of the queries.
     pub transport: Transport,
+    /// Key that queries are signed with (TSIG, rfc8945), if they are; signatures of replies are not
+    /// verified.
+    pub key: Option<Arc<Key>>,
     /// Queries to send.
     pub queries: Arc<Queries>,
     /// Expected replies, if replies are compared with any.
@@ -110,6 +115,7 @@ impl Plan {
             server,
             local: None,
             transport: Transport::Udp,
+            key: None,
             queries: Arc::new(queries),
             expected: None,
             mode: Mode::Closed { outstanding: 100, rate_max: None },

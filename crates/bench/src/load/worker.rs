@@ -1,10 +1,12 @@
 //! One thread of the generator: sends what is due, reads what has come, gives up what is late.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use zonda_netio::Poller;
+use zonda_wire::tsig::{Key, ReplySignature};
 
 use super::check;
 use super::clients::Clients;
@@ -89,6 +91,8 @@ pub struct Worker<'a> {
     clients: Clients,
     /// Room for a query that is made when it is sent.
     scratch: Vec<u8>,
+    /// Room for a query with its signature.
+    signed: Vec<u8>,
     /// Ledgers of waiting queries, one for each client.
     ledgers: Vec<Ledger>,
     /// The client whose turn it is to send.
@@ -139,6 +143,7 @@ impl<'a> Worker<'a> {
             poller,
             ledgers: (0..clients).map(|_| Ledger::new(usual)).collect(),
             scratch: Vec::new(),
+            signed: Vec::new(),
             turn: 0,
             ready: Vec::new(),
             unread: Vec::new(),
@@ -270,6 +275,13 @@ impl<'a> Worker<'a> {
             Mode::Open { .. } => self.supply.due_nanos(number),
         };
         let id = self.ledgers[self.turn].enter(place, sent_nanos);
+        let query = match &self.plan.key {
+            None => query,
+            Some(key) => {
+                sign(query, id, key, &mut self.signed);
+                &self.signed
+            }
+        };
         self.clients.push(query, id);
         self.tally.sent += 1;
         self.tally.sent_octets += query.len() as u64;
@@ -419,6 +431,18 @@ impl Book<'_> {
         }
         self.tally.complete(header.rcode, reply.len(), latency_nanos);
     }
+}
+
+/// Writes a query with an id and its signature by a key over `signed`. One that is too long for a
+/// signature is left without.
+fn sign(query: &[u8], id: u16, key: &Arc<Key>, signed: &mut Vec<u8>) {
+    signed.clear();
+    signed.extend_from_slice(query);
+    if let Some(octets) = signed.first_chunk_mut() {
+        *octets = id.to_be_bytes();
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let _ = ReplySignature::sign_query(Arc::clone(key), signed, now.as_secs());
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Figures of a cell, and cells that were measured side by side.
 
-use super::numbers::{grouped, short, time};
+use super::numbers::{grouped, rate, short, time};
 use super::verdict::LOSS_MAX;
 use crate::data::{Cell, LoadPoint, LoadShare, Round, Run, Traffic};
 use crate::paired::{Relation, Scale, Series};
@@ -77,7 +77,7 @@ impl Figure {
     /// Returns a value with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::Qps => format!("{}/s", grouped(value)),
+            Self::Qps => format!("{}/s", rate(value)),
             Self::Loss | Self::TailLoss if value == 0.0 => "none".to_owned(),
             Self::Loss | Self::TailLoss if value < 5e-6 => "under 0.001 %".to_owned(),
             Self::Loss | Self::TailLoss => format!("{} %", short(value * 100.0)),
@@ -242,6 +242,15 @@ impl<'a> Group<'a> {
         match self.place.as_str() {
             "" => self.workload.to_owned(),
             place => format!("{} · {place}", self.workload),
+        }
+    }
+
+    /// Returns the head of a column for what a query is here: `CPU µs/query` of updates is
+    /// `CPU µs/update`.
+    pub fn in_unit(&self, head: &str) -> String {
+        match self.cells.first().and_then(|cell| cell.unit.as_ref()) {
+            None => head.to_owned(),
+            Some(unit) => head.replace("queries", &format!("{unit}s")).replace("query", unit),
         }
     }
 

@@ -12,6 +12,7 @@
 //!
 //! [`Run`]: crate::data::Run
 
+mod aims;
 mod caveats;
 pub mod compare;
 mod figures;

@@ -26,6 +26,11 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
+/// Returns a number of queries a second: whole from a hundred on.
+pub fn rate(value: f64) -> String {
+    if value < 100.0 { short(value) } else { grouped(value) }
+}
+
 /// Returns a share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`.
 pub fn change(share: f64) -> String {
     let sign = if share < 0.0 { '−' } else { '+' };

@@ -116,6 +116,8 @@ fn cell(
         server: name.to_owned(),
         workload: workload.to_owned(),
         place: place.clone(),
+        unit: None,
+        aims: Vec::new(),
         cpus: Some(CpusUsed { server: 1, load: 1 }),
         rounds,
         discarded: 1,
@@ -145,6 +147,7 @@ fn round(number: usize, cost: f64) -> Round {
         load_cpu_secs: 4.2,
         context_switches: 1200,
         memory_octets: 14 << 20,
+        memory_peak_octets: None,
         foreign_cpu: 0.01,
     }
 }

@@ -1,8 +1,9 @@
 //! A run as tables for a terminal.
 
+use super::aims::aims;
 use super::caveats::caveats;
 use super::figures::{Figure, Group, groups, mebioctets};
-use super::numbers::{grouped, relation, short};
+use super::numbers::{rate, relation, short};
 use super::verdict::{HOME, Ranking, behind, headlines, missing};
 use crate::data::{Cell, Run, Start};
 use crate::statistics::Spread;
@@ -41,6 +42,9 @@ pub fn text(run: &Run) -> String {
         for line in behind(group) {
             out += &format!("  {HOME} is behind: {line}\n");
         }
+        for line in aims(group) {
+            out += &format!("  {HOME} is to reach: {line}\n");
+        }
         for line in missing(group) {
             out += &format!("  {HOME} has no figure: {line}\n");
         }
@@ -74,7 +78,7 @@ fn table(group: &Group<'_>) -> String {
         let cost = |cell| Figure::CpuPerQuery.of(cell).map_or(f64::INFINITY, |cost| cost.median);
         key(a).cmp(&key(b)).then(cost(a).total_cmp(&cost(b)))
     });
-    let mut rows = vec![COLUMNS.map(str::to_owned)];
+    let mut rows = vec![COLUMNS.map(|head| group.in_unit(head))];
     rows.extend(cells.iter().map(|cell| row(group, cell, standing.as_ref())));
     let mut out = aligned(&rows);
     for cell in cells {
@@ -111,7 +115,7 @@ fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Ranking<'_>>) -> [Strin
         spread,
         show(group.times_floor(cell), short),
         versus,
-        show(Figure::Qps.of(cell), grouped),
+        show(Figure::Qps.of(cell), rate),
         lost,
         show(Figure::Percentile(50_000).of(cell), short),
         show(Figure::Percentile(99_000).of(cell), short),

@@ -94,6 +94,19 @@ impl RunningServer {
         questions: &[Question],
         limit: Duration,
     ) -> Result<Duration, StartError> {
+        let ready = self.wait_for_answers(address, questions, limit)?;
+        self.wait_until_idle(limit);
+        Ok(ready)
+    }
+
+    /// Waits until each question is answered with NOERROR; returns the time from start to the last
+    /// of these answers.
+    pub fn wait_for_answers(
+        &mut self,
+        address: SocketAddr,
+        questions: &[Question],
+        limit: Duration,
+    ) -> Result<Duration, StartError> {
         for question in questions {
             while !question.is_answered_by(address)? {
                 if self.has_ended() {
@@ -105,14 +118,12 @@ impl RunningServer {
                 thread::sleep(Duration::from_millis(5));
             }
         }
-        let ready = self.began.elapsed();
-        self.wait_until_idle(limit);
-        Ok(ready)
+        Ok(self.began.elapsed())
     }
 
     /// Waits until the server uses less than a tenth of a CPU: some load zones while they answer
     /// from other zones.
-    fn wait_until_idle(&self, limit: Duration) {
+    pub fn wait_until_idle(&self, limit: Duration) {
         const INTERVAL: Duration = Duration::from_millis(200);
         let used = || procfs::usage(self.process()).cpu_secs();
         let mut before = used();

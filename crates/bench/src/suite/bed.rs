@@ -14,6 +14,7 @@ use super::place::{Place, Zone};
 use super::spec::{Way, Workload};
 use crate::data::Start;
 use crate::load::{Form, Queries, QueriesError};
+use crate::primary::Primary;
 use crate::procfs::{self, Usage};
 use crate::relay::{self, Relay};
 use crate::server::running::{Question, QuestionError, free_port};
@@ -33,6 +34,10 @@ pub struct Contestant {
 struct UpstreamStock {
     /// Server and its program.
     contestant: Contestant,
+    /// Role of the server.
+    role: String,
+    /// Whether it notifies the server that is measured.
+    notifies: bool,
     /// Names of the zones.
     zones: Vec<String>,
     /// Folder with the master files.
@@ -66,6 +71,10 @@ pub struct Stock {
     upstream: Option<UpstreamStock>,
     /// The API server with the cluster's objects, which runs as long as the contest.
     api: Option<Api>,
+    /// Whether [`Primary`] takes the place of the server behind.
+    has_any_zone_primary: bool,
+    /// Whether each server gets its own copy of the master files.
+    is_copied: bool,
 }
 
 impl Stock {
@@ -80,7 +89,7 @@ impl Stock {
         let zones_folder = folder.join("zones");
         let zones = write_zones(&zones_folder, place.zones(&workload.zones)?, stop)?;
         let lines = place.queries(workload)?;
-        let form = Form::default();
+        let form = Form { operation: workload.task.operation(), ..Form::default() };
         let queries = match place.subnets {
             None => Queries::from_lines(&lines, &form),
             Some(clients) => Queries::of_clients(&lines, &form, clients),
@@ -94,7 +103,9 @@ impl Stock {
                 let folder = folder.join("upstream-zones");
                 let zones = write_zones(&folder, place.zones(&spec.zones)?, stop)?;
                 let ready = questions(place, spec.ready.as_ref().unwrap_or(&workload.ready))?;
-                Some(UpstreamStock { contestant, zones, folder, ready, way: workload.way.clone() })
+                let (role, notifies) = (spec.role.clone(), spec.notifies);
+                let way = workload.way.clone();
+                Some(UpstreamStock { contestant, role, notifies, zones, folder, ready, way })
             }
             _ => None,
         };
@@ -103,7 +114,18 @@ impl Stock {
         let api =
             cluster.map(|objects| Api::start(objects, place, ground, &folder.join("cluster")));
         let api = api.transpose().map_err(BedError::Api)?;
-        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream, api })
+        Ok(Self {
+            zones,
+            zones_folder,
+            queries,
+            queries_file,
+            ready,
+            start_max,
+            upstream,
+            api,
+            has_any_zone_primary: workload.any_zone_primary,
+            is_copied: workload.task.writes_zones(),
+        })
     }
 }
 
@@ -132,10 +154,50 @@ pub struct Bed {
     _relay: Option<Relay>,
     /// The upstream of a forwarder, which runs as long as the server.
     _upstream: Option<RunningServer>,
+    /// The primary of any zone, if the zones have that.
+    pub primary: Option<Primary>,
+    /// Address of the server behind.
+    pub upstream_address: Option<SocketAddr>,
+    /// How the processes are started.
+    launches: Vec<Launch>,
+    /// Time in which the server must answer.
+    start_max: Duration,
+    /// Questions whose answers show that the server is up.
+    ready: Vec<Question>,
     /// Address of the first server.
     pub address: SocketAddr,
     /// Cost of the start.
     pub start: Start,
+}
+
+/// How a process is started.
+struct Launch {
+    /// Server of the process.
+    contestant: Contestant,
+    /// Role of the server.
+    role: Role,
+    /// What its templates are given.
+    values: Values,
+    /// Folder of the process.
+    folder: PathBuf,
+    /// Folder with the master files.
+    zones: PathBuf,
+    /// Whether the process has its own copy of the master files.
+    is_copied: bool,
+    /// CPUs of the process.
+    cpus: Vec<usize>,
+}
+
+impl Launch {
+    /// Starts the process, with an empty folder or what is in it.
+    fn start(&self, is_fresh: bool) -> Result<RunningServer, BedError> {
+        if is_fresh {
+            let _ = fs::remove_dir_all(&self.folder);
+            make_folder(&self.folder, &self.zones, self.is_copied)?;
+        }
+        let Self { contestant: Contestant { kind, located }, role, values, folder, .. } = self;
+        Ok(RunningServer::start(kind, located, role, values, folder, &self.cpus)?)
+    }
 }
 
 impl Bed {
@@ -153,29 +215,71 @@ impl Bed {
         if let Some(api) = &stock.api {
             values.set("kubeconfig", api.kubeconfig.display());
         }
-        let (upstream, relay) = start_upstream(stock, ground, &folder, &mut values)?;
         let address = local(free_port()?);
-        let mut servers = Vec::new();
-        for (number, cpus) in ground.server_cpus.chunks(place.threads).enumerate() {
-            if number == place.processes {
-                break;
-            }
-            let values = listening(&values, address, place.threads, &stock.zones);
-            let folder = folder_with_zones(&folder, &number.to_string(), &stock.zones_folder)?;
-            let Contestant { kind, located } = contestant;
-            servers.push(RunningServer::start(kind, located, role, &values, &folder, cpus)?);
+        let primary = stock.has_any_zone_primary.then(|| {
+            let primary = Primary::start(free_port()?, &ground.load_cpus)?;
+            set_upstream(&mut values, primary.address());
+            io::Result::Ok(primary)
+        });
+        let primary = primary.transpose()?;
+        let behind = start_upstream(stock, ground, (&folder, address), &mut values)?;
+        let (upstream, relay, upstream_address) = behind;
+        let launches = ground.server_cpus.chunks(place.threads).take(place.processes).enumerate();
+        let launches = launches.map(|(number, cpus)| Launch {
+            contestant: contestant.clone(),
+            role: role.clone(),
+            values: listening(&values, address, place.threads, &stock.zones),
+            folder: folder.join(number.to_string()),
+            zones: stock.zones_folder.clone(),
+            is_copied: stock.is_copied,
+            cpus: cpus.to_vec(),
+        });
+        let mut bed = Self {
+            servers: Vec::new(),
+            _relay: relay,
+            _upstream: upstream,
+            primary,
+            upstream_address,
+            launches: launches.collect(),
+            start_max: stock.start_max,
+            ready: stock.ready.clone(),
+            address,
+            start: Start {
+                ready_secs: 0.0,
+                cpu_secs: 0.0,
+                memory_octets: 0,
+                memory_peak_octets: None,
+            },
+        };
+        let ready = bed.start_again(true)?;
+        bed.wait_until_idle();
+        bed.start = Start {
+            ready_secs: ready.as_secs_f64(),
+            cpu_secs: bed.usage().cpu_secs(),
+            memory_octets: bed.memory_octets(),
+            memory_peak_octets: Some(bed.memory_peak_octets()),
+        };
+        Ok(bed)
+    }
+
+    /// Ends the server's processes and starts them anew, with empty folders or with what they have
+    /// left there; waits until the server answers, and returns after how long it does.
+    pub fn start_again(&mut self, is_fresh: bool) -> Result<Duration, BedError> {
+        self.servers.clear();
+        for launch in &self.launches {
+            self.servers.push(launch.start(is_fresh)?);
         }
         let mut ready = Duration::ZERO;
-        for server in &mut servers {
-            ready = ready.max(server.wait_until_ready(address, &stock.ready, stock.start_max)?);
+        for server in &mut self.servers {
+            let waited = server.wait_for_answers(self.address, &self.ready, self.start_max)?;
+            ready = ready.max(waited);
         }
-        let start = Start {
-            ready_secs: ready.as_secs_f64(),
-            cpu_secs: usage(&servers).cpu_secs(),
-            memory_octets: memory_octets(&servers),
-            memory_peak_octets: Some(memory_peak_octets(&servers)),
-        };
-        Ok(Self { servers, _relay: relay, _upstream: upstream, address, start })
+        Ok(ready)
+    }
+
+    /// Waits until the server's processes have nothing to do.
+    pub fn wait_until_idle(&self) {
+        self.servers.iter().for_each(|server| server.wait_until_idle(self.start_max));
     }
 
     /// Returns what the server's processes have used since they began.
@@ -186,6 +290,11 @@ impl Bed {
     /// Returns the memory of the server's processes now.
     pub fn memory_octets(&self) -> u64 {
         memory_octets(&self.servers)
+    }
+
+    /// Returns the most memory that the server's processes have had.
+    pub fn memory_peak_octets(&self) -> u64 {
+        memory_peak_octets(&self.servers)
     }
 
     /// Datagrams that their sockets have dropped.
@@ -203,7 +312,7 @@ impl Bed {
 /// Returns the sum over processes.
 fn usage(servers: &[RunningServer]) -> Usage {
     let mut sum = Usage::default();
-    for used in servers.iter().map(|server| procfs::usage(server.process())) {
+    for used in servers.iter().map(|server| procfs::usage_with_ended(server.process())) {
         sum.user_secs += used.user_secs;
         sum.system_secs += used.system_secs;
         sum.context_switches += used.context_switches;
@@ -221,24 +330,36 @@ fn memory_peak_octets(servers: &[RunningServer]) -> u64 {
     servers.iter().map(|server| procfs::memory_peak_octets(server.process())).sum()
 }
 
-/// Starts the server behind a forwarder and the way to it, and says in `values` where to ask.
+/// The server behind, the way to it, and its own address.
+type Behind = (Option<RunningServer>, Option<Relay>, Option<SocketAddr>);
+
+/// Starts the server behind a forwarder and the way to it, and says in `values` where to ask; the
+/// server that is measured has `address`.
 fn start_upstream(
     stock: &Stock,
     ground: &Ground,
-    folder: &Path,
+    (folder, measured): (&Path, SocketAddr),
     values: &mut Values,
-) -> Result<(Option<RunningServer>, Option<Relay>), BedError> {
-    let Some(UpstreamStock { contestant, zones, folder: zones_folder, ready, way }) =
-        &stock.upstream
-    else {
-        return Ok((None, None));
-    };
-    let Contestant { kind, located } = contestant;
-    let role = kind.roles.get("authoritative").ok_or(BedError::Upstream)?;
+) -> Result<Behind, BedError> {
+    let Some(stock_behind) = &stock.upstream else { return Ok((None, None, None)) };
+    let UpstreamStock { contestant, zones, ready, way, .. } = stock_behind;
+    let role = contestant.kind.roles.get(&stock_behind.role);
+    let role = role.ok_or_else(|| BedError::Upstream(stock_behind.role.clone()))?;
     let address = local(free_port()?);
-    let own = listening(values, address, 1, zones);
-    let folder = folder_with_zones(folder, "upstream", zones_folder)?;
-    let mut running = RunningServer::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
+    let mut own = listening(values, address, 1, zones);
+    if stock_behind.notifies {
+        own.lists.insert(SECONDARIES.to_owned(), vec![measured.port().to_string()]);
+    }
+    let launch = Launch {
+        contestant: contestant.clone(),
+        role: role.clone(),
+        values: own,
+        folder: folder.join("upstream"),
+        zones: stock_behind.folder.clone(),
+        is_copied: stock.is_copied,
+        cpus: ground.load_cpus.clone(),
+    };
+    let mut running = launch.start(true)?;
     running.wait_until_ready(address, ready, stock.start_max)?;
     let relay = match way {
         None => None,
@@ -249,11 +370,18 @@ fn start_upstream(
             Some(Relay::start(address, &way, &ground.load_cpus)?)
         }
     };
-    let asked = relay.as_ref().map_or(address, Relay::address);
-    values.set("upstream_address", asked.ip());
-    values.set("upstream_port", asked.port());
-    Ok((Some(running), relay))
+    set_upstream(values, relay.as_ref().map_or(address, Relay::address));
+    Ok((Some(running), relay, Some(address)))
 }
+
+/// Says in `values` where the server behind is asked.
+fn set_upstream(values: &mut Values, address: SocketAddr) {
+    values.set("upstream_address", address.ip());
+    values.set("upstream_port", address.port());
+}
+
+/// Name of the list of ports on 127.0.0.1 that a primary notifies.
+const SECONDARIES: &str = "secondaries";
 
 /// Returns what a server's templates are given.
 pub(super) fn listening(
@@ -267,15 +395,23 @@ pub(super) fn listening(
     values.set("port", address.port());
     values.set("threads", threads);
     values.lists.insert("zones".to_owned(), zones.to_vec());
+    values.lists.insert(SECONDARIES.to_owned(), Vec::new());
     values
 }
 
-/// Returns a folder for a server, with a link `zones` to the master files.
-pub(super) fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<PathBuf> {
-    let folder = folder.join(name);
-    fs::create_dir_all(&folder)?;
-    symlink(zones, folder.join("zones"))?;
-    Ok(folder)
+/// Makes a folder for a server, with a link `zones` to the master files, or a copy of them.
+pub(super) fn make_folder(folder: &Path, zones: &Path, is_copied: bool) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let own = folder.join("zones");
+    if !is_copied {
+        return symlink(zones, own);
+    }
+    fs::create_dir(&own)?;
+    for entry in fs::read_dir(zones)? {
+        let entry = entry?;
+        fs::copy(entry.path(), own.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// Returns the address of a port of 127.0.0.1.
@@ -296,8 +432,8 @@ pub enum BedError {
     System(io::Error),
     /// A server does not run.
     Start(StartError),
-    /// The upstream has no role `authoritative`.
-    Upstream,
+    /// The upstream has not this role.
+    Upstream(String),
     /// There is no API server.
     Api(ApiError),
 }
@@ -335,7 +471,7 @@ impl fmt::Display for BedError {
             Self::System(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Api(error) => error.fmt(f),
-            Self::Upstream => f.write_str("the upstream's kind has no role `authoritative`"),
+            Self::Upstream(role) => write!(f, "the upstream's kind has no role `{role}`"),
         }
     }
 }

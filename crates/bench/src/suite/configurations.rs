@@ -7,7 +7,7 @@ use std::process::{self, Command};
 use std::sync::atomic::AtomicBool;
 use std::{env, fs};
 
-use super::bed::{folder_with_zones, listening, local, write_zones};
+use super::bed::{listening, local, make_folder, write_zones};
 use super::place::Place;
 use super::spec::{Suite, Workload};
 use crate::server::Kind;
@@ -46,11 +46,12 @@ fn check(kind: &Kind, workload: &Workload, place: &Place, folder: &Path) {
     let Some(role) = role else { return };
     let zones = place.zones(&workload.zones).unwrap();
     let zones = write_zones(&folder.join("stock"), zones, &AtomicBool::new(false)).unwrap();
-    let folder = folder_with_zones(folder, "server", &folder.join("stock")).unwrap();
+    let (stock, folder) = (folder.join("stock"), folder.join("server"));
+    make_folder(&folder, &stock, false).unwrap();
     let mut values = listening(&place.values, local(53_000), place.threads, &zones);
     values.set("folder", folder.display());
     values.set("package", "/package");
-    if workload.upstream.is_some() {
+    if workload.upstream.is_some() || workload.any_zone_primary {
         values.set("upstream_address", "127.0.0.1");
         values.set("upstream_port", 53_001);
     }

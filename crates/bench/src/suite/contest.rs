@@ -53,6 +53,8 @@ pub fn cell(contestant: &Contestant, workload: &Workload, place: &Place, cpus: C
         server: contestant.kind.name.clone(),
         workload: workload.name.clone(),
         place: place.axes.clone(),
+        unit: workload.task.unit().map(str::to_owned),
+        aims: workload.aims.clone(),
         cpus: Some(cpus),
         rounds: Vec::new(),
         discarded: 0,

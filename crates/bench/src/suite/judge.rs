@@ -89,12 +89,15 @@ mod tests {
             load_cpu_secs: 0.0,
             context_switches: 0,
             memory_octets: 0,
+            memory_peak_octets: None,
             foreign_cpu: 0.0,
         };
         Cell {
             server: server.to_owned(),
             workload: String::new(),
             place: BTreeMap::new(),
+            unit: None,
+            aims: vec![],
             cpus: None,
             rounds: vec![round],
             discarded: 0,

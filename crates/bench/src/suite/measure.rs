@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, process, thread};
+use std::{fmt, io, process, thread};
 
-use super::bed::Bed;
+use zonda_wire::Rcode;
+
+use super::bed::{Bed, BedError};
 use super::dnsperf::{Dnsperf, DnsperfError};
 use crate::data::{Latency, LoadPoint, LoadShare, Round, Traffic};
 use crate::load::{self, End, LoadError, Mode, Outcome, Plan};
 use crate::procfs::{self, Usage};
+use crate::transfer::TransferError;
 
 /// Sends every query once, so that all has been touched, and then what the plan says for a while.
 pub fn warm_up(plan: &Plan, seconds: f64) -> Result<(), LoadError> {
@@ -45,7 +48,7 @@ pub struct QueryRun {
 
 impl Generator {
     /// Follows the plan; dnsperf takes its queries from a file.
-    fn ask(&self, plan: &Plan, queries: &Path) -> Result<QueryRun, MeasureError> {
+    pub fn ask(&self, plan: &Plan, queries: &Path) -> Result<QueryRun, MeasureError> {
         match self {
             Self::Dnsperf(dnsperf) => dnsperf.ask(plan, queries).map_err(MeasureError::Dnsperf),
             Self::Own => {
@@ -57,16 +60,17 @@ impl Generator {
     }
 }
 
-/// Follows the plan and reads what it cost. A round is measured as a whole: what the server did
-/// before the first and after the last query counts, for every server alike.
+/// Has the work of a round done and reads what it cost the server: in a round that is a start, all
+/// since its processes began. A round is measured as a whole: what the server did before the first
+/// and after the last query counts, for every server alike.
 pub fn round(
     number: usize,
-    bed: &Bed,
-    plan: &Plan,
-    (generator, queries): (&Generator, &Path),
+    bed: &mut Bed,
+    is_start: bool,
+    work: impl FnOnce(&mut Bed) -> Result<QueryRun, MeasureError>,
 ) -> Result<Round, MeasureError> {
-    let before = KernelCounters::take(bed);
-    let mut asked = generator.ask(plan, queries)?;
+    let before = if is_start { KernelCounters::of_machine() } else { KernelCounters::take(bed) };
+    let mut asked = work(bed)?;
     let after = KernelCounters::take(bed);
     asked.traffic.dropped_by_server = after.drops_since(&before);
     let (server, foreign_cpu) = (after.server.since(&before.server), after.foreign_share(&before));
@@ -80,6 +84,7 @@ pub fn round(
         load_cpu_secs: asked.cpu_secs,
         context_switches: server.context_switches,
         memory_octets: bed.memory_octets(),
+        memory_peak_octets: Some(bed.memory_peak_octets()),
         foreign_cpu,
     })
 }
@@ -154,7 +159,7 @@ impl KernelCounters {
             at: Instant::now(),
             server: Usage::default(),
             drops: 0,
-            own_secs: procfs::usage(process::id()).cpu_secs() + procfs::reaped_secs(),
+            own_secs: procfs::usage_with_ended(process::id()).cpu_secs(),
             busy_secs: procfs::busy_secs(),
         }
     }
@@ -180,6 +185,22 @@ pub enum MeasureError {
     Load(LoadError),
     /// dnsperf did not ask.
     Dnsperf(DnsperfError),
+    /// The server does not start again.
+    Bed(BedError),
+    /// A zone cannot be transferred.
+    Transfer(TransferError),
+    /// An update is refused.
+    Update(Rcode),
+    /// A failure of a socket or a thread.
+    System(io::Error),
+    /// What the suite's file lacks for the task.
+    Lacking(&'static str),
+}
+
+impl From<io::Error> for MeasureError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
 }
 
 impl fmt::Display for MeasureError {
@@ -187,6 +208,11 @@ impl fmt::Display for MeasureError {
         match self {
             Self::Load(error) => error.fmt(f),
             Self::Dnsperf(error) => error.fmt(f),
+            Self::Bed(error) => error.fmt(f),
+            Self::Transfer(error) => error.fmt(f),
+            Self::Update(rcode) => write!(f, "an update is answered by {rcode}"),
+            Self::System(error) => error.fmt(f),
+            Self::Lacking(what) => write!(f, "the task needs {what}"),
         }
     }
 }

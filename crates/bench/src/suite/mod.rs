@@ -10,6 +10,8 @@
 //! | [`bed`] | what is started for one round: upstream, relay, server |
 //! | [`dnsperf`] | rounds in which that program asks |
 //! | [`measure`] | one round of one server, and its latency at a rate |
+//! | [`task`] | what is done in a round |
+//! | [`replicate`] | rounds of transfers, changes and starts of zones |
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
 //! | [`run()`] | a whole suite, rounds interleaved between servers |
@@ -33,9 +35,11 @@ pub mod judge;
 pub mod measure;
 pub mod place;
 mod progress;
+pub mod replicate;
 pub mod run;
 pub mod series;
 pub mod spec;
+pub mod task;
 mod words;
 
 pub use error::SuiteError;

@@ -1,6 +1,7 @@
 //! A whole suite, rounds interleaved between servers.
 
 mod latency;
+mod round;
 
 use std::fs;
 use std::ops::Range;
@@ -18,17 +19,14 @@ use super::measure::Generator;
 use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
-use super::{judge, measure, words};
+use super::{judge, measure};
 use crate::data::{Cell, FORMAT, Method, Run, Server, Setup, SkippedServer};
-use crate::load::{End, Mode, Plan};
 use crate::server::locate::{self, locate};
 use crate::server::{Kind, MissingServer, install};
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
 const FOREIGN_CPU_MAX: f64 = 0.05;
-/// How long a query may take before it counts as lost.
-const TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a disturbed round is repeated, before the server goes without it.
 const REPEATS_MAX: usize = 3;
 /// How long to wait for a quiet machine before such a repeat.
@@ -316,7 +314,7 @@ impl Runner<'_> {
         let folder = self.ground.folder.join("stock");
         let _ = fs::remove_dir_all(&folder);
         let Contest { workload, place, contestants } = contest;
-        let upstream = match upstream(workload)? {
+        let upstream = match upstream(workload, place)? {
             Ok(upstream) => upstream,
             Err(MissingServer(reason)) => {
                 self.skip("all", format!("{}: no upstream: {reason}", workload.name));
@@ -399,7 +397,7 @@ impl Runner<'_> {
         }
         let (able, unable): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|contestant| contestant.role(workload).is_some());
-        for Contestant { kind, .. } in unable {
+        for Contestant { kind, .. } in unable.into_iter().filter(|one| !one.kind.floor) {
             let (name, roles) = (&kind.name, workload.roles.join("` or `"));
             self.skip(name, format!("{name}: has no role `{roles}`"));
         }
@@ -436,14 +434,14 @@ impl Runner<'_> {
                     return Ok(());
                 }
                 // A cache that must be empty needs a server that was just started.
-                let bed = match kept.take() {
+                let mut bed = match kept.take() {
                     Some(bed) if !seat.contest.workload.cold => bed,
                     old => {
                         drop(old);
                         self.start(seat)?
                     }
                 };
-                let is_disturbed = self.round(seat, number, &bed)?;
+                let is_disturbed = self.round(seat, number, &mut bed)?;
                 kept = Some(bed);
                 if !is_disturbed {
                     break;
@@ -485,35 +483,6 @@ impl Runner<'_> {
         &mut servers[place]
     }
 
-    /// Measures a round and enters it; returns whether other processes disturbed it: then it does
-    /// not count.
-    fn round(&mut self, seat: Seat<'_>, number: usize, bed: &Bed) -> Result<bool, String> {
-        let plan = self.plan(bed, seat);
-        if !seat.contest.workload.cold {
-            measure::warm_up(&plan, self.run.method.warm_up_secs).map_err(|e| e.to_string())?;
-        }
-        let load = (&self.generator, &*seat.stock.queries_file);
-        let round = measure::round(number, bed, &plan, load).map_err(|error| error.to_string())?;
-        if self.is_stopped() {
-            return Ok(false);
-        }
-        if round.traffic.completed == 0 {
-            return Err("answers nothing".to_owned());
-        }
-        let is_disturbed = round.foreign_cpu > self.run.method.foreign_cpu_max;
-        let cell = &mut self.run.cells[seat.cell];
-        let line = words::round_line(cell, &seat.contest.place.text(), &round, is_disturbed);
-        if is_disturbed {
-            cell.discarded += 1;
-            self.progress.discarded();
-        } else {
-            cell.rounds.push(round);
-            self.progress.done(self.round_secs(seat.contest));
-        }
-        self.report(&line);
-        Ok(is_disturbed)
-    }
-
     /// Reports that a round is measured again, as soon as the machine is quiet.
     fn say_waiting(&mut self, seat: Seat<'_>, attempt: usize) {
         let server = &seat.contestant.kind.name;
@@ -529,30 +498,14 @@ impl Runner<'_> {
     fn wait_until_quiet(&self) {
         measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT, &self.stop);
     }
-
-    /// Returns what is sent in a round.
-    fn plan(&self, bed: &Bed, seat: Seat<'_>) -> Plan {
-        let Contest { workload, place, .. } = seat.contest;
-        let cpus = self.ground.load_cpus.clone();
-        let threads = self.ground.cpus_used(place).load;
-        let after = Some(Duration::from_secs_f64(self.run.method.seconds));
-        let rate_max = place.rate.map(|rate| rate as f64);
-        Plan {
-            mode: Mode::Closed { outstanding: place.outstanding, rate_max },
-            threads,
-            sockets: place.clients.max(threads),
-            end: End { after, runs: workload.cold.then_some(1), ..End::default() },
-            timeout: TIMEOUT,
-            cpus,
-            stop: Arc::clone(&self.stop),
-            ..Plan::new(bed.address, seat.stock.queries.clone())
-        }
-    }
 }
 
-/// Returns the server behind forwarders, if the workload has them and it is there.
-fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, MissingServer>, SuiteError> {
+/// Returns the server behind, if the workload has one and it is there.
+fn upstream(
+    workload: &Workload,
+    place: &Place,
+) -> Result<Result<Option<Contestant>, MissingServer>, SuiteError> {
     let Some(upstream) = &workload.upstream else { return Ok(Ok(None)) };
-    let kind = Kind::named(&upstream.server)?;
+    let kind = Kind::named(&place.values.fill(&upstream.server).map_err(BedError::from)?)?;
     Ok(locate(&kind).map(|located| Some(Contestant { kind, located })))
 }

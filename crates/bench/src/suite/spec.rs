@@ -7,7 +7,8 @@ use std::{fmt, fs, io};
 
 use super::api::Objects;
 use super::series::Series;
-use crate::data::Table;
+use super::task::Task;
+use crate::data::{Aim, Table};
 
 /// The files in `bench/suites`.
 const SHIPPED: &[&str] = &[
@@ -18,6 +19,7 @@ const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/suites/gslb.toml"),
     include_str!("../../../../bench/suites/cluster.toml"),
     include_str!("../../../../bench/suites/handlers.toml"),
+    include_str!("../../../../bench/suites/replication.toml"),
 ];
 
 /// A suite: what is compared, and how.
@@ -60,6 +62,12 @@ pub struct Workload {
     pub name: String,
     /// Roles of a server: the first of these that its kind has.
     pub roles: Vec<String>,
+    /// What is done in a round.
+    #[serde(default)]
+    pub task: Task,
+    /// Figures that Zonda is to reach.
+    #[serde(default)]
+    pub aims: Vec<Aim>,
     /// Servers, if not those of the suite.
     pub servers: Option<Vec<String>>,
     /// Settings that hold at every place; see [`super::place::Place`].
@@ -71,15 +79,20 @@ pub struct Workload {
     /// Zones that the server serves.
     #[serde(default)]
     pub zones: Vec<Zones>,
-    /// Queries, in this order.
+    /// Queries in this order, or what the task has in their place.
     pub queries: Vec<Series>,
+    /// The zone that a client transfers again and again while queries are asked; none is none.
+    pub beside_transfers: Option<String>,
     /// Questions whose answers show that the server is up, `NAME TYPE`, templates.
     pub ready: Vec<String>,
     /// RCODEs that are as good as each other, as the report takes them.
     #[serde(default)]
     pub alike: Vec<String>,
-    /// The server behind a forwarder.
+    /// The server behind a forwarder, or the primary of the zones.
     pub upstream: Option<Upstream>,
+    /// Whether [`crate::primary`] takes the place of the server behind.
+    #[serde(default)]
+    pub any_zone_primary: bool,
     /// The objects of a Kubernetes cluster, which servers read from an API server; none if the
     /// workload has no cluster.
     pub cluster: Option<Objects>,
@@ -176,17 +189,28 @@ fn step() -> u64 {
     1
 }
 
-/// The server behind a forwarder.
+/// The server behind a forwarder, or the primary of the zones.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
-    /// Kind of the server.
+    /// Kind of the server, a template.
     pub server: String,
+    /// Role of the server.
+    #[serde(default = "authoritative")]
+    pub role: String,
+    /// Whether it notifies the server that is measured.
+    #[serde(default)]
+    pub notifies: bool,
     /// Zones that the upstream serves.
     pub zones: Vec<Zones>,
     /// Questions whose answers show that the upstream is up, as [`Workload::ready`]; none is those
     /// of the workload.
     pub ready: Option<Vec<String>>,
+}
+
+/// Returns the default of an upstream's role.
+fn authoritative() -> String {
+    "authoritative".to_owned()
 }
 
 /// Loss and delay; see [`crate::relay::Way`].

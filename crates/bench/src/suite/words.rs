@@ -1,6 +1,7 @@
 //! What is said of rounds while a suite runs.
 
 use crate::data::{Cell, LoadPoint, Round};
+use crate::report::short;
 
 /// Returns a server's latency in one line.
 pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String {
@@ -23,9 +24,12 @@ pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String
 pub fn round_line(cell: &Cell, place: &str, round: &Round, is_disturbed: bool) -> String {
     let cpu = (round.cpu_user_secs + round.cpu_system_secs) / round.traffic.completed as f64 * 1e6;
     let rate = round.traffic.completed as f64 / round.seconds;
+    let unit = cell.unit.as_deref().unwrap_or("query");
+    let plural = cell.unit.as_ref().map_or_else(|| "queries".to_owned(), |unit| format!("{unit}s"));
+    let rate = short(rate);
     let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
     format!(
-        "{}{place}, round {}: {} {cpu:.2} CPU µs/query, {rate:.0} queries/s, {:.0} µs, \
+        "{}{place}, round {}: {} {cpu:.2} CPU µs/{unit}, {rate} {plural}/s, {:.0} µs, \
          {} lost, {:.1} % foreign{}",
         cell.workload,
         round.number + 1,

@@ -1,8 +1,8 @@
 //! What can be wrong with pools and the names that are steered to them.
 
+use crate::health::{CheckError, FormulaError};
 use std::fmt;
 use std::path::PathBuf;
-use zonda_health::{CheckError, FormulaError};
 use zonda_wire::rdata::RdataError;
 use zonda_wire::{Name, NameError, Type};
 

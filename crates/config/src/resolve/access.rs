@@ -1,6 +1,7 @@
 //! Access lists: the rules of names put in their place.
 
-use crate::access::{Access, AccessRule, Action, Network, Rule};
+use super::keys::KeyList;
+use crate::access::{Access, AccessRule, Clause};
 use crate::error::Contradiction;
 use crate::keys::ACCESS;
 use crate::load::Layers;
@@ -9,19 +10,17 @@ use crate::unknown::nearest;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// An action and the networks it is for; none: everyone.
-type Clause = (Action, Vec<Network>);
-
 /// The lists of `[access]`, and what has been made of them.
-pub(super) struct Lists {
+pub(super) struct Lists<'k> {
+    keys: &'k KeyList,
     named: BTreeMap<String, Vec<Clause>>,
     /// Lists already resolved, so that equal ones are one.
     resolved: HashMap<Vec<AccessRule>, Option<Arc<Access>>>,
 }
 
-impl Lists {
+impl<'k> Lists<'k> {
     /// Reads the section `[access]`.
-    pub fn read<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Self {
+    pub fn read<'a>(layers: &Layers<'a>, session: &mut Session<'a>, keys: &'k KeyList) -> Self {
         let (table, origin) = layers.section(&ACCESS);
         let names = table.into_iter().flatten().map(|(name, _)| name.get_ref());
         let mut reader = Reader::new(session, &ACCESS, table, Vec::new(), origin);
@@ -32,7 +31,11 @@ impl Lists {
             let mut clauses = Vec::with_capacity(rules.len());
             for rule in rules {
                 match rule {
-                    AccessRule::Rule(action, networks) => clauses.push((action, networks)),
+                    AccessRule::Rule(clause) => {
+                        let unknown = clause.key.as_ref().and_then(|key| keys.unknown(key));
+                        unknown.into_iter().for_each(|it| reader.contradict(Some(name), it));
+                        clauses.push(clause);
+                    }
                     AccessRule::List(other) => {
                         reader.contradict(Some(name), Contradiction::ListInList(other));
                     }
@@ -40,7 +43,7 @@ impl Lists {
             }
             named.insert(name.to_string(), clauses);
         }
-        Self { named, resolved: HashMap::new() }
+        Self { keys, named, resolved: HashMap::new() }
     }
 
     /// Returns the list that the `access` key of a section stands for; none: everyone is allowed,
@@ -69,23 +72,23 @@ impl Lists {
         let mut access = Vec::new();
         let mut otherwise = None;
         for rule in rules {
-            let one;
             let clauses = match rule {
-                AccessRule::Rule(action, networks) => {
-                    one = [(*action, networks.clone())];
-                    &one[..]
+                AccessRule::Rule(clause) => {
+                    match clause.key.as_ref().and_then(|key| self.keys.unknown(key)) {
+                        Some(unknown) => return Err(unknown),
+                        None => std::slice::from_ref(clause),
+                    }
                 }
                 AccessRule::List(name) => self.named(name)?,
             };
-            for (action, networks) in clauses {
+            for clause in clauses {
                 if otherwise.is_some() {
                     return Err(Contradiction::RuleBehindAny);
                 }
-                if networks.is_empty() {
-                    otherwise = Some(*action);
+                if clause.is_for_any() {
+                    otherwise = Some(clause.action);
                 }
-                let rules = networks.iter().map(|&network| Rule { network, action: *action });
-                access.extend(rules);
+                access.extend(clause.rules());
             }
         }
         match otherwise {

@@ -1,33 +1,37 @@
 //! The administrative interface: never open to other machines without a token.
 
 use super::open;
-use crate::Admin;
-use crate::error::{Contradiction, Problem};
+use crate::error::{Contradiction, Origin, Problem};
 use crate::keys::AdminKeys;
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::socket::default_socket;
 use crate::value::{Toggle, Token, Value};
-use std::net::SocketAddr;
+use crate::{Admin, Listener};
 use std::path::{Path, PathBuf};
 
 /// Reads `[admin]`, and the files that hold its tokens; its socket is named after the first
-/// listener, which is on `first`, if there is one.
+/// listener, if there is one.
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    first: Option<SocketAddr>,
+    listeners: &[(Listener, Origin)],
 ) -> Option<(Admin, Vec<PathBuf>)> {
     let mut reader = open::<AdminKeys>(layers, session);
     let keys = AdminKeys::read(&mut reader)?;
     let (key, read_key) = (("token", "token-file"), ("read-token", "read-token-file"));
     let (file, read_file) = (keys.token_file, keys.read_token_file);
+    let powerdns_file = keys.powerdns_api_key_file;
     let token = either(&mut reader, key, keys.token, file.as_deref())?;
     let read_token = either(&mut reader, read_key, keys.read_token, read_file.as_deref())?;
+    let powerdns_key = ("powerdns-api-key", "powerdns-api-key-file");
+    let powerdns_api_key =
+        either(&mut reader, powerdns_key, keys.powerdns_api_key, powerdns_file.as_deref())?;
     let socket = match keys.socket {
         Some(Toggle(socket)) => socket,
         None => {
+            let first = listeners.first().map(|(listener, _)| listener.address);
             let socket = default_socket(layers.environment, first);
             reader.derive("socket", socket.as_deref());
             socket
@@ -42,6 +46,7 @@ pub(super) fn read<'a>(
         lameduck: keys.lameduck,
         token,
         read_token,
+        powerdns_api_key,
         is_metrics_only: false,
         socket,
         zones: keys.zones,
@@ -51,7 +56,7 @@ pub(super) fn read<'a>(
     if let Some(address) = admin.address_without_token() {
         reader.contradict(Some("address"), Contradiction::NoToken(address));
     }
-    Some((admin, file.into_iter().chain(read_file).collect()))
+    Some((admin, [file, read_file, powerdns_file].into_iter().flatten().collect()))
 }
 
 /// Returns the token of a key, or of the file that another key names; outer `None` when it cannot

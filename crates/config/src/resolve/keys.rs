@@ -2,13 +2,13 @@
 
 use super::{bounds, is_own_listener};
 use crate::TsigKey;
-use crate::access::{Access, TransferTerms};
+use crate::access::{Access, Network, TransferTerms};
 use crate::error::{Contradiction, Origin, Problem, TransferMistake};
 use crate::keys::{SecondaryKeys, TransferKeys, TsigKeys};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::transfer_value::{HistoryLimits, KeySecret};
+use crate::transfer_value::{HistoryLimits, KeySecret, RemoteServer, TransferClient};
 use crate::unknown::nearest;
 use crate::value::Value;
 use std::net::SocketAddr;
@@ -82,8 +82,9 @@ impl KeyList {
         }
         keys.to.iter().for_each(|it| self.check(reader, "to", it.key.as_ref()));
         keys.notify.iter().for_each(|it| self.check(reader, "notify", it.key.as_ref()));
-        let transfers = TransferTerms { to: keys.to, notify: keys.notify, history };
         let access = access.map_or_else(Access::open, |access| (*access).clone());
+        let transfers =
+            TransferTerms { to: keys.to, notify: keys.notify, history, ..access.transfers };
         Some(Arc::new(Access { transfers, ..access }))
     }
 
@@ -110,8 +111,27 @@ impl KeyList {
         }
         let clients = keys.notify_from.iter();
         clients.for_each(|it| self.check(reader, "notify-from", it.key.as_ref()));
+        let clients = keys.update_from.iter();
+        clients.for_each(|it| self.check(reader, "update-from", it.key.as_ref()));
         bounds::secondary(reader, &keys);
         Some(keys)
+    }
+
+    /// Adds to the access list of a zone, if it has one, the clients that may send NOTIFY for it:
+    /// its primaries, and those that are allowed besides; and those whose updates are forwarded.
+    pub fn of_secondary(access: Option<&Access>, keys: &SecondaryKeys) -> Access {
+        let primary = |primary: &RemoteServer| {
+            let address = primary.address.ip().to_canonical();
+            let prefix = if address.is_ipv4() { 32 } else { 128 };
+            let network = Some(Network { address, prefix });
+            TransferClient { network, key: primary.key.clone() }
+        };
+        let primaries = keys.from.iter().map(primary);
+        let mut access = access.cloned().unwrap_or_else(Access::open);
+        access.transfers.notify_from = primaries.chain(keys.notify_from.iter().cloned()).collect();
+        access.transfers.update_from = keys.update_from.clone();
+        access.transfers.primaries = keys.from.iter().map(|primary| primary.address).collect();
+        access
     }
 
     /// Reports the name of a key, in the value of another key, if there is none of its name.
@@ -121,14 +141,20 @@ impl KeyList {
         place: &'static str,
         name: Option<&Name>,
     ) {
-        let Some(name) = name else { return };
+        if let Some(unknown) = name.and_then(|name| self.unknown(name)) {
+            reader.contradict(Some(place), unknown);
+        }
+    }
+
+    /// Returns what is wrong with the name of a key, in lower case, if there is none of its name.
+    pub(super) fn unknown(&self, name: &Name) -> Option<Contradiction> {
         if self.names.iter().any(|(known, _)| known == name) {
-            return;
+            return None;
         }
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.to_string()).collect();
         let near = nearest(&name.to_string(), names.iter().map(String::as_str));
         let mistake = TransferMistake::UnknownKey(name.clone(), near.map(str::to_owned));
-        reader.contradict(Some(place), Contradiction::Transfer(mistake));
+        Some(Contradiction::Transfer(mistake))
     }
 }
 

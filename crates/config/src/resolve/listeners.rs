@@ -27,7 +27,7 @@ const PORT: u16 = 53;
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    lists: &mut Lists,
+    lists: &mut Lists<'_>,
     (workers, interface): (u16, &[IpAddr]),
 ) -> Vec<(Listener, Origin)> {
     let section = &ListenKeys::SECTION;
@@ -70,7 +70,7 @@ pub(super) fn read<'a>(
 /// Reads one listener. `own` is its address in place of the default one.
 fn listener(
     reader: &mut Reader<'_, '_>,
-    lists: &mut Lists,
+    lists: &mut Lists<'_>,
     taken: &mut HashSet<SocketAddr>,
     (workers, own): (u16, Option<SocketAddr>),
 ) -> Option<(Listener, Origin)> {

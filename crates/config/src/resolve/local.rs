@@ -1,5 +1,6 @@
 //! What is answered at home although a zone around it is forwarded.
 
+use super::open;
 use crate::Override;
 use crate::error::{Contradiction, LocalMistake};
 use crate::keys::{OVERRIDE, SpecialNames};
@@ -11,8 +12,17 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use zonda_wire::{Name, name};
 
+/// Reads `[special-names]` and `[override]`.
+pub(super) fn read<'a>(
+    layers: &Layers<'a>,
+    session: &mut Session<'a>,
+) -> (Option<Vec<Name>>, Vec<Override>) {
+    let special_names = special_names(&mut open::<SpecialNames>(layers, session));
+    (special_names, overrides(layers, session))
+}
+
 /// Reads `[special-names]`: the names that are answered, each once.
-pub(super) fn special_names(reader: &mut Reader<'_, '_>) -> Option<Vec<Name>> {
+fn special_names(reader: &mut Reader<'_, '_>) -> Option<Vec<Name>> {
     let keys = SpecialNames::read(reader)?;
     let mut answered: Vec<Name> = special::all().collect();
     for forwarded in &keys.forward {
@@ -34,7 +44,7 @@ pub(super) fn special_names(reader: &mut Reader<'_, '_>) -> Option<Vec<Name>> {
 }
 
 /// Reads the elements of `[[override]]`.
-pub(super) fn overrides<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Vec<Override> {
+fn overrides<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Vec<Override> {
     let (table, origin) = layers.section(&OVERRIDE);
     let keys = table.into_iter().flatten().map(|(key, _)| key.get_ref());
     let mut reader = Reader::new(session, &OVERRIDE, table, Vec::new(), origin);

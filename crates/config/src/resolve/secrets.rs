@@ -11,8 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The keys whose values are secrets, by their sections.
-const SECRETS: [(&str, &str); 3] =
-    [("admin", "token"), ("admin", "read-token"), ("edns", "cookie-secrets")];
+const SECRETS: [(&str, &str); 4] = [
+    ("admin", "token"),
+    ("admin", "read-token"),
+    ("admin", "powerdns-api-key"),
+    ("edns", "cookie-secrets"),
+];
 /// Mode bits of users that are neither the owner nor of the group.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_WRITE: u32 = 0o002;

@@ -1,19 +1,23 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
+use super::catalogs;
 use super::keys::KeyList;
 use super::pools::Pools;
+use super::secondary_terms::LastSecondary;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
 use super::updates;
 use crate::access::Access;
-use crate::error::{Contradiction, Origin, Problem, SteerMistake, TransferMistake};
+use crate::error::{CatalogMistake, Contradiction, Origin, Problem, SteerMistake, TransferMistake};
 use crate::keys::{
-    ForwardKeys, HistoryKeys, KubernetesKeys, STEER, SecondaryKeys, StoreKeys, TransferKeys,
-    ZoneKeys,
+    CatalogPlace, ForwardKeys, HistoryKeys, KubernetesKeys, MembersKeys, STEER, SecondaryKeys,
+    StoreKeys, TransferKeys, ZoneKeys,
 };
+use crate::kubernetes::SnapshotPlace;
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
+use crate::toml::de::DeTable;
 use crate::transfer_value::HistoryLimits;
 use crate::{Listener, SerialRule, Source, SteerRule, Zone};
 use std::collections::HashMap;
@@ -21,7 +25,6 @@ use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use toml::de::DeTable;
 use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
@@ -29,7 +32,7 @@ use zonda_wire::Name;
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
-    (lists, pools, keys): (&mut Lists, &mut Pools, &KeyList),
+    (lists, pools, keys): (&mut Lists<'_>, &mut Pools, &KeyList),
     root: Option<PathBuf>,
     listeners: &[(Listener, Origin)],
 ) -> Vec<Zone> {
@@ -37,8 +40,18 @@ pub(super) fn read<'a>(
     let working_directory = std::env::current_dir().unwrap_or_default();
     let (taken, snapshots, zones) = (HashMap::new(), HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut found =
-        Zones { lists, pools, keys, listens_on, working_directory, taken, snapshots, zones };
+    let mut found = Zones {
+        lists,
+        pools,
+        keys,
+        listens_on,
+        working_directory,
+        taken,
+        snapshots,
+        zones,
+        last_secondary: LastSecondary::default(),
+        listed_in: Vec::new(),
+    };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -90,6 +103,7 @@ pub(super) fn read<'a>(
         let mut reader = Reader::new(session, section, Some(table), Vec::new(), origin);
         found.read(&mut reader, file_root.clone(), None);
     }
+    catalogs::refuse_not_made(session, &found.listed_in, &found.zones);
     found.zones
 }
 
@@ -127,11 +141,12 @@ fn refuse_store(session: &mut Session<'_>, given: &RawValue<'_>) {
 
 /// How a cluster is served that a flag names: as by CoreDNS's usual configuration, with the names
 /// of addresses in private networks, which upstreams are asked for if the cluster lacks them.
-const CLUSTER_BY_FLAG: [(&str, &str); 4] = [
+const CLUSTER_BY_FLAG: [(&str, &str); 5] = [
     ("pods", "insecure"),
     ("reverse", "10.0.0.0/8, 100.64.0.0/10, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"),
     ("fall-through", "true"),
     ("fall-through-zones", "in-addr.arpa, ip6.arpa"),
+    ("snapshot", "state-directory"),
 ];
 
 /// Keys of a section nested in a zone's that were given outside of the file.
@@ -179,8 +194,8 @@ impl<'a> NestedSection<'a> {
 }
 
 /// The zones read so far, and what it takes to read another.
-struct Zones<'l> {
-    lists: &'l mut Lists,
+struct Zones<'l, 'k> {
+    lists: &'l mut Lists<'k>,
     pools: &'l mut Pools,
     /// The keys that clients which zones are transferred to may have.
     keys: &'l KeyList,
@@ -192,9 +207,13 @@ struct Zones<'l> {
     /// Zones of clusters by the files that they write, and the places where those were given.
     snapshots: HashMap<PathBuf, (Name, Origin)>,
     zones: Vec<Zone>,
+    /// The terms of the zone of primaries that was read last, which the next may share.
+    last_secondary: LastSecondary,
+    /// Catalogs that list zones, and the places where those say so.
+    listed_in: Vec<(Name, Origin)>,
 }
 
-impl Zones<'_> {
+impl Zones<'_, '_> {
     /// Reads a zone whose files must stay below `root`; `given` was given outside of the file.
     fn read<'a>(
         &mut self,
@@ -208,16 +227,20 @@ impl Zones<'_> {
         let store = nested(&StoreKeys::SECTION);
         let cluster = nested(&KubernetesKeys::SECTION);
         let secondary = nested(&SecondaryKeys::SECTION);
+        let members = nested(&MembersKeys::SECTION);
         let is_forwarded = forward.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.
         let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
         let files = given.iter().copied().filter(|source| !is_overlay(source)).count();
-        let nested = [is_forwarded, store.is_some(), cluster.is_some(), secondary.is_some()];
+        let nested = [&forward, &store, &cluster, &secondary, &members].map(Option::is_some);
         let sources = files + nested.into_iter().filter(|is_given| *is_given).count();
         if sources > 1 {
             reader.contradict(None, Contradiction::SourceCount(sources));
+        }
+        if let (Some(members), true) = (members, sources == 1) {
+            return self.read_members(reader, keys, root, members);
         }
         match (forward, store, cluster, secondary) {
             (Some(it), ..) => return self.read_forward(reader, keys, root, it),
@@ -227,9 +250,20 @@ impl Zones<'_> {
             (None, None, None, None) if sources > 1 => return,
             (None, None, None, None) => {}
         }
-        let &[source] = &given[..] else {
-            return reader.contradict(None, Contradiction::SourceCount(sources));
-        };
+        match given[..] {
+            [source] => self.read_file(reader, keys, root, source),
+            _ => reader.contradict(None, Contradiction::SourceCount(sources)),
+        }
+    }
+
+    /// Reads a zone from a file or a directory.
+    fn read_file(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        keys: ZoneKeys,
+        root: Arc<Path>,
+        source: &FileSource,
+    ) {
         if let Some(mistake) = source.name.mistake(keys.name.is_some()) {
             let key = keys.name.is_some().then_some("name");
             return reader.contradict(key, mistake);
@@ -248,9 +282,12 @@ impl Zones<'_> {
             reader.contradict(Some("writable"), Contradiction::NotWritable(source.key));
         }
         let access = self.lists.resolve(reader, keys.access);
-        let access = match source.key {
-            "hosts" => self.refuse_transfers(reader, "hosts", access),
-            _ => self.transfers(reader, access),
+        let access = if source.key == "hosts" {
+            let access = self.refuse_transfers(reader, "hosts", access);
+            self.refuse_catalog(reader, "hosts", access)
+        } else {
+            let access = self.transfers(reader, access);
+            self.listed(reader, keys.catalog, access)
         };
         let access = match can_be_written {
             true => updates::with_updates(self.keys, reader, keys.name.as_ref(), access),
@@ -267,8 +304,7 @@ impl Zones<'_> {
             _ => self.refuse_steering(reader, source.key),
         };
         if is_new {
-            let source = (source.make)(path);
-            let name = keys.name;
+            let (name, source) = (keys.name, (source.make)(path));
             self.zones.push(Zone { name, source, hosts: None, root, writable, access, steer });
         }
     }
@@ -293,6 +329,7 @@ impl Zones<'_> {
             None => self.lists.resolve(reader, keys.access),
         };
         let access = self.refuse_transfers(reader, "forward", access);
+        let access = self.refuse_catalog(reader, "forward", access);
         updates::refuse(reader, "forward");
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let steer = self.refuse_steering(reader, "forward");
@@ -309,20 +346,15 @@ impl Zones<'_> {
     fn read_store<'a>(
         &mut self,
         reader: &mut Reader<'_, 'a>,
-        keys: ZoneKeys,
+        mut keys: ZoneKeys,
         root: Arc<Path>,
         nested: NestedSection<'a>,
     ) {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::StoreWithoutName);
         }
-        if keys.writable {
-            reader.contradict(Some("writable"), Contradiction::NotWritable("store"));
-        }
-        updates::refuse(reader, "store");
-        let access = self.lists.resolve(reader, keys.access);
-        let access = self.transfers(reader, access);
-        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let (access, is_new) = self.read_terms((&mut *reader, "store"), &mut keys);
+        let access = self.listed(reader, keys.catalog, access);
         let store = store::read(&mut nested.reader(&StoreKeys::SECTION, reader));
         let steer = match &keys.name {
             Some(name) => self.pools.rules(reader, name),
@@ -339,20 +371,15 @@ impl Zones<'_> {
     fn read_secondary<'a>(
         &mut self,
         reader: &mut Reader<'_, 'a>,
-        keys: ZoneKeys,
+        mut keys: ZoneKeys,
         root: Arc<Path>,
         nested: NestedSection<'a>,
     ) {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::SecondaryWithoutName);
         }
-        if keys.writable {
-            reader.contradict(Some("writable"), Contradiction::NotWritable("secondary"));
-        }
-        updates::refuse(reader, "secondary");
-        let access = self.lists.resolve(reader, keys.access);
-        let access = self.transfers(reader, access);
-        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let (access, is_new) = self.read_terms((&mut *reader, "secondary"), &mut keys);
+        let access = self.listed(reader, keys.catalog, access);
         let mut nested_reader = nested.reader(&SecondaryKeys::SECTION, reader);
         let secondary = self.keys.secondary(&mut nested_reader, &self.listens_on);
         let steer = match &keys.name {
@@ -360,8 +387,9 @@ impl Zones<'_> {
             None => Vec::new(), // it is refused
         };
         if let (Some(name), Some(secondary), true) = (keys.name, secondary, is_new) {
-            let (name, source) = (Some(name.to_lowercase()), Source::Secondary(secondary.into()));
-            let hosts = None;
+            let terms = self.last_secondary.terms(access, secondary);
+            let (access, source) = (Some(terms.access), Source::Secondary(terms.keys));
+            let (name, hosts) = (Some(name.to_lowercase()), None);
             self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }
     }
@@ -370,26 +398,21 @@ impl Zones<'_> {
     fn read_cluster<'a>(
         &mut self,
         reader: &mut Reader<'_, 'a>,
-        keys: ZoneKeys,
+        mut keys: ZoneKeys,
         root: Arc<Path>,
         nested: NestedSection<'a>,
     ) {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::ClusterWithoutName);
         }
-        if keys.writable {
-            reader.contradict(Some("writable"), Contradiction::NotWritable("kubernetes"));
-        }
-        updates::refuse(reader, "kubernetes");
-        let access = self.lists.resolve(reader, keys.access);
-        let access = self.transfers(reader, access);
-        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let (access, is_new) = self.read_terms((&mut *reader, "kubernetes"), &mut keys);
+        let access = self.refuse_catalog(reader, "kubernetes", access);
+        let steer = self.refuse_steering(reader, "kubernetes");
         let mut cluster_reader = nested.reader(&KubernetesKeys::SECTION, reader);
         let cluster = kubernetes::read(&mut cluster_reader, keys.name.as_ref());
         if let (Some(name), Some(cluster), true) = (&keys.name, &cluster, is_new) {
             self.take_snapshot(&mut cluster_reader, name, cluster);
         }
-        let steer = self.refuse_steering(reader, "kubernetes");
         if let (Some(name), Some(cluster), true) = (keys.name, cluster, is_new) {
             for reverse in cluster.reverse_zones() {
                 self.take(reader, reverse);
@@ -398,6 +421,73 @@ impl Zones<'_> {
             let hosts = None;
             self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
         }
+    }
+
+    /// Reads a catalog that the server makes.
+    fn read_members<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        mut keys: ZoneKeys,
+        root: Arc<Path>,
+        nested: NestedSection<'a>,
+    ) {
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::ZoneWithoutName);
+        }
+        let (access, is_new) = self.read_terms((&mut *reader, "members"), &mut keys);
+        let access = self.refuse_catalog(reader, "members", access);
+        let steer = self.refuse_steering(reader, "members");
+        let members = MembersKeys::read(&mut nested.reader(&MembersKeys::SECTION, reader));
+        if let (Some(name), Some(members), true) = (keys.name, members, is_new) {
+            let (name, source) = (Some(name.to_lowercase()), Source::Members(members.into()));
+            let hosts = None;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+        }
+    }
+
+    /// Reads what a zone without files says besides its source, which this key names: its access
+    /// list, and whether its name is new. Reports what such a zone cannot have.
+    fn read_terms(
+        &mut self,
+        (reader, key): (&mut Reader<'_, '_>, &'static str),
+        keys: &mut ZoneKeys,
+    ) -> (Option<Arc<Access>>, bool) {
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable(key));
+        }
+        updates::refuse(reader, key);
+        let access = self.lists.resolve(reader, std::mem::take(&mut keys.access));
+        let access = self.transfers(reader, access);
+        let name = keys.name.as_ref().map(Name::to_lowercase);
+        (access, name.is_some_and(|name| self.take(reader, name)))
+    }
+
+    /// Adds to the access list of a zone the catalog that lists it.
+    fn listed(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        catalog: Option<CatalogPlace>,
+        access: Option<Arc<Access>>,
+    ) -> Option<Arc<Access>> {
+        let Some(catalog) = catalog else { return access };
+        self.listed_in.push((catalog.catalog.clone(), reader.origin_of("catalog")));
+        let mut access = access.map_or_else(Access::open, |access| (*access).clone());
+        access.transfers.catalog = Some(catalog);
+        Some(Arc::new(access))
+    }
+
+    /// Reports a catalog that lists a zone with this key; returns its access list.
+    fn refuse_catalog(
+        &self,
+        reader: &mut Reader<'_, '_>,
+        key: &'static str,
+        access: Option<Arc<Access>>,
+    ) -> Option<Arc<Access>> {
+        if reader.is_set("catalog") {
+            let mistake = Contradiction::Catalog(CatalogMistake::Source(key));
+            reader.contradict(Some("catalog"), mistake);
+        }
+        access
     }
 
     /// Reports names that are steered in a zone with this key, which has no data or no name.
@@ -434,11 +524,7 @@ impl Zones<'_> {
         };
         let nested = NestedSection { table, origin, given: Vec::new() };
         let keys = HistoryKeys::read(&mut nested.reader(section, reader));
-        let limits = |keys: HistoryKeys| HistoryLimits {
-            versions: keys.versions as usize,
-            bytes: keys.bytes.0 as usize,
-        };
-        keys.map(limits).unwrap_or_default()
+        keys.map(HistoryLimits::from).unwrap_or_default()
     }
 
     /// Reports a history of a zone that is transferred to no client.
@@ -486,7 +572,7 @@ impl Zones<'_> {
         name: &Name,
         cluster: &KubernetesKeys,
     ) {
-        let Some(file) = &cluster.snapshot else { return };
+        let Some(SnapshotPlace::File(file)) = &cluster.snapshot else { return };
         let own = (name.clone(), reader.origin_of("snapshot"));
         match self.snapshots.entry(self.absolute(file)) {
             Entry::Vacant(entry) => _ = entry.insert(own),

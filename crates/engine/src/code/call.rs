@@ -76,7 +76,7 @@ pub fn call(
     code: impl FnOnce(&HandlerQuery<'_>, &mut HandlerReply),
 ) -> Flow {
     let Callable { place, pattern, may_keep, then } = callable;
-    let mut filled = std::mem::take(&mut worker.handler_reply);
+    let mut filled = worker.take_handler_reply();
     filled.clear();
     let query = handler_query(ask, answer.reply.buffer(), pattern);
     let mut is_sound = run(&worker.watch, handlers, place, || code(&query, &mut filled));
@@ -94,15 +94,15 @@ pub fn call(
         }
         _ => answer_with(ask, answer, worker, (handlers, &filled, may_keep)),
     };
-    worker.handler_reply = filled;
+    worker.put_handler_reply(filled);
     flow
 }
 
 /// Calls code while the watch knows of it; returns whether it has not panicked. A panic is logged.
 pub fn run(watch: &Watch, handlers: &Handlers, place: usize, code: impl FnOnce()) -> bool {
-    watch.begin(place);
+    let around = watch.begin(place);
     let ended = catch_unwind(AssertUnwindSafe(code));
-    watch.end();
+    watch.end(around);
     ended.map_err(|payload| handlers.tell_panic(place, &*payload)).is_ok()
 }
 

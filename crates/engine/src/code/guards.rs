@@ -29,6 +29,8 @@ pub struct Guards {
     pub(crate) here: Routes<Arc<dyn Stage>>,
     /// Middleware of runtimes.
     elsewhere: Routes<Elsewhere>,
+    /// The secret by which names are hashed.
+    seed: HashSeed,
 }
 
 impl Guards {
@@ -43,7 +45,13 @@ impl Guards {
                 Guard::Elsewhere(handler) => elsewhere.push(Route { pattern, handler }),
             }
         }
-        Self { here: Routes::new(here, seed), elsewhere: Routes::new(elsewhere, seed) }
+        Self { here: Routes::new(here, seed), elsewhere: Routes::new(elsewhere, seed), seed }
+    }
+
+    /// Guards as those of [`Guards::new`], for names that are hashed with a seed of their own.
+    #[must_use]
+    pub fn alone(guards: Vec<Route<Guard>>) -> Self {
+        Self::new(guards, HashSeed::random())
     }
 
     /// Whether there is a guard in the worker.
@@ -59,6 +67,13 @@ impl Guards {
     /// Returns the runtime whose guards a query passes, if there are any for it.
     pub(super) fn runtime_for(&self, name: &LookupName, qtype: Type) -> Option<u16> {
         self.elsewhere.find(name, qtype).map(|(_, guard)| guard.handler.runtime)
+    }
+
+    /// Returns the numbers of the guards of runtimes that a query for a name, in wire form, passes,
+    /// in this order.
+    #[must_use]
+    pub fn numbers_of(&self, name: &[u8], qtype: Type) -> Vec<u32> {
+        self.numbers_for(&LookupName::new(name, self.seed), qtype)
     }
 
     /// Returns the numbers of the guards of runtimes that a query passes, in this order.

@@ -29,7 +29,8 @@ pub struct History {
     /// The number of first bits of the client's network at which code has looked.
     pub code_scope: u8,
     /// The gates and sources that the query has passed, if it was deferred to the upstreams of the
-    /// zone that holds its name.
+    /// zone that holds its name, or the target of an alias that a template has made, or of an ALIAS
+    /// record.
     pub checkpoint: Option<Checkpoint>,
     /// What rules have made of its question, if they have changed it: the octets of the query have
     /// the new one.
@@ -63,6 +64,9 @@ impl Default for ResumePoint {
 /// which they were noted. Costs nothing while there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Vec<(Cow<'static, str>, String)>);
+
+/// The tags of a query to which code has added none.
+pub static NO_TAGS: Tags = Tags(Vec::new());
 
 impl Tags {
     /// Notes a value under a key, instead of what was noted under it before.

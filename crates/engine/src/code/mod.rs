@@ -39,6 +39,7 @@ pub use elsewhere::{Elsewhere, NO_HANDLER};
 pub use guards::{Guard, Guards};
 pub use handler::{Handler, Source};
 pub use handlers::{Callee, Handlers, PanicLog, panic_message};
+pub(crate) use history::NO_TAGS;
 pub use history::{History, ResumePoint, Tags};
 pub use keep::{Keep, Vary};
 pub use middleware::Stage;

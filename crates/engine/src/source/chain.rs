@@ -2,7 +2,7 @@
 //!
 //! The one file that knows all sources: what leads from one to another is decided here.
 
-use super::{data, forward, local};
+use super::{data, forward, local, template};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
@@ -26,6 +26,19 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
         Source::Cluster(cluster) => Break(from_cluster(ask, answer, worker, cluster)),
         Source::Excepted => without_zone(ask, answer),
         Source::Unavailable(reason) => reply(Rcode::SERVFAIL, *reason, NotReused::NoSource),
+    }
+}
+
+/// Answers by a template, if one is for the question; an alias that ends its answer is followed.
+#[inline]
+pub fn from_templates(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
+    match template::answer(ask, answer, worker, data::must_fetch_written) {
+        Break(Verdict::Reply(Rcode::NOERROR, reason, _))
+            if template::ends_with_alias(ask, answer) =>
+        {
+            Break(data::follow_written(ask, answer, worker, reason))
+        }
+        flow => flow,
     }
 }
 
@@ -64,7 +77,7 @@ fn behind_overlays(
     worker: &mut Worker,
     forward: &Forward,
 ) -> Verdict {
-    match forward::answer(ask, answer, worker, forward) {
+    match forward::answer(ask, answer, worker, (forward, data::must_fetch_behind)) {
         Break(verdict) => verdict,
         Continue(reason) => data::continue_chain(ask, answer, worker, reason),
     }
@@ -165,7 +178,7 @@ fn from_zone_around<'s>(
     entry: &'s ZoneEntry,
 ) -> Verdict {
     const REUSE: Reuse = Reuse::No(NotReused::OtherZone);
-    if !entry.allows(ask.peer.address.ip()) {
+    if !entry.allows(ask.peer.address.ip(), ask.signature) {
         return Verdict::Reply(Rcode::REFUSED, Reason::AccessRefused, REUSE);
     }
     let verdict = match &entry.source {

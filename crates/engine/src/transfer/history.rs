@@ -19,20 +19,71 @@ pub struct HistoryLimits {
     pub bytes: usize,
 }
 
+/// What made a version of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionOrigin {
+    /// A file that was read, or read again.
+    File,
+    /// An edit over the admin interface, by a command or by a program.
+    Edit,
+    /// Messages of dynamic update (rfc2136).
+    Update,
+    /// A command that brought the records of an earlier version back.
+    Rollback,
+    /// A transfer from a primary.
+    Transfer,
+    /// A database that the zone follows.
+    Store,
+    /// A program that has given the zone.
+    Program,
+}
+
+/// When a version of a zone was made, and what made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionMark {
+    /// The seconds since 1970 at which the version was made.
+    pub made_at: u64,
+    /// What made the version.
+    pub origin: VersionOrigin,
+}
+
 /// The differences between the last versions of a zone, the oldest first; at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneHistory {
     /// The differences, each with the next.
     diffs: Vec<Arc<Diff>>,
+    /// The marks of the versions that the differences lead to, one for each; none where a former
+    /// process has not kept it.
+    marks: Vec<Option<VersionMark>>,
     /// The octets of memory that they take.
     bytes: usize,
+}
+
+impl VersionOrigin {
+    /// The name of the origin, as the admin interface has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Edit => "edit",
+            Self::Update => "update",
+            Self::Rollback => "rollback",
+            Self::Transfer => "transfer",
+            Self::Store => "store",
+            Self::Program => "program",
+        }
+    }
 }
 
 impl ZoneHistory {
     /// The history of a version that a difference leads to from the version of another one, within
     /// limits; none if nothing is to be kept, or the serial does not rise.
     #[must_use]
-    pub fn after(former: Option<&Self>, diff: Arc<Diff>, limits: HistoryLimits) -> Option<Self> {
+    pub fn after(
+        former: Option<&Self>,
+        (diff, mark): (Arc<Diff>, Option<VersionMark>),
+        limits: HistoryLimits,
+    ) -> Option<Self> {
         let begins_with_soa = [&diff.removed, &diff.added]
             .iter()
             .all(|records| records.iter().next().is_some_and(|record| record.rtype == Type::SOA));
@@ -40,10 +91,15 @@ impl ZoneHistory {
             return None;
         }
         let former = former.filter(|it| it.serial() == Some(diff.from));
-        let (mut diffs, bytes) = former.map_or((Vec::new(), 0), |it| (it.diffs.clone(), it.bytes));
-        let bytes = bytes + diff.bytes();
+        let (mut diffs, mut marks, mut bytes) = (Vec::new(), Vec::new(), diff.bytes());
+        if let Some(former) = former {
+            diffs.clone_from(&former.diffs);
+            marks.clone_from(&former.marks);
+            bytes += former.bytes;
+        }
         diffs.push(diff);
-        Self { diffs, bytes }.within(limits)
+        marks.push(mark);
+        Self { diffs, marks, bytes }.within(limits)
     }
 
     /// The part of the history that is within limits; none if that is none.
@@ -58,6 +114,7 @@ impl ZoneHistory {
             dropped += 1;
         }
         self.diffs.drain(..dropped);
+        self.marks.drain(..dropped);
         (!self.diffs.is_empty()).then_some(self)
     }
 
@@ -71,6 +128,12 @@ impl ZoneHistory {
     #[must_use]
     pub fn versions(&self) -> usize {
         self.diffs.len()
+    }
+
+    /// The differences, the oldest first, and when and by what the version was made that each leads
+    /// to.
+    pub fn changes(&self) -> impl Iterator<Item = (&Arc<Diff>, Option<VersionMark>)> {
+        self.diffs.iter().zip(self.marks.iter().copied())
     }
 
     /// The octets of memory that the differences take.
@@ -109,7 +172,7 @@ mod tests {
     /// The history of these serials, one after the other.
     fn history(serials: &[u32], limits: HistoryLimits) -> Option<ZoneHistory> {
         serials.windows(2).fold(None, |former: Option<ZoneHistory>, pair| {
-            ZoneHistory::after(former.as_ref(), diff(pair[0], pair[1]), limits)
+            ZoneHistory::after(former.as_ref(), (diff(pair[0], pair[1]), None), limits)
         })
     }
 
@@ -152,7 +215,7 @@ mod tests {
         assert_eq!(history(&[1, 2, 2], ALL), None);
         assert_eq!(history(&[1, 5, 3], ALL), None);
         assert_eq!(since(&history(&[1, 5, 3, 4], ALL), 3, 4), Some(vec![4]));
-        let gap = ZoneHistory::after(history(&[1, 2], ALL).as_ref(), diff(7, 8), ALL);
+        let gap = ZoneHistory::after(history(&[1, 2], ALL).as_ref(), (diff(7, 8), None), ALL);
         assert_eq!((since(&gap, 1, 8), since(&gap, 7, 8)), (None, Some(vec![8])));
         let wrapped = history(&[u32::MAX, 3, 4], ALL);
         assert_eq!(since(&wrapped, u32::MAX, 4), Some(vec![3, 4]), "rfc1982");

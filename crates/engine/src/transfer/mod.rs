@@ -16,8 +16,8 @@ mod history;
 mod state;
 mod stream;
 
-pub use history::{HistoryLimits, ZoneHistory};
-pub use state::{TransferCounts, TransferSettings, TransferState};
+pub use history::{HistoryLimits, VersionMark, VersionOrigin, ZoneHistory};
+pub use state::{RunningTransfer, TransferCounts, TransferSettings, TransferState};
 pub use stream::{Transfer, TransferError};
 
 use crate::answer::Answer;
@@ -32,7 +32,7 @@ use crate::zones::{Source, ZoneEntry};
 use std::sync::Arc;
 use zonda_wire::query::flag;
 use zonda_wire::stream::ixfr_base;
-use zonda_wire::tsig::{SignatureCheck, StreamSigner};
+use zonda_wire::tsig::{QuerySignature, StreamSigner};
 use zonda_wire::{Class, Owner, Rcode, Section, Type};
 use zonda_zone::{Zone, is_greater};
 
@@ -51,8 +51,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         return Verdict::Reply(Rcode::NOTAUTH, Reason::NoZone, REUSE); // rfc5936#2.2.1
     };
     let state = &ask.snapshot.settings.transfers.state;
-    let signature = ask.signature.filter(|it| it.check == SignatureCheck::Sound);
-    let key = signature.and_then(|signature| signature.key);
+    let key = ask.signature.and_then(QuerySignature::proven_key);
     let list = entry.access.as_ref();
     if !list.is_some_and(|list| list.allows_transfer(ask.peer.address.ip(), key)) {
         state.note_refused();
@@ -84,7 +83,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         return Verdict::Reply(Rcode::SERVFAIL, Reason::TransferBusy, REUSE);
     };
     let key = key.and_then(|id| settings.keys.get(id));
-    let signer = key.zip(signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
+    let signer = key.zip(ask.signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
     let cluster = match &entry.source {
         Source::Cluster(names) => Some(Arc::clone(names)),
         _ => None,

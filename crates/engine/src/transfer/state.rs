@@ -1,8 +1,10 @@
 //! How many transfers run, and what all have done.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use zonda_wire::{Name, Type};
 
 /// The bounds of transfers, and what they have done.
 #[derive(Clone)]
@@ -27,6 +29,9 @@ impl Default for TransferSettings {
 pub struct TransferState {
     /// Transfers that run.
     running: AtomicUsize,
+    /// The facts about those that run. Locked when one begins, by the connection that has asked
+    /// for it, and when they are listed.
+    list: Mutex<Vec<Weak<RunningTransfer>>>,
     /// Transfers of what changed instead of the whole zone.
     incremental: AtomicU64,
     /// Transfers that were whole.
@@ -43,6 +48,31 @@ pub struct TransferState {
     octets: AtomicU64,
     /// Records in these messages.
     records: AtomicU64,
+}
+
+/// A transfer to a client, as it is listed while it runs.
+#[derive(Debug)]
+pub struct RunningTransfer {
+    /// The name of the zone.
+    pub apex: Name,
+    /// The serial of the version that is sent.
+    pub serial: u32,
+    /// The address and port of the client.
+    pub peer: SocketAddr,
+    /// The name of the key that messages are signed with, if they are.
+    pub key: Option<Name>,
+    /// The type that the client asked for, AXFR or IXFR.
+    pub qtype: Type,
+    /// When the transfer began, nanoseconds of the monotonic clock.
+    pub began_nanos: u64,
+    /// Whether changes are sent instead of the whole zone.
+    pub is_changes: AtomicBool,
+    /// Messages so far.
+    pub messages: AtomicU64,
+    /// Octets of these messages.
+    pub octets: AtomicU64,
+    /// Records in these messages.
+    pub records: AtomicU64,
 }
 
 /// What all transfers have done so far.
@@ -85,6 +115,17 @@ impl TransferState {
         }
     }
 
+    /// Returns the transfers that run now, in the order in which they began.
+    #[must_use]
+    pub fn running(&self) -> Vec<Arc<RunningTransfer>> {
+        self.list().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Locks the list of transfers that run.
+    fn list(&self) -> MutexGuard<'_, Vec<Weak<RunningTransfer>>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts a question of a client that may not transfer the zone.
     pub(super) fn note_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
@@ -97,20 +138,37 @@ impl TransferState {
             self.busy.fetch_add(1, Relaxed);
             return None;
         }
-        Some(Slot { state: Arc::clone(self), is_complete: false })
+        Some(Slot { state: Arc::clone(self), listed: None, is_complete: false })
     }
 }
 
 /// The place of a transfer that runs; dropped when it ends.
 pub(super) struct Slot {
     state: Arc<TransferState>,
+    /// The facts about the transfer, once they are known.
+    listed: Option<Arc<RunningTransfer>>,
     /// Whether the client has all messages.
     is_complete: bool,
 }
 
 impl Slot {
+    /// Has the transfer listed with these facts, until it ends.
+    pub(super) fn list(&mut self, facts: RunningTransfer) {
+        let facts = Arc::new(facts);
+        let mut list = self.state.list();
+        list.retain(|listed| listed.strong_count() > 0); // as many remain as run
+        list.push(Arc::downgrade(&facts));
+        drop(list);
+        self.listed = Some(facts);
+    }
+
     /// Counts a message.
     pub(super) fn note_message(&self, octets: usize, records: u64) {
+        if let Some(listed) = &self.listed {
+            listed.messages.fetch_add(1, Relaxed);
+            listed.octets.fetch_add(octets as u64, Relaxed);
+            listed.records.fetch_add(records, Relaxed);
+        }
         self.state.messages.fetch_add(1, Relaxed);
         self.state.octets.fetch_add(octets as u64, Relaxed);
         self.state.records.fetch_add(records, Relaxed);
@@ -118,6 +176,7 @@ impl Slot {
 
     /// Counts a transfer of what changed.
     pub(super) fn note_changes(&self) {
+        self.listed.iter().for_each(|listed| listed.is_changes.store(true, Relaxed));
         self.state.incremental.fetch_add(1, Relaxed);
     }
 
@@ -147,9 +206,25 @@ mod tests {
         let mut first = state.begin(2).unwrap();
         let second = state.begin(2).unwrap();
         assert!(state.begin(2).is_none());
+        first.list(RunningTransfer {
+            apex: Name::root(),
+            serial: 1,
+            peer: SocketAddr::from(([192, 0, 2, 1], 53)),
+            key: None,
+            qtype: Type::AXFR,
+            began_nanos: 0,
+            is_changes: AtomicBool::new(false),
+            messages: AtomicU64::new(0),
+            octets: AtomicU64::new(0),
+            records: AtomicU64::new(0),
+        });
         first.note_message(100, 7);
+        let listed: Vec<u64> =
+            state.running().iter().map(|listed| listed.octets.load(Relaxed)).collect();
+        assert_eq!(listed, [100]);
         first.complete();
         drop((first, second));
+        assert!(state.running().is_empty());
         assert!(state.begin(1).is_some());
         let counts = state.counts();
         assert_eq!((counts.running, counts.completed, counts.failed, counts.busy), (0, 1, 2, 1));

@@ -2,13 +2,14 @@
 
 use super::content::Content;
 use super::history::ZoneHistory;
-use super::state::Slot;
+use super::state::{RunningTransfer, Slot};
 use crate::ask::Ask;
 use crate::message::Now;
 use crate::zones::ClusterZone;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use zonda_wire::query::flag;
 use zonda_wire::tsig::StreamSigner;
 use zonda_wire::{Name, StreamWriter, Type};
@@ -102,7 +103,7 @@ impl Transfer {
         query: &[u8],
         (apex, zone): (Name, Arc<Zone>),
         signer: Option<StreamSigner>,
-        slot: Slot,
+        mut slot: Slot,
     ) -> Self {
         /// Octets of an OPT record without options.
         const OPT_BYTES: usize = 11;
@@ -111,6 +112,18 @@ impl Transfer {
         let time_max = u64::try_from(settings.transfers.time_max.as_nanos()).unwrap_or(u64::MAX);
         let began_nanos = ask.now.monotonic_nanos;
         let question = query.get(12..ask.query.question_end()).unwrap_or_default();
+        slot.list(RunningTransfer {
+            apex: apex.clone(),
+            serial: zone.serial(),
+            peer: ask.peer.address,
+            key: signer.as_ref().map(|signer| signer.key().name().clone()),
+            qtype: ask.query.qtype,
+            began_nanos,
+            is_changes: AtomicBool::default(),
+            messages: AtomicU64::default(),
+            octets: AtomicU64::default(),
+            records: AtomicU64::default(),
+        });
         Self {
             apex,
             zone,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zonda_cache::{Hit, Kind, Onward};
 use zonda_deferral::{Deferred, Responder};
-use zonda_engine::{Deferral, Now, Reason, To, fetched_name};
+use zonda_engine::{AliasQuestion, Checkpoint, Deferral, Now, Reason, To, fetched_name};
 use zonda_upstream::Ticket;
 use zonda_wire::query::HEADER_BYTES;
 
@@ -56,9 +56,33 @@ impl<R: Responder> Forwarder<R> {
         }
     }
 
+    /// Fetches addresses that an ALIAS record leads to, for which no query waits, unless they are
+    /// being fetched or there is no room.
+    pub(super) fn refresh(&mut self, question: AliasQuestion, now: Now) {
+        let AliasQuestion { forward, name, name_hash, qtype } = question;
+        let (dnssec_ok, checking_disabled) = (false, false);
+        let key = FetchKey { group: forward, name, qtype, dnssec_ok, checking_disabled };
+        let has_room = self.queries.fetches.len() < self.outbound.upstreams.share().fetches_max();
+        if has_room
+            && self.outbound.upstreams.get(forward).is_some()
+            && self.queries.fetches.find(&key, name_hash).is_none()
+        {
+            self.counters.prefetched.add(1);
+            self.begin(key, name_hash, None, now);
+        }
+    }
+
     /// Returns the key of what is to be fetched for a query; nothing if its group is not known any
     /// more.
     fn fetch_key(&self, query: &PendingQuery) -> Option<FetchKey> {
+        let checkpoint = query.query.deferral.history.checkpoint.as_ref();
+        let is_of_alias_record = checkpoint.is_some_and(Checkpoint::is_of_alias_record);
+        let key = self.client_key(query)?;
+        Some(if is_of_alias_record { key.for_alias_record() } else { key })
+    }
+
+    /// Returns the key of what is to be fetched for a query as its client has asked it.
+    fn client_key(&self, query: &PendingQuery) -> Option<FetchKey> {
         let Deferred { query: octets, deferral, .. } = &*query.query;
         let Deferral { to: To::Forward(group), query: asked, name_hash, is_alias, .. } = deferral
         else {
@@ -66,6 +90,9 @@ impl<R: Responder> Forwarder<R> {
         };
         if let Some(chain) = &query.chain {
             return Some(FetchKey::new(*group, asked, &chain.next));
+        }
+        if let Some(target) = deferral.history.checkpoint.as_ref().and_then(Checkpoint::target) {
+            return Some(FetchKey::new(*group, asked, target));
         }
         let own_name = octets.get(HEADER_BYTES..usize::from(asked.name_end))?;
         if !is_alias {

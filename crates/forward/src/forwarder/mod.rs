@@ -271,8 +271,8 @@ impl<R: Responder> Forwarder<R> {
     /// Takes what was handed over.
     fn empty_inbox(&mut self, now: Now) {
         let contents = self.config.inbox.take_all();
-        let Contents { queries, dropped, answers, refused, reports, dropped_own, dropped_other } =
-            contents;
+        let Contents { queries, dropped, answers, refused, reports, refreshes, .. } = contents;
+        let (dropped_own, dropped_other) = (contents.dropped_own, contents.dropped_other);
         self.follow_groups();
         self.counters.received.add(queries.len() as u64 + dropped_own + dropped_other);
         self.counters.dropped_own.add(dropped_own);
@@ -282,6 +282,9 @@ impl<R: Responder> Forwarder<R> {
         }
         self.queries.taken.extend(queries.into_iter().rev());
         self.admit_taken(now);
+        for question in refreshes {
+            self.refresh(question, now);
+        }
         for answer in answers {
             self.receive_stream(answer, now);
         }

@@ -174,7 +174,7 @@ impl<R: Responder> Forwarder<R> {
         if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
             let address = server.address().map(tracing::field::display);
             tracing::error!(
-                zone = %known.group.apex,
+                zone = %known.group.label(),
                 upstream = %server.name,
                 address,
                 "loop: questions that are forwarded to an upstream come back to this server; it is \

@@ -16,13 +16,9 @@ impl Importer<'_> {
             zones => key::all_zones(zones)?,
         };
         for option in &line.block {
-            let Some((action, effect)) = action(option.name()) else {
+            let Some(action) = action(option.name()) else {
                 return Err(option.words[0].expected("`allow`, `block`, `filter` or `drop`"));
             };
-            if let Some(why) = effect {
-                self.leave(option, Lost, why);
-                continue;
-            }
             let Some(clients) = self.clients(option)? else { continue };
             let (rule, place) = (format!("{action} {clients}"), option.place().clone());
             self.current().access.push(AccessRule { zones: zones.clone(), rule, place });
@@ -84,15 +80,13 @@ impl Importer<'_> {
     }
 }
 
-/// Returns the word of `access` for an action, or why there is none.
-fn action(name: &str) -> Option<(&'static str, Option<&'static str>)> {
+/// Returns the word of `access` for an action.
+fn action(name: &str) -> Option<&'static str> {
     Some(match name {
-        "allow" => ("allow", None),
-        "block" => ("refuse", None),
-        "drop" => ("drop", None),
-        "filter" => {
-            ("", Some("clients cannot get empty answers: `block` refuses, `drop` ignores them"))
-        }
+        "allow" => "allow",
+        "block" => "refuse",
+        "filter" => "filter",
+        "drop" => "drop",
         _ => return None,
     })
 }

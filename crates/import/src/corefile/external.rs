@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use zonda_wire::Name;
 
 /// Keys of the cluster that zones of external names have, too.
-const SHARED_KEYS: [&str; 10] = [
+const SHARED_KEYS: [&str; 11] = [
     "kubeconfig",
     "context",
     "endpoint",
@@ -23,6 +23,7 @@ const SHARED_KEYS: [&str; 10] = [
     "namespace-labels",
     "labels",
     "endpoint-pod-names",
+    "snapshot",
 ];
 
 impl Importer<'_> {

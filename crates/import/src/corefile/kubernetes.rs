@@ -88,8 +88,10 @@ impl Importer<'_> {
         line: &Line,
         zones: Vec<Name>,
         fall_through: FallThrough,
-        keys: Vec<ZoneKey>,
+        mut keys: Vec<ZoneKey>,
     ) {
+        // The names are kept for a start without the API server.
+        keys.push(("snapshot", "state-directory".into(), line.place().clone()));
         self.current().sources.push(Source {
             kind: Kind::Kubernetes,
             zones,

@@ -150,8 +150,7 @@ impl Importer<'_> {
         self.set(("metrics", "coredns-names"), Scalar::Flag(true), line);
         // The page is at this port in the place of Zonda's own.
         self.set(("admin", "address"), Scalar::Text("off".to_owned()), line);
-        let why = "some labels are empty, and what Zonda does not count is missing: see \
-            docs/coming-from-coredns.md";
+        let why = "what Zonda does not count is missing: see docs/coming-from-coredns.md";
         self.leave(line, Differs, why);
         Ok(())
     }
@@ -210,8 +209,14 @@ impl Importer<'_> {
         if has("hostname.bind") || has("id.server") {
             self.set_host_name(("identity", "server-id"), line)?;
         }
-        if line.arguments().len() > 1 {
-            self.leave(line, Lost, "queries for authors.bind are refused");
+        if has("authors.bind") {
+            match line.arguments() {
+                [_, authors @ ..] if !authors.is_empty() => {
+                    let authors = authors.iter().map(|author| author.text.clone()).collect();
+                    self.set(("identity", "authors"), Scalar::List(authors), line);
+                }
+                _ => self.leave(line, Differs, "CoreDNS's authors are not told for authors.bind"),
+            }
         }
         Ok(())
     }

@@ -124,6 +124,25 @@ impl Importer<'_> {
         Duration::from_millis(u64::try_from(taken.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Has metrics under CoreDNS's names tell the zones of server blocks apart, if there are other
+    /// zones than the root, which needs no key.
+    fn label_zones(&mut self) {
+        let key = ("metrics", "coredns-names");
+        let Some(named) = self.settings.iter().find(|it| it.key == key) else { return };
+        let origin = named.origin.clone();
+        let mut zones: Vec<String> = Vec::new();
+        for zone in self.blocks.iter().flat_map(super::Block::zones) {
+            let zone = super::key::written(&zone);
+            if !zones.contains(&zone) {
+                zones.push(zone);
+            }
+        }
+        if zones != ["."] {
+            let key = ("metrics", "coredns-zones");
+            self.settings.push(Setting { key, value: Scalar::List(zones), origin });
+        }
+    }
+
     /// Reports settings of some blocks that count for all of them.
     pub(super) fn whole_server_settings(&mut self) {
         const ALL: [&str; 3] = ["log", "loadbalance", "nsid"];
@@ -135,6 +154,7 @@ impl Importer<'_> {
                 self.leave_at(&place, Effect::Differs, plugin, "it counts for all server blocks");
             }
         }
+        self.label_zones();
         let forwards =
             |it: &&super::Block| it.sources.iter().any(|source| source.kind == Kind::Forward);
         let mut uncached = Vec::new();

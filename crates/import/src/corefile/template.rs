@@ -43,8 +43,9 @@ impl Importer<'_> {
         } else if let Err((_, error)) = Templates::new([template.clone()]) {
             self.leave(line, Lost, error.to_string());
         } else {
-            if leads_elsewhere(&template) {
-                let why = "the target of an alias that a template makes is not looked up";
+            if is_alias_beside_others(&template) {
+                let why = "the target of an alias that a template makes is not looked up beside \
+                    authority or additional records";
                 self.leave(line, Lost, why);
             }
             if qclass == Class::ANY {
@@ -141,10 +142,12 @@ impl Importer<'_> {
     }
 }
 
-/// Whether a template answers for addresses by an alias, whose target CoreDNS looks up.
-fn leads_elsewhere(template: &Template) -> bool {
+/// Whether a template answers for addresses by an alias, whose target CoreDNS looks up, and has
+/// records behind the answer, so that it is not looked up here.
+fn is_alias_beside_others(template: &Template) -> bool {
     let is_of_addresses = template.qtype.is_none_or(|it| it == Type::A || it == Type::AAAA);
     let is_alias =
         |text: &String| text.split_whitespace().any(|word| word.eq_ignore_ascii_case("CNAME"));
-    is_of_addresses && template.answer.iter().any(is_alias)
+    let has_others = !template.authority.is_empty() || !template.additional.is_empty();
+    is_of_addresses && has_others && template.answer.iter().any(is_alias)
 }

@@ -219,6 +219,11 @@ fn access_rules_are_for_the_zones_that_they_name() {
         "a [\"refuse 10.0.0.0/8\", \"drop 192.0.2.7\", \"allow any\"] [\"192.0.2.1\"]",
     ];
     assert_eq!(zones(&import), expected);
+    let import = of(". {\n acl {\n  filter net 10.0.0.0/8\n }\n forward . 192.0.2.1\n}\n");
+    assert_eq!(zones(&import), [". [\"filter 10.0.0.0/8\", \"allow any\"] [\"192.0.2.1\"]"]);
+    assert_eq!(lost(&import), [0; 0]);
+    let by_type = of(". {\n acl {\n  block type AXFR net *\n }\n forward . 192.0.2.1\n}\n");
+    assert_eq!(lost(&by_type), [3]);
 }
 
 #[test]
@@ -362,11 +367,14 @@ fn pages_have_the_addresses_of_the_corefile_and_metrics_the_names_of_coredns() {
         "metrics = [\"127.0.0.1:9153\"]  #",
         "address = \"off\"  #",
         "coredns-names = true  #",
+        "coredns-zones = [\"a\", \"b\"]  # /etc/Corefile:5",
         "lameduck = \"5s\"  #",
     ] {
         assert!(import.toml.contains(key), "{key}: {}", import.toml);
     }
     assert_eq!(lost(&import), [0; 0]);
+    let root_alone = of(". {\n prometheus\n forward . 192.0.2.1\n}\n");
+    assert!(!root_alone.toml.contains("coredns-zones"), "{}", root_alone.toml);
     assert!(import.is_followed && !of("a {\n file x\n}\n").is_followed);
     assert_eq!(lost(&of("a {\n file x\n health node.example:80\n}\n")), [3]);
 }
@@ -433,6 +441,26 @@ fn a_comment_a_continued_line_and_a_string_are_read_as_they_are_meant() {
     let import = of("# a {\n. { # b\n forward . \\\n  192.0.2.1 # c\n chaos \"v # 1\\\"\"\n}\n");
     assert_eq!(zones(&import), [". [\"192.0.2.1\"]"]);
     assert!(import.toml.contains("version = \"v # 1\\\"\"  # /etc/Corefile:5"), "{}", import.toml);
+}
+
+#[test]
+fn authors_are_told_if_the_line_names_them() {
+    let text = |words: &str| format!(". {{\n chaos {words}\n forward . 192.0.2.1\n}}\n");
+    let import = of(&text("v \"Ada L\" Bob"));
+    assert!(import.toml.contains("authors = [\"Ada L\", \"Bob\"]  #"), "{}", import.toml);
+    assert!(!import.report.iter().any(|line| line.place.line == 2 && line.why.contains("authors")));
+    assert!(says(&of(&text("v")), 2, Effect::Differs));
+}
+
+#[test]
+fn an_alias_of_a_template_is_lost_only_beside_records_behind_the_answer() {
+    let text = |more: &str| {
+        let answer = "  answer \"{{ .Name }} 60 IN CNAME b.example.\"\n";
+        format!(". {{\n template IN A a {{\n{answer}{more} }}\n forward . 192.0.2.1\n}}\n")
+    };
+    assert_eq!(lost(&of(&text(""))), [0; 0]);
+    let import = of(&text("  additional \"b.example. 60 IN A 192.0.2.7\"\n"));
+    assert_eq!(lost(&import), [2]);
 }
 
 #[test]

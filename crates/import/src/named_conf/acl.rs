@@ -3,7 +3,7 @@
 //!
 //! In BIND, what a list within a list excludes is only not matched by it: the rest of the outer
 //! list is looked at. Rules cannot say that, so they refuse instead, which is reported unless
-//! nothing follows. A list is thus never wider than in BIND, but for keys, which only BIND knows.
+//! nothing follows. A list is thus never wider than in BIND, but where it excludes a key.
 
 use super::statement::{Cursor, Element, Statement};
 use super::value::{Network, network};
@@ -212,7 +212,16 @@ impl<'s> Acls<'s> {
                 rules.extend(networks(PRIVATE));
             }
             ("key" | "geoip", None) => {
-                self.note(&begin, Effect::Lost, "clients are matched by their addresses only");
+                let why = match (word.eq_ignore_ascii_case("key"), negated) {
+                    (true, false) => {
+                        "no rule is made of it; write \"allow key NAME\" into `access`"
+                    }
+                    (true, true) => {
+                        "no rule is made of it; write \"refuse key NAME\" into `access`"
+                    }
+                    (false, _) => "clients are matched by their addresses and keys only",
+                };
+                self.note(&begin, Effect::Lost, why);
                 while cursor.peek().is_some() {
                     cursor.word("a word")?;
                 }
@@ -313,7 +322,7 @@ fn is_list(cursor: &Cursor<'_>) -> bool {
 
 /// Whether a name can be a word of a rule.
 fn is_usable(name: &str) -> bool {
-    !["allow", "refuse", "drop"].contains(&name)
+    !["allow", "refuse", "filter", "drop"].contains(&name)
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 

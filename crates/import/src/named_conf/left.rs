@@ -118,7 +118,8 @@ const GROUPS: &[Group] = &[
         "filter-aaaa", "filter-aaaa-on-v4", "filter-aaaa-on-v6", "nxdomain-redirect", "plugin",
         "response-policy", "sortlist",
     ]),
-    (Lost, "zones come from files", &["catalog-zones", "database", "dlz", "dyndb"]),
+    (Lost, "write a [[catalog]] for each, as docs/replication.md shows", &["catalog-zones"]),
+    (Lost, "zones come from files", &["database", "dlz", "dyndb"]),
     (Lost, "who is answered does not depend on the address that was asked", &[
         "allow-query-cache-on", "allow-query-on", "allow-recursion-on",
     ]),

@@ -456,11 +456,12 @@ impl<'s> Importer<'s> {
             return Ok(());
         };
         let mut keys = Vec::new();
-        if let Some(cursor) = clauses.take("allow-notify")? {
+        for (keyword, key) in CLIENTS {
+            let Some(cursor) = clauses.take(keyword)? else { continue };
             let clients = self.transfer_clients(cursor)?;
             if !clients.is_empty() {
                 let place = cursor.statement().place().clone();
-                keys.push(("notify-from", Value::from(&clients[..]), place));
+                keys.push((key, Value::from(&clients[..]), place));
             }
         }
         for pair in TIMES {
@@ -519,6 +520,10 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 }
+
+/// The statements of a secondary that list clients, and the keys of `[zone.secondary]`.
+const CLIENTS: [(&str, &str); 2] =
+    [("allow-notify", "notify-from"), ("allow-update-forwarding", "update-from")];
 
 /// A bound of the time between two checks of a serial.
 struct TimeKey {

@@ -5,7 +5,7 @@
 
 use super::lexer::{Token, tokens};
 use crate::error::RuleError;
-use regex::bytes::{Captures, Regex};
+use crate::regex::bytes::{Captures, Match, Regex};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use zonda_wire::{Name, Type};
@@ -232,7 +232,7 @@ fn written(what: &impl std::fmt::Display) -> Value<'static> {
 }
 
 /// Returns the text of a group; an empty one if it has not matched.
-fn group<'v>(found: Option<regex::bytes::Match<'v>>) -> Value<'v> {
+fn group<'v>(found: Option<Match<'v>>) -> Value<'v> {
     Value::Text(found.map_or(&[][..], |it| it.as_bytes()).into())
 }
 

@@ -9,12 +9,12 @@ mod pieces;
 
 use crate::error::RuleError;
 use crate::name_match::compile;
+use crate::regex::bytes::Regex;
 use crate::rule::RULES_MAX;
 use crate::scope::Scope;
 use crate::text as name_text;
 use expression::Facts;
 use pieces::Pieces;
-use regex::bytes::Regex;
 use std::fmt;
 use std::net::SocketAddr;
 use zonda_wire::{Class, Name, Rcode, Section, Type, name, rdata};

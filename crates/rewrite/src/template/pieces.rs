@@ -2,7 +2,7 @@
 
 use super::expression::{Expression, Facts};
 use crate::error::RuleError;
-use regex::bytes::Regex;
+use crate::regex::bytes::Regex;
 
 /// Conditions, one inside the other.
 const DEPTH_MAX: usize = 32;

@@ -8,6 +8,9 @@
 //! | | no token | none |
 //! | TCP, no token is configured | a host that no web page has | [`Scope::Open`] |
 //!
+//! Requests of PowerDNS's HTTP API, below `/api`, need that API's key over TCP instead, whatever
+//! else is configured: its clients know no other way.
+//!
 //! A web page cannot know a token. Where none is asked for, a page of `evil.example` could have its
 //! name lead to this machine and read what it finds there, so the request must name the host by an
 //! address or as `localhost`.
@@ -20,15 +23,23 @@ use hyper::{Method, Request, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The header field with the key of PowerDNS's API.
+const POWERDNS_KEY: &str = "x-api-key";
+
 /// The requests that the clients of a socket may send.
 #[derive(Clone)]
 pub enum Rights {
     /// Every request, without a token.
-    All,
+    All {
+        /// Whether PowerDNS's API is answered.
+        has_powerdns: bool,
+    },
     /// What lies behind a TCP address.
     Tcp {
         /// The tokens that open it; none is configured where both are absent.
         tokens: Tokens,
+        /// The key that opens PowerDNS's API, which is not answered without one.
+        powerdns_key: Option<Arc<str>>,
         /// Whether even a token opens no more than [`Scope::Open`].
         is_metrics_only: bool,
     },
@@ -66,7 +77,7 @@ impl Rights {
     /// The reply to a request that this client may not make, if it may not; `scope` is what the
     /// request needs.
     pub fn refusal<B>(&self, request: &Request<B>, scope: Scope) -> Option<Reply> {
-        let Self::Tcp { tokens, is_metrics_only } = self else { return None };
+        let Self::Tcp { tokens, is_metrics_only, .. } = self else { return None };
         let opened = match tokens.are_absent() {
             true => Scope::Open,
             false => match tokens.scope(request) {
@@ -94,11 +105,31 @@ impl Rights {
                 ),
             });
         }
-        // Only a web page sends this header: one that some user of this machine looks at.
-        if request.method() != Method::GET && request.headers().contains_key(ORIGIN) {
-            return Some(refuse(StatusCode::FORBIDDEN, "web pages cannot change anything here\n"));
+        refusal_of_page(request)
+    }
+
+    /// Whether PowerDNS's API is answered.
+    pub fn have_powerdns(&self) -> bool {
+        match self {
+            Self::All { has_powerdns } => *has_powerdns,
+            Self::Tcp { powerdns_key, is_metrics_only, .. } => {
+                powerdns_key.is_some() && !is_metrics_only
+            }
         }
-        None
+    }
+
+    /// The reply to a request of PowerDNS's API that this client may not make, if it may not.
+    pub fn refusal_of_powerdns<B>(&self, request: &Request<B>) -> Option<Reply> {
+        let Self::Tcp { powerdns_key, .. } = self else { return None };
+        let given = request.headers().get(POWERDNS_KEY).map_or(&[][..], HeaderValue::as_bytes);
+        if !powerdns_key.as_ref().is_some_and(|key| is_same(given, key.as_bytes())) {
+            let why = "X-API-Key needs the key of admin.powerdns-api-key\n";
+            let mut reply = refuse(StatusCode::UNAUTHORIZED, why);
+            let scheme = HeaderValue::from_static("X-API-Key realm=\"zonda\"");
+            reply.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            return Some(reply);
+        }
+        refusal_of_page(request)
     }
 
     /// Whether a client that was not refused has shown that it may know everything.
@@ -107,7 +138,14 @@ impl Rights {
     }
 }
 
-/// Whether a request carries the token; takes the same time wherever a wrong one differs.
+/// The reply to a request that a web page sends to change something, if it is one.
+fn refusal_of_page<B>(request: &Request<B>) -> Option<Reply> {
+    // Only a web page sends this header: one that some user of this machine looks at.
+    let is_of_page = request.method() != Method::GET && request.headers().contains_key(ORIGIN);
+    is_of_page.then(|| refuse(StatusCode::FORBIDDEN, "web pages cannot change anything here\n"))
+}
+
+/// Whether a request carries the token.
 fn is_authorised<B>(request: &Request<B>, token: &str) -> bool {
     const SCHEME: &[u8] = b"bearer ";
     let given = request.headers().get(AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
@@ -115,8 +153,13 @@ fn is_authorised<B>(request: &Request<B>, token: &str) -> bool {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => token, // rfc9110#11.1
         _ => &[],
     };
-    let differing = given.iter().zip(token.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    given.len() == token.len() && differing == 0
+    is_same(given, token.as_bytes())
+}
+
+/// Whether octets are those of a secret; takes the same time wherever wrong ones differ.
+fn is_same(given: &[u8], secret: &[u8]) -> bool {
+    let differing = given.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b));
+    given.len() == secret.len() && differing == 0
 }
 
 /// Whether a request names its host, if it does, by an address or as `localhost`: every browser

@@ -3,6 +3,7 @@
 use super::metrics;
 use super::reply::{Reply, json_reply, parameter, text};
 use crate::control::Control;
+use crate::feed::catalogs::CatalogState;
 use crate::feed::cluster_state::ClusterState;
 use crate::query_log::Rfc3339;
 use crate::zone_set::Outcome;
@@ -12,6 +13,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
 
 /// Zones in one page of `/v1/zones`, unless the request wants fewer or more.
@@ -160,16 +162,21 @@ pub fn zone(name: &str, control: &Control) -> Reply {
 /// A zone as `/v1/zones` shows it.
 fn describe(zone: &KnownZone, control: &Control) -> Value {
     let at = |secs| time(UNIX_EPOCH + Duration::from_secs(secs));
-    let store = control.stores.state(&zone.entry.apex.to_lowercase());
+    let (name, state) = (zone.entry.apex.to_lowercase(), control.state());
+    let store = control.stores.state(&name);
     let secondaries = control.stores.secondaries.states();
-    let secondary = secondaries.get(&zone.entry.apex.to_lowercase());
+    let secondary = secondaries.get(&name);
+    let catalogs = control.stores.catalogs.states();
+    let catalog = catalogs.get(&name);
     let clusters = control.stores.cluster_states();
-    let cluster = clusters.get(&zone.entry.apex.to_lowercase());
+    let cluster = clusters.get(&name);
     let file = Some(zone.path()).filter(|path| !path.as_os_str().is_empty());
     json!({
         "name": zone.entry.apex.to_string(),
         "file": file,
         "source": zone.unit.to_string(),
+        "role": role(zone),
+        "frozen": state.zone_set().frozen.get(&name).map(|since| at(*since)),
         "served": zone.data().is_some(),
         "serial": zone.data().map(|data| data.serial()),
         "records": zone.records,
@@ -178,8 +185,18 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
         "error": zone.error.as_ref().map(ToString::to_string),
         "store": store.map(|store| store.to_json(at)),
         "secondary": secondary.map(|secondary| secondary.to_json(at)),
+        "catalog": catalog.map(CatalogState::to_json),
         "cluster": cluster.map(|cluster| cluster.to_json(at)),
     })
+}
+
+/// Returns the role of the server for a zone: that of a secondary where the records are transferred
+/// from primaries.
+fn role(zone: &KnownZone) -> &'static str {
+    match zone.unit.origin() {
+        VersionOrigin::Transfer => "secondary",
+        _ => "primary",
+    }
 }
 
 /// Reloads everything that changed, or one zone.
@@ -218,7 +235,7 @@ fn outcome_reply(outcome: &Outcome) -> Reply {
 }
 
 /// A moment as text.
-fn time(moment: SystemTime) -> String {
+pub fn time(moment: SystemTime) -> String {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
     Rfc3339(u32::try_from(since.as_secs()).unwrap_or(u32::MAX)).to_string()
 }

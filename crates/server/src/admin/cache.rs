@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use zonda_cache::{Cache, DENIES_BELOW, Entry, Key, Kind, Variant};
 use zonda_engine::Now;
-use zonda_wire::name::{self, is_at_or_below};
+use zonda_wire::name;
 use zonda_wire::rdata::Presentation;
 use zonda_wire::{Class, Ede, Message, Name, Rcode, Type};
 use zonda_zone::LookupName;
@@ -18,9 +18,8 @@ pub fn show(name: &Name, control: &Control) -> Value {
     let looked_up = LookupName::new(name.as_wire(), state.seed);
     let forwards = state.zone_set().forwards();
     let (cache, cuts) = (Arc::clone(forwards.cache()), state.config().cache.nxdomain_cut);
-    let zones =
-        forwards.iter().filter(|it| is_at_or_below(name.as_wire(), it.entry.apex.as_wire()));
-    let zones: Vec<_> = zones.map(|it| (it.entry.apex.to_string(), it.group_number())).collect();
+    let zones = forwards.iter_with_resolver().filter(|it| it.may_answer(name.as_wire()));
+    let zones: Vec<_> = zones.map(|it| (it.label(), it.group_number())).collect();
     drop(state);
     let mut answers = Vec::new();
     for (zone, source) in &zones {

@@ -41,7 +41,8 @@ const HEADER_MAX: Duration = Duration::from_secs(10);
 const WRITE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last, unless a request takes longer: many requests may share one.
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
-/// How long a connection may last in any case; the slowest request is a reload of many zones.
+/// How long a connection may last besides, until its last answer is taken: the slowest request is a
+/// reload of many zones, the longest answer a large zone, to a client that reads slowly.
 const REQUEST_MAX: Duration = Duration::from_secs(900);
 
 /// A socket that accepts connections of the interface.
@@ -158,13 +159,15 @@ async fn serve<A: Future<Output = Reply>>(
     answer: impl Fn(Request<Incoming>) -> A,
     rest: impl Fn(),
 ) {
-    let work = tokio::sync::Mutex::new(()); // held while a request is answered
-    let is_unsent = AtomicBool::new(false);
+    // Held while a request is answered, until the body of the reply is taken.
+    let work = Arc::new(tokio::sync::Mutex::new(()));
+    let is_unsent = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| async {
-        let _working = work.lock().await;
+        let working = Arc::clone(&work).lock_owned().await;
         is_unsent.store(false, Relaxed);
-        let reply = answer(request).await;
-        is_unsent.store(true, Relaxed);
+        let mut reply = answer(request).await;
+        reply.body_mut().note_taken(&is_unsent); // what is flushed next is its end
+        reply.body_mut().hold_until_taken(working);
         Ok::<_, Infallible>(reply)
     });
     let sent = || {
@@ -252,6 +255,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::admin::reply::text;
+    use crate::admin::reply_body::ReplyBody;
     use hyper::StatusCode;
     use std::sync::atomic::AtomicU64;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -351,6 +355,36 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_gets_the_whole_of_a_long_answer() {
+        const SECONDS: usize = 60;
+        const EACH_SECOND: usize = 64 << 10;
+        let bodies: [fn() -> ReplyBody; 2] = [
+            || ReplyBody::whole(vec![b'x'; SECONDS * EACH_SECOND]),
+            || ReplyBody::pieces(Box::new((0..SECONDS).map(|_| vec![b'x'; EACH_SECOND]))),
+        ];
+        for make in bodies {
+            let (mut client, server) = duplex(ROOM);
+            let served = tokio::spawn(async move {
+                let answer = |_| async {
+                    let mut reply = text(StatusCode::OK, String::new());
+                    *reply.body_mut() = make();
+                    reply
+                };
+                serve(server, &Counters::default(), answer, || ()).await;
+            });
+            client.write_all(REQUEST).await.unwrap();
+            let (start, mut taken) = (Instant::now(), 0);
+            let mut some = vec![0; EACH_SECOND];
+            while let Ok(len @ 1..) = client.read_exact(&mut some).await {
+                taken += len;
+                sleep(Duration::from_secs(1)).await;
+            }
+            assert_eq!(taken, SECONDS * EACH_SECOND, "after {:?}", start.elapsed());
+            served.await.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_connection_rests_once_its_answer_has_left_and_not_while_it_is_written() {
         let (mut client, server) = duplex(ROOM);
         let rests = Arc::new(AtomicU64::new(0));
@@ -365,6 +399,35 @@ mod tests {
         assert_eq!(rests.load(Relaxed), 0, "most of it waits to be read");
         let mut answer = vec![0; 11 * ROOM];
         client.read_exact(&mut answer).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(rests.load(Relaxed), 1);
+        drop(client);
+        served.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_does_not_rest_between_the_pieces_of_an_answer() {
+        let (mut client, server) = duplex(ROOM);
+        let rests = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&rests);
+        let served = tokio::spawn(async move {
+            let answer = |_| async {
+                let mut reply = text(StatusCode::OK, String::new());
+                let pieces = (0..10).map(|_| vec![b'x'; 10 * ROOM]);
+                *reply.body_mut() = ReplyBody::pieces(Box::new(pieces));
+                reply
+            };
+            let rest = || _ = counted.fetch_add(1, Relaxed);
+            serve(server, &Counters::default(), answer, rest).await;
+        });
+        client.write_all(REQUEST).await.unwrap();
+        let mut answer = vec![0; 50 * ROOM];
+        client.read_exact(&mut answer).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(rests.load(Relaxed), 0, "half of it waits to be read");
+        while !answer.ends_with(b"\r\n0\r\n\r\n") {
+            answer.push(client.read_u8().await.unwrap());
+        }
         sleep(Duration::from_secs(1)).await;
         assert_eq!(rests.load(Relaxed), 1);
         drop(client);

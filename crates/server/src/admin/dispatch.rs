@@ -2,6 +2,7 @@
 
 use super::access::Rights;
 use super::call::Call;
+use super::powerdns;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, decoded, text};
 use super::routes::Match;
@@ -25,8 +26,13 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
         request.uri().path().split('/').skip(1).map(decoded).collect();
     let owned = segments.unwrap_or_default();
     let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let found = Match::of(request.method(), &segments);
-    if let Some(refusal) = rights.refusal(&request, found.scope(&segments)) {
+    let is_powerdns = rights.have_powerdns() && powerdns::is_path(&segments);
+    let found = Match::of(request.method(), &segments, is_powerdns);
+    let refusal = match is_powerdns {
+        true => rights.refusal_of_powerdns(&request),
+        false => rights.refusal(&request, found.scope(&segments)),
+    };
+    if let Some(refusal) = refusal {
         return refusal;
     }
     let route = match found {
@@ -38,8 +44,10 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
     };
     let (head, body) = request.into_parts();
     let body = match route.has_body {
-        true => match read_body(&head.headers, body).await {
+        // Clients of PowerDNS send JSON as whatever their program takes for the default.
+        true => match read_body(&head.headers, body, !is_powerdns).await {
             Ok(body) => body,
+            Err(found) if is_powerdns => return powerdns::problem(&found),
             Err(found) => return problem(&found),
         },
         false => Bytes::new(),
@@ -62,11 +70,11 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
     })
 }
 
-/// Reads the body of a request, which is JSON.
-async fn read_body(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Problem> {
+/// Reads the body of a request, which is JSON, and must say so if `is_strict`.
+async fn read_body(headers: &HeaderMap, body: Incoming, is_strict: bool) -> Result<Bytes, Problem> {
     let kind = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
     let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default();
-    if !kind.trim_ascii().eq_ignore_ascii_case(b"application/json") {
+    if is_strict && !kind.trim_ascii().eq_ignore_ascii_case(b"application/json") {
         let detail = "the body must be JSON: send it with `Content-Type: application/json`";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.to_owned()));
     }

@@ -12,6 +12,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use serde_json::json;
 use std::fmt::Write as _;
+use zonda_engine::VersionOrigin;
 use zonda_wire::{Name, Type};
 use zonda_zone::{Diff, Records, SetChange, json};
 
@@ -107,17 +108,19 @@ pub fn remove_zone(call: &Call<'_>) -> Reply {
 /// Changes the zone of a request.
 fn edit(call: &Call<'_>, sets: Vec<SetChange>) -> Result<Reply, Problem> {
     let (zone, if_serial, is_dry_run) = (zone(call)?, if_serial(call)?, is_dry_run(call)?);
-    let diff = call.control.edit(Edit { zone: zone.clone(), sets, if_serial, is_dry_run })?;
+    let origin = VersionOrigin::Edit;
+    let edit = Edit { zone: zone.clone(), sets, if_serial, is_dry_run, origin };
+    let diff = call.control.edit(edit)?;
     Ok(difference(&zone, &diff, is_dry_run))
 }
 
 /// The reply that was found, or that to a problem.
-fn reply_of(answer: impl FnOnce() -> Result<Reply, Problem>) -> Reply {
+pub fn reply_of(answer: impl FnOnce() -> Result<Reply, Problem>) -> Reply {
     answer().unwrap_or_else(|found| problem(&found))
 }
 
 /// The zone of a request.
-fn zone(call: &Call<'_>) -> Result<Name, Problem> {
+pub fn zone(call: &Call<'_>) -> Result<Name, Problem> {
     zone_name(call.argument())
 }
 
@@ -144,7 +147,7 @@ fn rtype(call: &Call<'_>) -> Result<Type, Problem> {
 }
 
 /// Whether a request only asks for the difference.
-fn is_dry_run(call: &Call<'_>) -> Result<bool, Problem> {
+pub fn is_dry_run(call: &Call<'_>) -> Result<bool, Problem> {
     match call.query {
         "" => Ok(false),
         "dry-run" => Ok(true),
@@ -179,7 +182,7 @@ fn if_serial(call: &Call<'_>) -> Result<Option<u32>, Problem> {
 }
 
 /// A difference as JSON.
-fn difference(zone: &Name, diff: &Diff, is_dry_run: bool) -> Reply {
+pub fn difference(zone: &Name, diff: &Diff, is_dry_run: bool) -> Reply {
     let body = format!(
         "{{\n  \"zone\": {},\n  \"dry_run\": {is_dry_run},\n  \"from\": {},\n  \"to\": {},\n  \
          \"removed\": [{}],\n  \"added\": [{}]\n}}\n",
@@ -215,9 +218,12 @@ impl From<EditError> for Problem {
     fn from(error: EditError) -> Self {
         let status = match &error {
             EditError::NoSuchZone(_) => StatusCode::NOT_FOUND,
-            EditError::NotLoaded(_) | EditError::NotWritable(_) | EditError::Conflict(_) => {
-                StatusCode::CONFLICT
-            }
+            EditError::NotLoaded(_)
+            | EditError::NotWritable(_)
+            | EditError::Frozen(_)
+            | EditError::NoSuchVersion(..)
+            | EditError::IsInForce(_)
+            | EditError::Conflict(_) => StatusCode::CONFLICT,
             EditError::SerialIs(_) => StatusCode::PRECONDITION_FAILED,
             EditError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
             EditError::Journal(_) => StatusCode::INSUFFICIENT_STORAGE,

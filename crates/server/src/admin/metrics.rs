@@ -3,6 +3,7 @@
 //! Every worker counts for itself; the sums are made here, for each request. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+mod catalogs;
 mod clusters;
 mod coredns;
 mod edits;
@@ -47,6 +48,7 @@ pub fn page(control: &Control) -> String {
     node::write(&mut page, control);
     stores(&mut page, control);
     secondaries::write(&mut page, control);
+    catalogs::write(&mut page, control);
     clusters::write(&mut page, control);
     pools::write(&mut page, control);
     forwarding(&mut page, control);
@@ -200,6 +202,8 @@ fn zones(page: &mut Page, control: &Control) {
     page.value("zonda_zones", &[("state", "current")], served - stale);
     page.value("zonda_zones", &[("state", "stale")], stale);
     page.value("zonda_zones", &[("state", "unavailable")], zone_set.zone_count() - served);
+    let help = "Zones that take no updates and edits until they are thawed.";
+    page.single("zonda_frozen_zones", "gauge", help, zone_set.frozen.len() as u64);
     let history = &state.history;
     page.single("zonda_reloads_total", "counter", "Reloads.", history.reloads);
     let (name, failed) = ("zonda_failed_reloads_total", history.failed_reloads);
@@ -279,7 +283,7 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.value(name, &[("led_to", "coalesced")], sum(|it| &it.coalesced));
     page.value(name, &[("led_to", "cache")], sum(|it| &it.kept));
     page.value(name, &[("led_to", "busy")], sum(|it| &it.turned_away));
-    let help = "Fetches that replace an answer before it expires.";
+    let help = "Fetches for which no query waits, to have an answer before it is asked for.";
     page.single("zonda_forward_prefetches_total", "counter", help, sum(|it| &it.prefetched));
     let name = "zonda_forward_dropped_total";
     page.metric(name, "counter", "Queries that lost their place to a newer one, by whose that is.");

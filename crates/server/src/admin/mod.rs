@@ -17,18 +17,23 @@ mod loads;
 mod metrics;
 mod pages;
 mod pools;
+mod powerdns;
 mod problem;
 mod reply;
+mod reply_body;
+mod route;
 mod routes;
 mod rrsets;
 mod sums;
+mod transfers;
 mod unix;
 mod upstreams;
+mod zone_commands;
 
 pub use counters::Counters;
 
 use crate::control::Control;
-use crate::handover;
+use crate::handover::{self, Offer};
 use crate::listen::InheritedSockets;
 use access::{Rights, Tokens};
 use connection::{Interface, Listener, accept_all};
@@ -55,7 +60,8 @@ pub struct AdminSockets {
     bind_statistics: Option<(TcpListener, Arc<[Network]>)>,
     /// Where single pages are answered to all clients.
     pages: Vec<PageSocket>,
-    unix: Option<(UnixListener, PathBuf)>,
+    /// The Unix socket, its path, and what its clients may ask for.
+    unix: Option<(UnixListener, PathBuf, Rights)>,
     /// Socket on which a successor asks for the sockets of this process.
     hand_over: Option<(UnixListener, PathBuf)>,
     /// The Unix sockets that were not there before.
@@ -96,8 +102,14 @@ pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<AdminSockets
     }
     let token = |token: &Option<Token>| token.as_ref().map(|token| token.reveal().into());
     let tokens = Tokens { write: token(&config.token), read: token(&config.read_token) };
-    let rights = Rights::Tcp { tokens, is_metrics_only: config.is_metrics_only };
+    let has_powerdns = config.powerdns_api_key.is_some();
+    let rights = Rights::Tcp {
+        tokens,
+        powerdns_key: token(&config.powerdns_api_key),
+        is_metrics_only: config.is_metrics_only,
+    };
     let tcp = tcp.map(|listener| (listener, rights));
+    let unix = unix.map(|(listener, path)| (listener, path, Rights::All { has_powerdns }));
     Ok(AdminSockets { tcp, bind_statistics, pages, unix, hand_over, made })
 }
 
@@ -133,6 +145,8 @@ pub struct AdminInterface {
     pub address: Option<SocketAddr>,
     /// The Unix sockets, made by this process or taken over.
     sockets: SocketFiles,
+    /// The sockets that are offered to a successor.
+    offer: Option<Offer>,
     /// What accepts connections.
     tasks: Vec<JoinHandle<()>>,
 }
@@ -143,9 +157,10 @@ impl AdminInterface {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 
-    /// Removes the Unix sockets.
+    /// Removes the Unix sockets, and offers none to a successor any more.
     pub fn remove_sockets(&self) {
         self.sockets.remove();
+        self.offer.iter().for_each(Offer::end);
     }
 }
 
@@ -154,24 +169,25 @@ impl AdminInterface {
 /// # Errors
 /// When a socket cannot be served.
 pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInterface> {
-    let mut serving =
-        AdminInterface { address: None, sockets: SocketFiles::default(), tasks: Vec::new() };
-    bound.unix.iter().chain(&bound.hand_over).for_each(|(_, path)| serving.sockets.add(path));
+    let (sockets, offer) = (SocketFiles::default(), None);
+    let mut serving = AdminInterface { address: None, sockets, offer, tasks: Vec::new() };
+    bound.unix.iter().for_each(|(_, path, _)| serving.sockets.add(path));
+    bound.hand_over.iter().for_each(|(_, path)| serving.sockets.add(path));
     if let Some((listener, _)) = bound.hand_over {
         let tcp = bound.tcp.iter().map(|(tcp, _)| tcp.as_fd());
         let statistics = bound.bind_statistics.iter().map(|(tcp, _)| tcp.as_fd());
-        let unix = bound.unix.iter().map(|(unix, _)| unix.as_fd());
+        let unix = bound.unix.iter().map(|(unix, ..)| unix.as_fd());
         let pages = bound.pages.iter().map(|(tcp, _)| tcp.as_fd());
         let all: Vec<_> = tcp.chain(statistics).chain(pages).chain(unix).collect();
-        control.offer_sockets(listener, &all)?;
+        serving.offer = Some(control.offer_sockets(listener, &all)?);
     }
     let mut accept = |name: &str, listener, interface| {
         serving.tasks.push(keep_accepting(name, listener, interface, control));
     };
-    if let Some((unix, _)) = bound.unix {
+    if let Some((unix, _, rights)) = bound.unix {
         unix.set_nonblocking(true)?;
         let listener = Listener::Unix(tokio::net::UnixListener::from_std(unix)?);
-        accept("admin-socket", listener, Interface::Admin(Rights::All));
+        accept("admin-socket", listener, Interface::Admin(rights));
     }
     if let Some((tcp, clients)) = bound.bind_statistics {
         let is_loopback = tcp.local_addr()?.ip().is_loopback();

@@ -1,18 +1,17 @@
 //! Replies, and the parameters of the requests that they answer.
 
-use http_body_util::Full;
-use hyper::body::Bytes;
+use super::reply_body::ReplyBody;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 use zonda_wire::Name;
 
 /// An answer.
-pub type Reply = Response<Full<Bytes>>;
+pub type Reply = Response<ReplyBody>;
 
 /// A reply of plain text.
 pub fn text(status: StatusCode, body: String) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    let mut reply = Response::new(ReplyBody::whole(body.into()));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);

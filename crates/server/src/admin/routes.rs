@@ -1,30 +1,12 @@
 //! The requests that the interface answers, in the order of the table in docs/admin.md.
 
-use super::call::{Call, Scope};
-use super::reply::{Reply, about_name, json_reply, parameter};
-use super::{api, cache, checks, edits, explain, geo, loads, metrics, pools, rrsets, upstreams};
+use super::call::Scope;
+use super::reply::{about_name, json_reply, parameter};
+use super::route::Route;
+use super::{api, cache, checks, edits, explain, geo, loads, metrics, pools, rrsets, transfers};
+use super::{powerdns, upstreams, zone_commands};
 use hyper::Method;
-use serde_json::{Value, json};
-
-/// A request that is answered.
-pub struct Route {
-    /// The method of the request.
-    pub method: Method,
-    /// The segments of its path, joined by `/`; one in capitals stands for an argument.
-    path: &'static str,
-    /// The parameters of its query string, as the documentation writes them.
-    parameters: &'static str,
-    /// What a client must be allowed.
-    pub scope: Scope,
-    /// Whether the request has a body, which is JSON.
-    pub has_body: bool,
-    /// What the request does, for the documentation.
-    doc: &'static str,
-    /// The commands that send the request, for the documentation.
-    command: &'static str,
-    /// Answers the request.
-    pub answer: fn(&Call<'_>) -> Reply,
-}
+use serde_json::json;
 
 /// All requests. A path stands once for each method.
 const ROUTES: &[Route] = &[
@@ -370,6 +352,97 @@ const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        path: "v1/zones/ZONE/history",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the [versions](#versions) of a zone that are held",
+        command: "`zonda zone history ZONE`",
+        answer: zone_commands::history,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/rollback/SERIAL",
+        parameters: "[?dry-run]",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the zone gets the records that this version had, as an edit",
+        command: "`zonda zone rollback ZONE SERIAL`",
+        answer: zone_commands::rollback,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/confirm/SERIAL",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the version of a catalog is taken [though it removes many \
+            members](replication.md#serving-what-a-catalog-lists)",
+        command: "`zonda zone confirm ZONE SERIAL`",
+        answer: zone_commands::confirm,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/freeze",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the zone takes [no updates and edits](editing.md#freezing-a-zone)",
+        command: "`zonda zone freeze ZONE`",
+        answer: zone_commands::freeze,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/thaw",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "it takes them again",
+        command: "`zonda zone thaw ZONE`",
+        answer: zone_commands::thaw,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/notify",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the servers of `notify` are told of the version in force once more",
+        command: "`zonda zone notify ZONE`",
+        answer: zone_commands::notify,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/refresh",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the [primaries](replication.md#zones-from-a-primary) of the zone are asked at once",
+        command: "`zonda zone refresh ZONE`",
+        answer: zone_commands::refresh,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/zones/ZONE/retransfer",
+        parameters: "",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the whole zone is transferred from its primary, whatever its serial",
+        command: "`zonda zone retransfer ZONE`",
+        answer: zone_commands::retransfer,
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/transfers",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the [transfers](#transfers) that run",
+        command: "`zonda transfer ls`",
+        answer: |call| json_reply(&transfers::list(call.control)),
+    },
+    Route {
+        method: Method::GET,
         path: "v1/cache",
         parameters: "?name=NAME",
         scope: Scope::Read,
@@ -431,9 +504,11 @@ pub enum Match {
 
 impl Match {
     /// Finds what a method and the decoded segments of a path lead to.
-    pub fn of(method: &Method, segments: &[&str]) -> Self {
+    pub fn of(method: &Method, segments: &[&str], has_powerdns: bool) -> Self {
         let mut methods = Vec::new();
-        for route in ROUTES.iter().filter(|route| route.has_path(segments)) {
+        let powerdns = if has_powerdns { powerdns::ROUTES } else { &[] };
+        let routes = ROUTES.iter().chain(powerdns);
+        for route in routes.filter(|route| route.has_path(segments)) {
             if route.method == method {
                 return Self::Route(route);
             }
@@ -451,40 +526,6 @@ impl Match {
             _ => Scope::Open,
         }
     }
-}
-
-impl Route {
-    /// The request as `/v1` lists it.
-    fn to_json(&self) -> Value {
-        json!({
-            "method": self.method.as_str(),
-            "path": format!("/{}", self.path),
-            "parameters": self.parameters,
-            "scope": format!("{:?}", self.scope).to_lowercase(),
-            "description": self.doc,
-            "command": self.command.replace('`', ""),
-        })
-    }
-
-    /// Whether a path of these segments is the route's.
-    fn has_path(&self, segments: &[&str]) -> bool {
-        let mut given = segments.iter();
-        self.path
-            .split('/')
-            .all(|part| given.next().is_some_and(|segment| is_argument(part) || part == *segment))
-            && given.next().is_none()
-    }
-
-    /// The segments of a path of the route that stand for arguments.
-    pub fn arguments<'s>(&self, segments: &[&'s str]) -> Vec<&'s str> {
-        let parts = self.path.split('/').zip(segments);
-        parts.filter(|(part, _)| is_argument(part)).map(|(_, &segment)| segment).collect()
-    }
-}
-
-/// Whether a part of a route's path stands for an argument.
-fn is_argument(part: &str) -> bool {
-    part.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
 #[cfg(test)]
@@ -534,7 +575,7 @@ mod tests {
     fn a_path_with_another_method_is_told_from_one_that_does_not_exist() {
         let found = |method: Method, path: &str| {
             let segments: Vec<&str> = path.split('/').collect();
-            match Match::of(&method, &segments) {
+            match Match::of(&method, &segments, false) {
                 Match::Route(route) => route.arguments(&segments).join(","),
                 Match::OtherMethods(methods) => format!("only {methods}"),
                 Match::NoPath => "nothing".to_owned(),

@@ -57,9 +57,9 @@ pub fn survey(control: &Control) -> Vec<KnownUpstream> {
     let reports = control.forwarder_queue.reports();
     let state = control.state();
     let mut known = Vec::new();
-    for zone in state.zone_set().forwards().iter() {
+    for zone in state.zone_set().forwards().iter_with_resolver() {
         for (place, (upstream, server)) in zone.upstreams().enumerate() {
-            let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
+            let (zone_name, upstream) = (zone.label(), upstream.to_string());
             let connections = server.connections.counts();
             let addresses = server.connections.addresses();
             let mut one = KnownUpstream {

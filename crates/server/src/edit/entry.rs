@@ -1,44 +1,69 @@
 //! Entries of the journal: what an edit changed, and the version that it began with.
 //!
 //! ```text
-//! form 2 | digest of the zone before the edit 8 | difference, as `Diff::write_octets` writes it
+//! form 3 | digest of the zone before the edit 8 | seconds since 1970 at which it was made 8
+//!        | what made it 1 | difference, as `Diff::write_octets` writes it
 //! ```
+//! Form 2, which former versions of the server wrote, lacks the time and what made it.
 //!
 //! By the digest a file is recognized whose zone is the one before or behind an edit. Then nothing
 //! was edited by hand, and what the file lacks is known without a comparison.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use zonda_engine::{VersionMark, VersionOrigin};
 use zonda_journal::History;
 use zonda_wire::Name;
 use zonda_zone::{Diff, Digest, Zone};
 
 /// The form of an entry; the first one had no digest, and its first octet was 1.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
+/// The form of an entry that former versions of the server wrote, without a mark.
+const UNMARKED_FORM: u8 = 2;
+/// What the octet of each origin stands for, from 1 on.
+const ORIGINS: [VersionOrigin; 4] =
+    [VersionOrigin::File, VersionOrigin::Edit, VersionOrigin::Update, VersionOrigin::Rollback];
 
 /// An edit as the journal holds it.
 pub struct StoredEdit {
     /// The digest of the zone before the edit.
     pub base: Digest,
+    /// When the edit was made, and what made it, if the entry says that.
+    pub mark: Option<VersionMark>,
     /// The records that the edit changed.
     pub diff: Diff,
 }
 
 impl StoredEdit {
     /// The octets of an edit.
-    pub fn octets(base: Digest, diff: &Diff) -> Vec<u8> {
+    pub fn octets(base: Digest, mark: VersionMark, diff: &Diff) -> Vec<u8> {
+        let place = ORIGINS.iter().position(|origin| *origin == mark.origin);
         let mut octets = vec![FORM];
         octets.extend_from_slice(&base.to_u64().to_be_bytes());
+        octets.extend_from_slice(&mark.made_at.to_be_bytes());
+        octets.push(place.map_or(0, |place| place as u8 + 1)); // there are four
         diff.write_octets(&mut octets);
         octets
     }
 
     /// Reads an edit between two serials; `None` if the octets are anything else.
     fn from_octets(from: u32, to: u32, octets: &[u8]) -> Option<Self> {
-        let ([FORM], octets) = octets.split_first_chunk()? else { return None };
-        let (base, octets) = octets.split_first_chunk()?;
+        let (form, octets) = octets.split_first()?;
+        let (base, mut octets) = octets.split_first_chunk()?;
         let base = Digest::from_u64(u64::from_be_bytes(*base));
-        Some(Self { base, diff: Diff::from_octets(from, to, octets)? })
+        let mark = match *form {
+            UNMARKED_FORM => None,
+            FORM => {
+                let (made_at, rest) = octets.split_first_chunk()?;
+                let (origin, rest) = rest.split_first()?;
+                octets = rest;
+                let origin = usize::from(*origin).checked_sub(1).and_then(|at| ORIGINS.get(at));
+                let made_at = u64::from_be_bytes(*made_at);
+                origin.map(|origin| VersionMark { made_at, origin: *origin })
+            }
+            _ => return None,
+        };
+        Some(Self { base, mark, diff: Diff::from_octets(from, to, octets)? })
     }
 
     /// The digest of the zone after the edit.
@@ -86,10 +111,13 @@ pub struct Digests {
 impl Digests {
     /// The digest of a version of a zone: read from the zone if it is not known.
     pub fn of(&self, name: &Name, zone: &Arc<Zone>) -> Digest {
-        match self.zones.get(name) {
-            Some((known, digest)) if Weak::as_ptr(known) == Arc::as_ptr(zone) => *digest,
-            _ => zone.digest(),
-        }
+        self.known(name, zone).unwrap_or_else(|| zone.digest())
+    }
+
+    /// The digest of a version of a zone, if it is known.
+    pub fn known(&self, name: &Name, zone: &Arc<Zone>) -> Option<Digest> {
+        let (known, digest) = self.zones.get(name)?;
+        (Weak::as_ptr(known) == Arc::as_ptr(zone)).then_some(*digest)
     }
 
     /// Notes the digest of the version in force.
@@ -121,5 +149,46 @@ impl Digests {
     /// Drops what is known of a zone that is removed.
     pub fn forget(&mut self, name: &Name) {
         self.zones.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use zonda_wire::Type;
+    use zonda_zone::Record;
+
+    /// A difference with one record.
+    fn diff() -> Diff {
+        let mut diff = Diff { from: 7, to: 8, ..Diff::default() };
+        let one = Record { owner: b"\x01a\0", rtype: Type::A, ttl: 60, rdata: &[192, 0, 2, 1] };
+        diff.added.push(one, 0).unwrap();
+        diff
+    }
+
+    #[test]
+    fn an_entry_has_when_and_by_what_it_was_made() {
+        for origin in ORIGINS {
+            let mark = VersionMark { made_at: 1_790_000_000, origin };
+            let octets = StoredEdit::octets(Digest::from_u64(5), mark, &diff());
+            let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
+            assert_eq!(
+                (read.base, read.mark, read.diff),
+                (Digest::from_u64(5), Some(mark), diff())
+            );
+            assert!(StoredEdit::from_octets(7, 8, &octets[..17]).is_none());
+        }
+    }
+
+    #[test]
+    fn an_entry_of_a_former_server_is_read_without_a_mark() {
+        let mut octets = vec![UNMARKED_FORM];
+        octets.extend_from_slice(&5_u64.to_be_bytes());
+        diff().write_octets(&mut octets);
+        let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
+        assert_eq!((read.base, read.mark, read.diff), (Digest::from_u64(5), None, diff()));
+        octets[0] = FORM + 1;
+        assert!(StoredEdit::from_octets(7, 8, &octets).is_none());
     }
 }

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use zonda_config::{Config, SerialRule};
+use zonda_engine::{VersionMark, VersionOrigin};
 use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
 use zonda_wire::Name;
 use zonda_zone::snapshot::is_greater;
@@ -68,6 +69,24 @@ pub struct EditJournal {
 #[derive(Debug)]
 pub struct InUse(pub String);
 
+/// Changes of a zone that the journal has, up to the version in force.
+pub struct KeptChanges {
+    /// The entries of the journal.
+    history: History,
+    /// The digest of the version in force, if it is known.
+    digest: Option<Digest>,
+}
+
+impl KeptChanges {
+    /// Reads the changes from the disk, oldest first; none if they have not led to this version, or
+    /// cannot be read.
+    pub fn read(self, data: &Zone) -> Vec<StoredEdit> {
+        let edits = read(self.history).unwrap_or_default();
+        let digest = self.digest.unwrap_or_else(|| data.digest());
+        if edits_held(&edits, digest) == Some(edits.len()) { edits } else { Vec::new() }
+    }
+}
+
 /// A zone of a file with the changes that the file lacks.
 pub struct MergedZone {
     /// The zone to serve.
@@ -76,6 +95,11 @@ pub struct MergedZone {
     pub records: usize,
     /// Why the file and the changes could not be brought together.
     pub error: Option<LoadError>,
+}
+
+/// The mark of a version that is made now.
+pub fn mark_now(origin: VersionOrigin) -> VersionMark {
+    VersionMark { made_at: crate::load::unix_secs().into(), origin }
 }
 
 /// How a zone's serial rises now.
@@ -204,11 +228,11 @@ impl EditJournal {
     pub fn append(
         &mut self,
         zone: &Name,
-        diff: &Diff,
+        (diff, mark): (&Diff, VersionMark),
         (former, next): (&Arc<Zone>, &Arc<Zone>),
     ) -> Result<(), EditError> {
         let base = self.digests.of(zone, former);
-        let payload = StoredEdit::octets(base, diff);
+        let payload = StoredEdit::octets(base, mark, diff);
         let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
         let appended = self.journal(zone)?.append(entry);
         appended.map_err(|error| EditError::Journal(error.to_string()))?;
@@ -220,7 +244,7 @@ impl EditJournal {
     /// Has the journal lead from a file to what is served: voids the entries of a zone, and appends
     /// one, in the same group.
     fn replace(&mut self, zone: &Name, base: Digest, diff: &Diff) -> Result<(), String> {
-        let payload = StoredEdit::octets(base, diff);
+        let payload = StoredEdit::octets(base, mark_now(VersionOrigin::File), diff);
         if payload.len() > GROUP_OCTETS_MAX - RECORDS_OCTETS {
             return Err("its file lacks more changes than the journal takes at once".to_owned());
         }
@@ -291,16 +315,18 @@ impl EditJournal {
 
     /// The changes that have led to a version of a zone, as far as the journal has them, oldest
     /// first; none if it has other changes, or cannot be read.
-    pub fn changes_to(&self, name: &Name, data: &Arc<Zone>) -> Vec<Diff> {
-        let State::Open(journal) = &self.state else { return Vec::new() };
-        let serials = journal.serials(name).filter(|serials| serials.last == data.serial());
-        let history = serials.and_then(|serials| journal.history(name, serials.first));
-        let edits = history.and_then(|history| read(history).ok()).unwrap_or_default();
-        let held = edits_held(&edits, self.digests.of(name, data));
-        match held == Some(edits.len()) {
-            true => edits.into_iter().map(|edit| edit.diff).collect(),
-            false => Vec::new(),
-        }
+    pub fn changes_to(&self, name: &Name, data: &Arc<Zone>) -> Vec<StoredEdit> {
+        let changes = self.kept_changes(name, data);
+        changes.map(|changes| changes.read(data)).unwrap_or_default()
+    }
+
+    /// What the journal has of the changes that have led to a version of a zone, which is in force;
+    /// nothing is read yet.
+    pub fn kept_changes(&self, name: &Name, data: &Arc<Zone>) -> Option<KeptChanges> {
+        let State::Open(journal) = &self.state else { return None };
+        let serials = journal.serials(name).filter(|serials| serials.last == data.serial())?;
+        let history = journal.history(name, serials.first)?;
+        Some(KeptChanges { history, digest: self.digests.known(name, data) })
     }
 
     /// The zones whose files lack changes.
@@ -551,7 +577,8 @@ mod tests {
 
     /// Appends a change to a journal.
     fn append(journal: &mut EditJournal, zone: &Name, diff: &Diff) {
-        let payload = StoredEdit::octets(Digest::from_u64(0), diff);
+        let mark = mark_now(VersionOrigin::Edit);
+        let payload = StoredEdit::octets(Digest::from_u64(0), mark, diff);
         let State::Open(open) = &mut journal.state else { panic!("it is not open") };
         open.append(Entry { zone, from: diff.from, to: diff.to, payload: &payload }).unwrap();
         journal.touch(zone);

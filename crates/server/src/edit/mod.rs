@@ -3,10 +3,13 @@
 pub mod counters;
 pub mod entry;
 pub mod flush;
+pub mod frozen;
 pub mod journal;
+pub mod versions;
 pub mod zones;
 
 use std::fmt;
+use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, SetChange};
 
@@ -22,6 +25,8 @@ pub struct Edit {
     pub if_serial: Option<u32>,
     /// Whether the difference is only found, and nothing changed.
     pub is_dry_run: bool,
+    /// What asks for the change.
+    pub origin: VersionOrigin,
 }
 
 /// Why an edit was not carried out; the zone is as it was.
@@ -33,6 +38,12 @@ pub enum EditError {
     NotLoaded(Name),
     /// The configuration does not let the zone be changed.
     NotWritable(Name),
+    /// The zone is frozen: an operator has it take no updates and edits.
+    Frozen(Name),
+    /// No version of the zone with this serial is held.
+    NoSuchVersion(Name, u32),
+    /// The version with this serial is the one in force.
+    IsInForce(u32),
     /// The file of the zone and earlier edits contradict each other, as this text says.
     Conflict(String),
     /// The journal cannot take the edit, as this text says.
@@ -65,6 +76,17 @@ impl fmt::Display for EditError {
                  file, write `writable = true` in its [[zone]] section, or start the server with \
                  --writable, and reload"
             ),
+            Self::Frozen(zone) => write!(
+                f,
+                "zone {zone} is frozen, so that it takes no updates and edits: `zonda zone thaw \
+                 {zone}` lets it take them again"
+            ),
+            Self::NoSuchVersion(zone, serial) => write!(
+                f,
+                "no version {serial} of zone {zone} is held: `zonda zone history {zone}` lists \
+                 those that are"
+            ),
+            Self::IsInForce(serial) => write!(f, "version {serial} is in force already"),
             Self::Conflict(text) => write!(f, "the zone takes no edits now: {text}"),
             Self::Journal(text) => {
                 write!(f, "the edit could not be kept, and was not made: {text}")

@@ -30,7 +30,9 @@ use zonda_balance::{ClientNetwork, Dice};
 use zonda_config::Config;
 use zonda_engine::code::NO_HANDLER;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Deferral, Engine, Event, Outcome, Peer, Reason, Reuse, Snapshot, To};
+use zonda_engine::{
+    Checkpoint, Deferral, Engine, Event, Outcome, Peer, Reason, Reuse, Snapshot, To,
+};
 use zonda_wire::message::{Message, Record};
 use zonda_wire::query::flag;
 use zonda_wire::rdata::print::Presentation;
@@ -134,13 +136,14 @@ fn tell_deferral(
     };
     match deferral.to {
         To::Forward(_) => {
-            let forward = place::forward_of(config, &asked.name);
+            let checkpoint = deferral.history.checkpoint.as_ref();
+            let resolver = config.alias_resolver.as_deref();
+            let resolver =
+                resolver.filter(|_| checkpoint.is_some_and(Checkpoint::is_of_alias_record));
+            let forward = resolver.or_else(|| place::forward_of(config, &asked.name));
             let upstreams = forward.map_or_else(
                 || "the upstreams of the zone that the alias leads to".to_owned(),
-                |forward| {
-                    let to = forward.keys.to.iter().map(ToString::to_string);
-                    to.collect::<Vec<_>>().join(", ")
-                },
+                place::servers,
             );
             let text =
                 format!("the answer cache holds nothing for {what}; asked would be {upstreams}");
@@ -148,6 +151,7 @@ fn tell_deferral(
         }
         To::Transfer => steps.add("transfer", "the zone would be sent".to_owned()),
         To::Update => steps.add("update", "the zone would be changed".to_owned()),
+        To::Relay => steps.add("update", "it would be forwarded to a primary".to_owned()),
         To::Code(elsewhere) => {
             let callee = if elsewhere.handler == NO_HANDLER { "middleware" } else { "the handler" };
             steps.add("code", format!("{callee} would be called in its own runtime, and decides"));

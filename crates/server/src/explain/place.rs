@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use zonda_config::{Access, Action, Config, Forward, Source, Zone};
 use zonda_engine::zones::Source as ServedSource;
 use zonda_engine::{Reason, Snapshot};
-use zonda_wire::{Name, name};
-use zonda_zone::LookupName;
+use zonda_wire::{Name, Type, name};
+use zonda_zone::{LookupName, LookupResult, Zone as ZoneData};
 
 /// Where a query comes in.
 pub struct Place {
@@ -100,7 +100,37 @@ impl Place {
             _ => "none: the zone could not be loaded, as the log tells".to_owned(),
         };
         steps.add("source", text);
+        if let ServedSource::Data(zone) = &entry.source
+            && let Some(target) = alias_target(zone, &lookup, asked.qtype)
+        {
+            let resolver = config.alias_resolver.as_ref().map_or_else(
+                || "the upstreams of the forwarded zone that holds it, if there is one".to_owned(),
+                |resolver| servers(resolver),
+            );
+            let text = format!(
+                "the ALIAS record leads to {target}; unless a zone of this server has that, it is \
+                 looked up at {resolver}"
+            );
+            steps.add("alias", text);
+        }
     }
+}
+
+/// What an ALIAS record leads to that answers a question for addresses in zone data.
+fn alias_target(zone: &ZoneData, name: &LookupName, qtype: Type) -> Option<Name> {
+    let node = match zone.find(name, false) {
+        LookupResult::Exact(node) | LookupResult::Wildcard { node, .. } => node,
+        _ => return None,
+    };
+    let is_followed = matches!(qtype, Type::A | Type::AAAA) && node.set(qtype).is_none();
+    let alias = node.set(Type::ALIAS).filter(|_| is_followed && !zone.is_signed())?;
+    Name::from_wire(alias.first()).ok()
+}
+
+/// The upstreams of a forwarded zone, as the configuration writes them.
+pub fn servers(forward: &Forward) -> String {
+    let to: Vec<_> = forward.keys.to.iter().map(ToString::to_string).collect();
+    to.join(", ")
 }
 
 /// How the zone of a name is forwarded, if it is.
@@ -122,17 +152,29 @@ fn is_named(zone: &Zone, apex: &Name) -> bool {
     zone.name.as_ref().is_some_and(|name| name.to_lowercase() == *apex)
 }
 
-/// What an access list says to a client, and by which of its rules.
+/// What an access list says to a client whose query is not signed, and by which of its rules; and
+/// which keys would have it say something else.
 fn rule(access: Option<&Access>, client: IpAddr) -> String {
     let Some(access) = access else { return "answers all clients".to_owned() };
     let verb = |action| match action {
         Action::Allow => "answers",
         Action::Refuse => "refuses",
+        Action::Filter => "keeps records from",
         Action::Drop => "ignores",
     };
     let client = client.to_canonical();
-    match access.rules.iter().find(|rule| rule.network.contains(client)) {
+    let mut rules = access.rules.iter().filter(|rule| rule.network.contains(client));
+    let mut with_keys = String::new();
+    let deciding = rules.find(|rule| match &rule.key {
+        Some(key) => {
+            with_keys += &format!("; it {} it if the key is {key}", verb(rule.action));
+            false
+        }
+        None => true,
+    });
+    let said = match deciding {
         Some(rule) => format!("{} {client} by its rule for {}", verb(rule.action), rule.network),
         None => format!("{} {client}, which no rule names", verb(access.otherwise)),
-    }
+    };
+    said + &with_keys
 }

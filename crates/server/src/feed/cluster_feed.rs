@@ -159,7 +159,8 @@ impl ClusterFeed {
                 _ = look.tick() => is_changed |= self.is_behind && self.is_serial_due(),
             }
             if let Some(content) = self.writer.due().then(|| self.content()).flatten() {
-                self.writer.write_beside(content, &self.subjects.keys, &self.state);
+                let path = self.subjects.file.as_deref();
+                self.writer.write_beside(content, path, &self.state);
             }
         }
         self.write_at_end().await;
@@ -290,7 +291,7 @@ impl ClusterFeed {
             return Ok(());
         }
         let (apex, keys) = (self.subjects.apex.clone(), Arc::clone(&self.subjects.keys));
-        let Some(path) = &keys.snapshot else { return Ok(()) };
+        let Some(path) = &self.subjects.file.clone() else { return Ok(()) };
         let mut builder = Builder::new(&apex, self.publisher.state().seed, options(&keys));
         let file = path.display();
         let read = cluster_file::read(path, (&apex, &keys), |change| builder.apply(change));
@@ -335,7 +336,7 @@ impl ClusterFeed {
         self.state.stale_since.store(0, Relaxed);
         self.send(&cluster)?;
         self.times.count(&self.state);
-        self.writer.note_change(self.subjects.keys.snapshot.is_some());
+        self.writer.note_change(self.subjects.file.is_some());
         Ok(())
     }
 
@@ -384,7 +385,7 @@ impl ClusterFeed {
         let is_followed = self.state.kinds.iter().all(|kind| kind.is_followed.load(Relaxed));
         let is_due = self.writer.is_behind() || is_followed;
         let content = is_due.then(|| self.content()).flatten();
-        if let Some((content, path)) = content.zip(self.subjects.keys.snapshot.as_ref()) {
+        if let Some((content, path)) = content.zip(self.subjects.file.as_ref()) {
             cluster_file::write(&content, path, &self.state);
         }
     }

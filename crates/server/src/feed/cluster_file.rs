@@ -229,15 +229,15 @@ impl SnapshotWriter {
     pub fn write_beside(
         &mut self,
         content: FileContent,
-        keys: &Arc<KubernetesKeys>,
+        path: Option<&Path>,
         state: &Arc<ClusterState>,
     ) {
         self.is_behind.store(false, Relaxed);
         self.written = Some(Instant::now());
-        let (keys, state) = (Arc::clone(keys), Arc::clone(state));
+        let (path, state) = (path.map(Path::to_owned), Arc::clone(state));
         let is_behind = Arc::clone(&self.is_behind);
         self.task = Some(tokio::task::spawn_blocking(move || {
-            let is_written = keys.snapshot.as_ref().is_none_or(|it| write(&content, it, &state));
+            let is_written = path.as_ref().is_none_or(|it| write(&content, it, &state));
             is_behind.fetch_or(!is_written, Relaxed);
         }));
     }
@@ -358,14 +358,14 @@ pub(super) mod tests {
     fn a_file_that_could_not_be_written_is_still_behind() {
         let name = format!("zonda-unwritten-cluster-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        let keys = keys(&format!("snapshot = \"{}\"", directory.join("names").display()));
+        let (keys, path) = (keys(""), directory.join("names"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (mut writer, state) = (SnapshotWriter::default(), Arc::new(ClusterState::new([])));
         let mut write = || {
             writer.note_change(true);
             let content = content(builder(), &keys).0;
             runtime.block_on(async {
-                writer.write_beside(content, &keys, &state);
+                writer.write_beside(content, Some(&path), &state);
                 writer.wait().await;
             });
             writer.is_behind()

@@ -30,6 +30,12 @@ impl Times {
         self.micros.fetch_add(micros, Relaxed);
     }
 
+    /// Goes on from what was counted before.
+    fn go_on_from(&self, former: &Self) {
+        let buckets = self.buckets.iter().zip(&former.buckets);
+        go_on(buckets.chain([(&self.micros, &former.micros)]));
+    }
+
     /// Returns the counts of the buckets.
     pub fn counts(&self) -> [u64; BOUNDS_MILLIS.len() + 1] {
         self.buckets.each_ref().map(|bucket| bucket.load(Relaxed))
@@ -124,13 +130,24 @@ impl ClusterState {
     /// Takes over what was told of the names of a former feed, as they stay.
     pub fn inherit(&self, former: &Self) {
         let counts = self.counts.iter().zip(&former.counts);
-        let moments = [
-            (&self.stale_since, &former.stale_since),
-            (&self.written_at, &former.written_at),
-            (&self.failed_writes, &former.failed_writes),
-        ];
-        for (own, former) in counts.chain(moments) {
-            own.store(former.load(Relaxed), Relaxed);
+        let moments =
+            [(&self.stale_since, &former.stale_since), (&self.written_at, &former.written_at)];
+        go_on(counts.chain(moments));
+    }
+
+    /// Goes on from what a former feed of the zone has counted, so that no counter falls.
+    pub fn go_on_from(&self, former: &Self) {
+        self.publishing.go_on_from(&former.publishing);
+        self.programming.go_on_from(&former.programming);
+        go_on([(&self.failed_writes, &former.failed_writes)]);
+        for own in &self.kinds {
+            let Some(former) = former.of(own.kind) else { continue };
+            go_on([
+                (&own.lists, &former.lists),
+                (&own.changes, &former.changes),
+                (&own.failures, &former.failures),
+                (&own.undecodable, &former.undecodable),
+            ]);
         }
     }
 
@@ -160,5 +177,35 @@ impl ClusterState {
             "kinds": kinds.collect::<Vec<_>>(),
             "names": counts.collect::<serde_json::Map<String, Value>>(),
         })
+    }
+}
+
+/// Has each number begin with another one.
+fn go_on<'n>(numbers: impl IntoIterator<Item = (&'n AtomicU64, &'n AtomicU64)>) {
+    for (own, former) in numbers {
+        own.store(former.load(Relaxed), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_counter_falls_when_a_feed_with_other_settings_takes_the_place_of_one() {
+        let former = ClusterState::new([Kind::Service, Kind::Pod]);
+        former.publishing.note(Duration::from_millis(3));
+        former.programming.note(Duration::from_millis(70));
+        former.failed_writes.store(2, Relaxed);
+        former.kinds[0].changes.store(9, Relaxed);
+        let next = ClusterState::new([Kind::Namespace, Kind::Service]);
+        next.go_on_from(&former);
+        next.publishing.note(Duration::from_millis(4));
+        let times = |times: &Times| (times.counts().iter().sum::<u64>(), times.seconds());
+        assert_eq!(times(&next.publishing), (2, 0.007));
+        assert_eq!(times(&next.programming), times(&former.programming));
+        assert_eq!(next.failed_writes.load(Relaxed), 2);
+        let changes = next.kinds.iter().map(|it| it.changes.load(Relaxed));
+        assert_eq!(changes.collect::<Vec<_>>(), [0, 9], "those of the same kind");
     }
 }

@@ -1,6 +1,7 @@
 //! What the feed of a Kubernetes cluster follows, as the configuration says.
 
 use super::search_domains::search_domains;
+use std::path::PathBuf;
 use std::sync::Arc;
 use zonda_cluster::{ExternalNames, Kind, Options};
 use zonda_config::{ClusterDns, KubernetesKeys, PodNames};
@@ -17,6 +18,8 @@ pub(super) struct Subjects {
     pub apex: Name,
     /// Which names there are, and where the API is.
     pub keys: Arc<KubernetesKeys>,
+    /// The file that keeps the names, if one does.
+    pub file: Option<PathBuf>,
 }
 
 /// What the names that a former feed has left are worth to the next feed of the zone.

@@ -5,10 +5,12 @@
 //! reached, the zone keeps what it has.
 
 use super::cluster_feed::{ClusterFeed, FeedSetup};
+use super::cluster_place::SnapshotPlaces;
 use super::cluster_state::ClusterState;
 use super::cluster_subjects::{FormerNames, Subjects, followed};
 use super::store_feed::{NEXT_NUMBER, StopRequest, lock};
 use crate::publish::PublisherHandle;
+use crate::zone_set::fed_zone::FedOwner;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::io;
@@ -44,6 +46,8 @@ pub struct ClusterFeeds {
     running: Mutex<Vec<RunningCluster>>,
     /// How zones follow their clusters, for readers, which wait for no feed.
     states: ArcSwap<ClusterStates>,
+    /// The places where names are kept.
+    places: SnapshotPlaces,
 }
 
 impl ClusterFeeds {
@@ -67,7 +71,8 @@ impl ClusterFeeds {
             .clusters()
             .filter_map(|(zone, keys)| {
                 let apex = zone.name.as_ref()?.to_lowercase();
-                Some(Subjects { apex, keys: Arc::clone(keys) })
+                let file = self.places.file(config, (&apex, keys));
+                Some(Subjects { apex, keys: Arc::clone(keys), file })
             })
             .collect();
         let mut running = lock(&self.running);
@@ -128,7 +133,7 @@ fn start(
     let mut names = subjects.keys.reverse_zones();
     names.push(subjects.apex.clone());
     // Where the publisher fails, so does the first update.
-    let _ = publisher.adopt_feed(names, number, true);
+    let _ = publisher.adopt_feed(names, number, FedOwner::Configuration);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut kinds: Vec<Kind> = Vec::new();
     for subject in followed(&subjects.keys) {
@@ -142,6 +147,7 @@ fn start(
     if let Some(former) = former {
         // Its thread may write the file still.
         state.is_file_foreign = Arc::clone(&former.state.is_file_foreign);
+        state.go_on_from(&former.state);
         if worth != FormerNames::Foreign {
             state.inherit(&former.state);
         }

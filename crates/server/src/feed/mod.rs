@@ -4,6 +4,7 @@
 //! files, JSON, directories, hosts ── start, reload, watch ──┐
 //! databases and stores of the program ── stores.rs ─────────┼─► Update ─► publisher ─► zone set
 //! zones of primaries ── secondaries.rs ─────────────────────┤
+//! members of catalogs ── catalogs.rs ── secondaries.rs ─────┤
 //! objects of Kubernetes clusters ── clusters.rs ────────────┤
 //! texts of the program ── Server::set_zone_text ────────────┘
 //! ```
@@ -11,15 +12,31 @@
 //! A feed runs beside the publisher and sends it updates over the queue of all work, so that
 //! nothing a source does, or fails to do, has queries or other zones wait.
 
+mod catalog_file;
+mod catalog_maker;
+pub mod catalogs;
+#[cfg(feature = "whole")]
 mod change_times;
+#[cfg(feature = "whole")]
 mod cluster_feed;
+#[cfg(feature = "whole")]
 pub mod cluster_file;
+#[cfg(feature = "whole")]
+mod cluster_place;
+#[cfg(feature = "whole")]
 pub mod cluster_state;
+#[cfg(feature = "whole")]
 pub mod cluster_subjects;
+#[cfg(feature = "whole")]
+pub mod clusters;
+#[cfg(not(feature = "whole"))]
+#[path = "no_clusters.rs"]
 pub mod clusters;
 pub mod open;
+#[cfg(feature = "whole")]
 mod search_domains;
 pub mod secondaries;
+pub mod secondary_followed;
 mod secondary_refresh;
 mod secondary_refused;
 pub mod secondary_schedule;

@@ -7,21 +7,23 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
+use super::secondary_followed::{Followed, Job, next_of, primaries};
+pub use super::secondary_followed::{MemberChange, NewMember, RefreshReport};
 use super::secondary_refresh::refresh;
-use super::secondary_schedule::{Schedule, ScheduleCounts, THREADS};
+use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::secondary_zone::{SecondaryZone, Surroundings, now_secs, secs_from_now};
 use super::store_feed::{NEXT_NUMBER, lock};
 use crate::publish::PublisherHandle;
 use crate::state_directory;
-use arc_swap::ArcSwap;
+use crate::zone_set::fed_zone::FedOwner;
+use arc_swap::ArcSwapOption;
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
@@ -35,6 +37,8 @@ use zonda_zone::random_octets;
 const READERS: usize = 4;
 /// How often a thread that waits looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether a reload has made another queue of what primaries say.
+const NOTICE_LOOK: Duration = Duration::from_millis(100);
 /// How long a thread waits at least for a zone to become due.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// How long a zone waits that could not be looked after, as its thread has panicked.
@@ -53,8 +57,11 @@ pub struct SecondaryFeeds {
     counters: Arc<SecondaryCounters>,
     /// The threads, while there are any.
     running: Mutex<Option<Arc<Shared>>>,
-    /// How zones follow their primaries, for readers.
-    states: ArcSwap<SecondaryStates>,
+    /// How zones follow their primaries, for readers; none if the zones have changed since.
+    states: ArcSwapOption<SecondaryStates>,
+    /// The number of starts that fail, as they would where the system has no thread left.
+    #[cfg(test)]
+    pub starts_to_fail: std::sync::atomic::AtomicUsize,
 }
 
 /// What the threads share.
@@ -71,23 +78,6 @@ struct Shared {
     began: Instant,
 }
 
-/// The zones that are followed.
-#[derive(Default)]
-struct Followed {
-    /// Which zone is due when.
-    schedule: Schedule,
-    /// The zones by their apexes in lower case.
-    zones: HashMap<Name, Arc<SecondaryZone>>,
-}
-
-/// What a thread is to do.
-enum Job {
-    /// Read the file of a zone.
-    Read(Arc<SecondaryZone>),
-    /// Refresh a zone; and where it was said that it has changed.
-    Refresh(Arc<SecondaryZone>, Option<IpAddr>),
-}
-
 impl SecondaryFeeds {
     /// A feed without zones.
     pub fn new(notices: NoticeQueue) -> Self {
@@ -95,12 +85,14 @@ impl SecondaryFeeds {
             notices,
             counters: Arc::default(),
             running: Mutex::default(),
-            states: ArcSwap::default(),
+            states: ArcSwapOption::default(),
+            #[cfg(test)]
+            starts_to_fail: std::sync::atomic::AtomicUsize::default(),
         }
     }
 
-    /// Follows the zones of primaries of a configuration from now on, and only those; `first` is
-    /// dropped once their files were read.
+    /// Follows the zones of primaries of a configuration from now on, and only those and members
+    /// of catalogs; `first` is dropped once their files were read.
     ///
     /// # Errors
     /// When a thread cannot be had.
@@ -114,79 +106,158 @@ impl SecondaryFeeds {
         if config.secondaries().next().is_none() && running.is_none() {
             return Ok(());
         }
-        let shared = match &*running {
-            Some(shared) => Arc::clone(shared),
-            None => self.start(publisher, config)?,
-        };
-        *running = Some(Arc::clone(&shared));
+        let shared = self.shared(&mut running, publisher, config)?;
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         let keys = keys(config);
         // Held until the publisher takes updates of the new feed: none is sent before.
         let mut followed = lock(&shared.followed);
         let mut former = std::mem::take(&mut followed.zones);
+        former.retain(|apex, zone| {
+            if zone.is_member {
+                followed.zones.insert(apex.clone(), Arc::clone(zone));
+            }
+            !zone.is_member
+        });
         let mut adopted = Vec::new();
+        // The primaries of the zone before: most zones have the same.
+        let mut last: Option<(Arc<SecondaryKeys>, Arc<[Primary]>)> = None;
         for (zone, secondary) in config.secondaries() {
             let Some(apex) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
-            let primaries = primaries(secondary, &keys);
-            let kept = former.remove(&apex);
-            let is_kept = kept.as_ref().is_some_and(|it| is_same(it, secondary, &primaries));
-            let zone = match kept {
-                Some(kept) if is_kept => kept,
-                kept => {
-                    adopted.push(apex.clone());
-                    let new =
-                        SecondaryZone::new(&apex, number, (secondary, primaries), first.clone());
-                    Arc::new(match kept {
-                        Some(kept) => kept.replaced_by(new),
-                        None => new,
-                    })
-                }
+            let primaries = match &last {
+                Some((of, primaries)) if Arc::ptr_eq(of, secondary) => Arc::clone(primaries),
+                _ => primaries(secondary, &keys),
             };
+            last = Some((Arc::clone(secondary), Arc::clone(&primaries)));
+            let kept = former.remove(&apex).or_else(|| followed.zones.remove(&apex));
+            let new = SecondaryZone::new(&apex, number, (secondary, primaries), first.clone());
+            let (zone, is_new) = next_of(kept, new);
+            adopted.extend(is_new.then(|| apex.clone()));
             followed.zones.insert(apex, zone);
         }
         for (apex, gone) in &former {
             gone.is_gone.store(true, Relaxed);
             followed.schedule.remove(apex);
+            followed.waiters.remove(apex); // which tells them
         }
-        let states = followed.zones.iter();
-        let states = states.map(|(apex, zone)| (apex.clone(), Arc::clone(&zone.state)));
-        self.states.store(Arc::new(states.collect()));
+        self.states.store(None);
         // Where the publisher fails, so does the first update.
-        let _ = publisher.adopt_feed(adopted.clone(), number, true);
-        for apex in &adopted {
-            let primary = followed.zones.get(apex).and_then(|it| it.primaries.first());
-            if let Some(address) = primary.map(|it| it.address) {
-                followed.schedule.add(apex, address);
-            }
-        }
+        let _ = publisher.adopt_feed(adopted.clone(), number, FedOwner::Configuration);
+        followed.add_due(&adopted);
         shared.show(&followed.schedule);
         drop(followed);
         shared.wake_all();
         Ok(())
     }
 
-    /// Starts the threads.
-    fn start(&self, publisher: &PublisherHandle, config: &Config) -> io::Result<Arc<Shared>> {
+    /// Follows members of catalogs no more, or with other settings; those that are both gone and
+    /// new are followed anew. A zone that the configuration names is left to that. Costs what
+    /// changes, whatever the number of zones.
+    ///
+    /// # Errors
+    /// When a thread cannot be had, or the publisher fails; then, all members are to be given to
+    /// this once more.
+    pub fn change_members(
+        &self,
+        publisher: &PublisherHandle,
+        config: &Config,
+        change: MemberChange,
+        first: &SyncSender<()>,
+    ) -> io::Result<()> {
+        let mut running = lock(&self.running);
+        let shared = self.shared(&mut running, publisher, config)?;
+        // Held until the publisher takes updates of the new feeds: none is sent before.
+        let mut followed = lock(&shared.followed);
+        let (removed, forgotten) = followed.remove_members(change.removed);
+        let (added, adopted) = followed.add_members(change.added, &keys(config), first);
+        self.states.store(None);
+        let changed = publisher.change_members(removed, added);
+        shared.around.forget(&forgotten);
+        followed.add_due(&adopted);
+        shared.show(&followed.schedule);
+        drop(followed);
+        shared.wake_all();
+        changed.map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Starts the threads, unless they run; then, zones can be followed.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn start_threads(&self, publisher: &PublisherHandle, config: &Config) -> io::Result<()> {
+        self.shared(&mut lock(&self.running), publisher, config).map(drop)
+    }
+
+    /// What the threads share that run, and are started if they do not.
+    fn shared(
+        &self,
+        running: &mut Option<Arc<Shared>>,
+        publisher: &PublisherHandle,
+        config: &Config,
+    ) -> io::Result<Arc<Shared>> {
+        if let Some(shared) = running {
+            return Ok(Arc::clone(shared));
+        }
+        #[cfg(test)]
+        if self.starts_to_fail.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let shared = Arc::new(self.shared_of(publisher, config));
+        // Those that run already end.
+        self.start(&shared).inspect_err(|_| shared.around.stop())?;
+        Ok(Arc::clone(running.insert(shared)))
+    }
+
+    /// What threads share that do not run yet.
+    fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Shared {
         let around =
             Surroundings::new(publisher.clone(), directory(config), Arc::clone(&self.counters));
         let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
-        let shared = Shared { around, followed, changed, unread, began: Instant::now() };
-        let shared = Arc::new(shared);
+        Shared { around, followed, changed, unread, began: Instant::now() }
+    }
+
+    /// Starts the threads.
+    fn start(&self, shared: &Arc<Shared>) -> io::Result<()> {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
         };
         for number in 0..THREADS + READERS {
-            let shared = Arc::clone(&shared);
+            let shared = Arc::clone(shared);
             spawn("zonda-refresh", Box::new(move || shared.run(number < READERS)))?;
         }
-        let (notices, of_thread) = (Arc::clone(&self.notices), Arc::clone(&shared));
-        spawn("zonda-notify", Box::new(move || of_thread.take_notices(&notices)))?;
-        Ok(shared)
+        let (notices, of_thread) = (Arc::clone(&self.notices), Arc::clone(shared));
+        spawn("zonda-notify", Box::new(move || of_thread.take_notices(&notices)))
+    }
+
+    /// Has a zone, whose name is in lower case, refreshed out of turn; returns what receives the
+    /// result, or nothing for a zone that is not followed. The sender is dropped if the zone is
+    /// followed no more.
+    pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<Receiver<RefreshReport>> {
+        let shared = lock(&self.running).clone()?;
+        let mut followed = lock(&shared.followed);
+        if !followed.zones.contains_key(apex) {
+            return None;
+        }
+        let (waiter, report) = sync_channel(1);
+        followed.waiters.entry(apex.clone()).or_default().push(waiter);
+        followed.schedule.prompt(apex, prompt);
+        shared.show(&followed.schedule);
+        drop(followed);
+        shared.changed.notify_one();
+        Some(report)
     }
 
     /// How zones follow their primaries, by their names in lower case.
     pub fn states(&self) -> Arc<SecondaryStates> {
-        self.states.load_full()
+        if let Some(states) = self.states.load_full() {
+            return states;
+        }
+        let Some(shared) = lock(&self.running).clone() else { return Arc::default() };
+        let followed = lock(&shared.followed);
+        let zones = followed.zones.iter();
+        let states = zones.map(|(apex, zone)| (apex.clone(), Arc::clone(&zone.state)));
+        let states: Arc<SecondaryStates> = Arc::new(states.collect());
+        self.states.store(Some(Arc::clone(&states))); // while the zones cannot change
+        states
     }
 
     /// What all zones of primaries have done so far.
@@ -195,13 +266,24 @@ impl SecondaryFeeds {
     }
 
     /// Takes zones out of service that were in step with their primaries too long ago, whether a
-    /// thread is busy with them or not, and has their primaries asked at once.
+    /// thread is busy with them or not, and has their primaries asked at once. Looks at the zones
+    /// only if one may have expired.
     pub fn expire(&self) {
         let Some(shared) = lock(&self.running).clone() else { return };
+        if !shared.around.may_have_expired() {
+            return;
+        }
+        let is_overdue = |zone: &&Arc<SecondaryZone>| {
+            let status = zone.state.lock();
+            let is_overdue = status.is_overdue();
+            if let Some(expires_at) = status.expiry().filter(|_| !is_overdue) {
+                shared.around.note_expiry(expires_at);
+            }
+            is_overdue
+        };
         let overdue: Vec<_> = {
             let followed = lock(&shared.followed);
-            let zones = followed.zones.values();
-            zones.filter(|zone| zone.state.lock().is_overdue()).map(Arc::clone).collect()
+            followed.zones.values().filter(is_overdue).map(Arc::clone).collect()
         };
         for zone in overdue {
             zone.expire_if_overdue(&shared.around);
@@ -240,12 +322,29 @@ impl Shared {
     /// Looks after zones as they are due, until all is to end; a reader only reads their files.
     fn run(&self, is_reader: bool) {
         while let Some(job) = self.next(is_reader) {
-            let (Job::Read(zone) | Job::Refresh(zone, _)) = &job;
+            let (Job::Read(zone) | Job::Refresh(zone, ..)) = &job;
+            let (former, versions_before) = {
+                let status = zone.state.lock();
+                (status.serial, status.versions_taken)
+            };
             // The log that the program writes may panic.
             let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&job)));
-            let next = looked_after.unwrap_or(AFTER_PANIC);
+            let (is_done, next) = (looked_after.is_ok(), looked_after.unwrap_or(AFTER_PANIC));
             zone.end_first();
-            zone.state.lock().next_refresh = secs_from_now(next);
+            let report = {
+                let mut status = zone.state.lock();
+                (status.next_refresh, status.intake) = (secs_from_now(next), None);
+                RefreshReport {
+                    former,
+                    serial: status.serial,
+                    is_transferred: status.versions_taken > versions_before,
+                    primary: status.primary.map(|primary| primary.to_string()),
+                    error: status.error.as_deref().map(str::to_owned),
+                }
+            };
+            if let (Job::Refresh(_, _, waiters), true) = (&job, is_done) {
+                waiters.iter().for_each(|waiter| drop(waiter.try_send(report.clone())));
+            }
             let now = self.millis();
             let due = now + u64::try_from(next.as_millis()).unwrap_or(u64::MAX / 2);
             let mut followed = lock(&self.followed);
@@ -271,10 +370,10 @@ impl Shared {
 
     /// Reads the file of a zone, or refreshes it; returns when it is due next.
     fn look_after(&self, job: &Job) -> Duration {
-        let (Job::Read(zone) | Job::Refresh(zone, _)) = job;
+        let (Job::Read(zone) | Job::Refresh(zone, ..)) = job;
         let mut work = zone.work.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Job::Refresh(_, from) = job {
-            return refresh(zone, &mut work, *from, &self.around);
+        if let Job::Refresh(_, prompt, _) = job {
+            return refresh(zone, &mut work, *prompt, &self.around);
         }
         if !work.is_loaded {
             zone.load(&mut work, &self.around);
@@ -313,7 +412,7 @@ impl Shared {
 
     /// Takes what primaries say over into the schedule, until all is to end.
     fn take_notices(&self, queue: &NoticeQueue) {
-        let receiver = loop {
+        let mut receiver = loop {
             if self.around.is_stopped() {
                 return;
             }
@@ -324,34 +423,32 @@ impl Shared {
             }
         };
         while !self.around.is_stopped() {
-            match receiver.recv_timeout(LOOK) {
-                Ok(notice) => {
-                    count(&self.around.counters.notices, 1);
-                    let mut followed = lock(&self.followed);
-                    followed.schedule.notify(notice.take(), notice.from);
-                    self.show(&followed.schedule);
-                    drop(followed);
-                    self.changed.notify_one();
+            match receiver.recv_timeout(NOTICE_LOOK) {
+                Ok(notice) => self.take_notice(&notice),
+                // A reload may have made a queue of another size; the former one is empty now.
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(next) = lock(queue).take() {
+                        receiver.try_iter().for_each(|notice| self.take_notice(&notice));
+                        receiver = next;
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => match lock(queue).take() {
+                    Some(next) => receiver = next,
+                    None => return, // the publisher has ended
+                },
             }
         }
-        *lock(queue) = Some(receiver); // for a feed that starts later
+        lock(queue).get_or_insert(receiver); // for a feed that starts later
     }
-}
 
-impl Followed {
-    /// Takes something to do: files are read first, which no primary can delay.
-    fn take(&mut self, now: u64, is_reader: bool) -> Option<Job> {
-        if let Some(apex) = self.schedule.take_unread() {
-            return self.zones.get(&apex).map(|zone| Job::Read(Arc::clone(zone)));
-        }
-        if is_reader {
-            return None;
-        }
-        let (apex, from) = self.schedule.take(now)?;
-        self.zones.get(&apex).map(|zone| Job::Refresh(Arc::clone(zone), from))
+    /// Has a zone refreshed that a primary says has changed.
+    fn take_notice(&self, notice: &Notice) {
+        count(&self.around.counters.notices, 1);
+        let mut followed = lock(&self.followed);
+        followed.schedule.prompt(notice.take(), Prompt::Notice(notice.from));
+        self.show(&followed.schedule);
+        drop(followed);
+        self.changed.notify_one();
     }
 }
 
@@ -370,27 +467,15 @@ fn directory(config: &Config) -> Option<PathBuf> {
 }
 
 /// The keys of a configuration, by their names in lower case.
+#[cfg(not(feature = "whole"))]
+fn keys(_config: &Config) -> HashMap<Name, Arc<Key>> {
+    HashMap::new() // only a file has keys
+}
+
+/// The keys of a configuration, by their names in lower case.
+#[cfg(feature = "whole")]
 fn keys(config: &Config) -> HashMap<Name, Arc<Key>> {
     let keys = config.keys.iter();
     let key = |it: &zonda_config::TsigKey| Key::new(&it.name, it.algorithm, it.secret.reveal());
     keys.map(|it| (it.name.to_lowercase(), Arc::new(key(it)))).collect()
-}
-
-/// The primaries of a zone, with their keys.
-fn primaries(keys: &SecondaryKeys, all: &HashMap<Name, Arc<Key>>) -> Vec<Primary> {
-    let primary = |it: &zonda_config::RemoteServer| Primary {
-        address: it.address,
-        key: it.key.as_ref().and_then(|name| all.get(name)).map(Arc::clone),
-    };
-    keys.from.iter().map(primary).collect()
-}
-
-/// Whether a zone is followed as a configuration says.
-fn is_same(zone: &SecondaryZone, keys: &Arc<SecondaryKeys>, primaries: &[Primary]) -> bool {
-    let is_equal = |(one, other): (&Primary, &Primary)| match (&one.key, &other.key) {
-        (None, None) => true,
-        (Some(one), Some(other)) => one.is_same(other),
-        _ => false,
-    };
-    zone.keys == *keys && zone.primaries.iter().zip(primaries).all(is_equal)
 }

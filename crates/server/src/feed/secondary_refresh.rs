@@ -1,6 +1,7 @@
 //! One refresh of a zone: which primary has a newer version, and what comes of it.
 
 use super::Update;
+use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
 use super::secondary_zone::{
@@ -9,7 +10,7 @@ use super::secondary_zone::{
 use super::store_feed::lock;
 use crate::load_error::LoadError;
 use crate::log_budget::LogBudget;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use zonda_secondary::{Fault, Primary, SoaReply, Timers, timers};
 use zonda_wire::Name;
@@ -27,17 +28,18 @@ static FAILURES: LogBudget = LogBudget::new();
 /// Bounds the lines about primaries that do not answer.
 static SILENCES: LogBudget = LogBudget::new();
 
-/// Refreshes a zone; a primary at `from` has said that it has changed. Returns after how long it is
-/// to be refreshed again.
+/// Refreshes a zone; with what has asked for that out of turn, if anything has. Returns after how
+/// long it is to be refreshed again.
 pub fn refresh(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
-    from: Option<IpAddr>,
+    prompt: Option<Prompt>,
     around: &Surroundings,
 ) -> Duration {
     zone.begin_refresh(work, around);
+    work.takes_any_serial = prompt == Some(Prompt::Retransfer);
     let mut errors = Vec::new();
-    let mut found = ask_all(zone, work, from, (around, &mut errors));
+    let mut found = ask_all(zone, work, prompt, (around, &mut errors));
     // In step with one primary is not enough where another has a newer version.
     let mut is_behind = false;
     let mut is_first = true;
@@ -45,7 +47,8 @@ pub fn refresh(
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
-        let error = match work.zone.as_ref().map(|it| it.serial()) {
+        let own = work.zone.as_ref().filter(|_| !work.takes_any_serial);
+        let error = match own.map(|it| it.serial()) {
             Some(own) if own == soa.serial => {
                 note_in_step(zone, work, soa.expire_secs, around);
                 if is_behind {
@@ -57,7 +60,7 @@ pub fn refresh(
                 let theirs = soa.serial;
                 format!("it has serial {theirs}, not greater than {own} here: it is outdated")
             }
-            _ => match take_version(zone, work, (primary, soa.serial), from, around) {
+            _ => match take_version(zone, work, (primary, soa.serial), prompt, around) {
                 Ok(TransferResult::Version) if is_behind => break,
                 Ok(TransferResult::Version) => {
                     return note_success(zone, work, (primary, true), around);
@@ -83,16 +86,16 @@ pub fn refresh(
 }
 
 /// Transfers a primary's version, unless it was refused not long ago; one that the primary has just
-/// told of is tried again in any case.
+/// told of, or that an operator asks for, is tried again in any case.
 fn take_version(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     (primary, serial): (&Primary, u32),
-    from: Option<IpAddr>,
+    prompt: Option<Prompt>,
     around: &Surroundings,
 ) -> Result<TransferResult, String> {
     let (address, now) = (primary.address, Instant::now());
-    if let Some(error) = work.refused.reason(address, serial, now).filter(|_| from.is_none()) {
+    if let Some(error) = work.refused.reason(address, serial, now).filter(|_| prompt.is_none()) {
         return Err(error.to_owned());
     }
     transfer(zone, work, primary, around).map_err(|refusal| {
@@ -108,14 +111,19 @@ fn take_version(
     })
 }
 
-/// Asks the primaries for their serials, that at `from` first: where it has a newer version, only
-/// the one besides that the version here came from, whose changes can be had.
+/// Asks the primaries for their serials, that which has sent a NOTIFY first: where it has a newer
+/// version, only the one besides that the version here came from, whose changes can be had.
 fn ask_all<'z>(
     zone: &'z SecondaryZone,
     work: &ZoneWork,
-    from: Option<IpAddr>,
+    prompt: Option<Prompt>,
     (around, errors): (&Surroundings, &mut Vec<String>),
 ) -> Vec<(SoaReply, &'z Primary)> {
+    let from = match prompt {
+        Some(Prompt::Notice(from)) => Some(from),
+        Some(Prompt::Refresh | Prompt::Retransfer) | None => None,
+    };
+    let is_of_operator = matches!(prompt, Some(Prompt::Refresh | Prompt::Retransfer));
     let is_sender = |it: &Primary| from == Some(it.address.ip().to_canonical());
     let is_source = |it: &Primary| work.zone.is_none() || work.source == Some(it.address);
     let mut primaries: Vec<&Primary> = zone.primaries.iter().collect();
@@ -125,7 +133,9 @@ fn ask_all<'z>(
         if is_found && !is_source(primary) {
             continue;
         }
-        if let Err(error) = may_ask(around, primary.address, is_sender(primary)) {
+        let is_prompted = is_sender(primary) || is_of_operator;
+        if let Err(error) = may_ask(around, primary.address, is_prompted) {
+            zone.state.lock().note_primary(primary.address, Err(&error));
             errors.push(format!("{}: {error}", primary.address));
             continue;
         }
@@ -133,6 +143,7 @@ fn ask_all<'z>(
             Ok(soa) => {
                 count(&around.counters.checks, 1);
                 note_answer(around, &zone.apex, primary.address);
+                zone.state.lock().note_primary(primary.address, Ok(soa.serial));
                 let own = work.zone.as_ref().map(|it| it.serial());
                 let is_newer = own.is_none_or(|own| is_greater(soa.serial, own));
                 found.push((soa, primary));
@@ -146,6 +157,7 @@ fn ask_all<'z>(
                     count(&around.counters.signature_faults, 1);
                 }
                 note_fault(around, &zone.apex, primary.address, &fault);
+                zone.state.lock().note_primary(primary.address, Err(&fault.to_string()));
                 errors.push(format!("{}: {fault}", primary.address));
             }
         }
@@ -154,11 +166,11 @@ fn ask_all<'z>(
 }
 
 /// Whether a primary may be asked: of one that does not answer, one zone finds that out at a time,
-/// and the rest knows at once.
-fn may_ask(around: &Surroundings, address: SocketAddr, is_sender: bool) -> Result<(), String> {
+/// and the rest knows at once, unless the primary or an operator has prompted the question.
+fn may_ask(around: &Surroundings, address: SocketAddr, is_prompted: bool) -> Result<(), String> {
     let (now, mut silent) = (Instant::now(), lock(&around.silent));
     match silent.get_mut(&address) {
-        Some(primary) if primary.until > now && !is_sender => Err(primary.error.clone()),
+        Some(primary) if primary.until > now && !is_prompted => Err(primary.error.clone()),
         Some(primary) => {
             primary.until = now + SILENT;
             Ok(())
@@ -232,8 +244,11 @@ fn note_in_step(
     let kept = KeptVersion { zone: &own, changes: Some(&[]), agreed, source };
     // What the disk holds is this version, or none; where it takes no timers, that is logged.
     let _ = zone.keep(work, &kept, around);
-    let mut status = zone.state.lock();
-    (status.agreed_at, status.expires_at) = agreed;
+    {
+        let mut status = zone.state.lock();
+        (status.agreed_at, status.expires_at) = agreed;
+    }
+    around.note_expiry(expires_at);
 }
 
 /// Notes that the zone is in step with a primary, and whether its version was published just now;
@@ -248,7 +263,7 @@ fn note_success(
     work.refused.clear();
     let (has_failed, is_expired) = {
         let mut status = zone.state.lock();
-        status.primary = Some(primary.address.to_string());
+        status.primary = Some(primary.address);
         (status.error.take().is_some(), status.is_expired)
     };
     if has_failed {
@@ -271,8 +286,8 @@ fn note_failure(
     count(&around.counters.failed_refreshes, 1);
     let (is_new, is_served) = {
         let mut status = zone.state.lock();
-        let former = status.error.replace(error.clone());
-        (former.as_ref() != Some(&error), status.serial.is_some())
+        let former = status.error.replace(error.as_str().into());
+        (former.as_deref() != Some(&*error), status.serial.is_some())
     };
     if is_new {
         FAILURES.spend(|left_out| {

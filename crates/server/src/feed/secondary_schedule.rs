@@ -38,6 +38,17 @@ const SLOW_MILLIS: u64 = 60_000;
 /// notified again and again leave the rest to expire.
 const TURN_OF_WAITING: u64 = 4;
 
+/// What asks for a refresh of a zone out of turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// A primary at an address says that the zone has changed (NOTIFY).
+    Notice(IpAddr),
+    /// An operator has the primaries asked.
+    Refresh,
+    /// An operator has the whole zone transferred, whatever its serial.
+    Retransfer,
+}
+
 /// Which zone is due when.
 #[derive(Default)]
 pub struct Schedule {
@@ -73,8 +84,8 @@ struct Scheduled {
     primary: SocketAddr,
     /// What becomes of the zone next.
     state: State,
-    /// Where it was said that the zone has changed, since it was taken last.
-    notice: Option<IpAddr>,
+    /// What has asked for a refresh out of turn since the zone was taken last.
+    prompt: Option<Prompt>,
     /// What a reload has made of the zone while a thread is busy with it.
     reload: Option<Reload>,
 }
@@ -148,7 +159,7 @@ impl Schedule {
         self.leave_queue(apex);
         let Some(zone) = self.zones.get_mut(apex) else {
             let state = State::Unread(next_place(&mut self.last, 0));
-            let zone = Scheduled { primary, state, notice: None, reload: None };
+            let zone = Scheduled { primary, state, prompt: None, reload: None };
             self.zones.insert(apex.clone(), zone);
             return self.enter_unread(apex);
         };
@@ -199,19 +210,24 @@ impl Schedule {
         }
     }
 
-    /// Notes that a zone has changed, as a primary says. It stands among those that are notified
-    /// once, however often that is said.
-    pub fn notify(&mut self, apex: &Name, from: IpAddr) {
+    /// Has a zone refreshed out of turn, as a primary says that it has changed, or an operator asks
+    /// for it. It stands among such zones once, however often that is said; the operator goes
+    /// before the primary.
+    pub fn prompt(&mut self, apex: &Name, prompt: Prompt) {
         let Some(zone) = self.zones.get_mut(apex) else { return };
-        zone.notice = Some(from);
+        zone.prompt = Some(match (zone.prompt, prompt) {
+            (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
+            (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
+            _ => prompt,
+        });
         if matches!(zone.state, State::Due(_) | State::Waiting(WAITING, _)) {
             self.leave_queue(apex);
             self.enter(apex, 0);
         }
     }
 
-    /// Takes a zone for a thread to look after, and where it was said that it has changed.
-    pub fn take(&mut self, now: u64) -> Option<(Name, Option<IpAddr>)> {
+    /// Takes a zone for a thread to look after, and what has asked for that out of turn.
+    pub fn take(&mut self, now: u64) -> Option<(Name, Option<Prompt>)> {
         while let Some(first) = self.due.first_entry().filter(|first| first.key().0 <= now) {
             let apex = first.remove();
             self.enter(&apex, 0);
@@ -224,11 +240,11 @@ impl Schedule {
         let (apex, primary) = kinds.into_iter().find_map(|kind| self.take_of(kind, now))?;
         let zone = self.zones.get_mut(&apex)?;
         zone.state = State::Running(primary, now);
-        let notice = zone.notice.take();
+        let prompt = zone.prompt.take();
         *self.busy.entry(primary).or_default().running.entry(now).or_default() += 1;
         self.running += 1;
         self.taken += 1;
-        Some((apex, notice))
+        Some((apex, prompt))
     }
 
     /// Takes a zone of a queue, of the first primary in turn that may have one more thread.
@@ -294,12 +310,12 @@ impl Schedule {
     fn enter(&mut self, apex: &Name, due: u64) {
         let place = next_place(&mut self.last, due);
         let Some(zone) = self.zones.get_mut(apex) else { return };
-        if zone.notice.is_none() && due > 0 {
+        if zone.prompt.is_none() && due > 0 {
             zone.state = State::Due(place);
             self.due.insert(place, apex.clone());
             return;
         }
-        let kind = if zone.notice.is_some() { NOTIFIED } else { WAITING };
+        let kind = if zone.prompt.is_some() { NOTIFIED } else { WAITING };
         zone.state = State::Waiting(kind, place);
         let address = zone.primary;
         self.queues.entry(address).or_default().zones[kind].insert(place, apex.clone());
@@ -400,8 +416,8 @@ mod tests {
         apex.to_string().split('.').nth(1).unwrap().to_owned()
     }
 
-    /// The address that NOTIFY comes from.
-    const FROM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    /// A primary that says that a zone has changed.
+    const NOTICE: Prompt = Prompt::Notice(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     /// A schedule with so many zones of each primary, all read and due.
     fn schedule(zones: &[(u8, usize)]) -> Schedule {
@@ -488,13 +504,13 @@ mod tests {
         let first = take_all(&mut schedule, 0);
         let before = schedule.counts();
         for _ in 0..1_000_000 {
-            schedule.notify(&zone(1, 99), FROM);
+            schedule.prompt(&zone(1, 99), NOTICE);
         }
         let after = schedule.counts();
         assert_eq!((before.waiting, before.notified), (92, 0));
         assert_eq!((after.waiting, after.notified), (91, 1));
         schedule.finish(&first[0], 10, 1000);
-        assert_eq!(schedule.take(10), Some((zone(1, 99), Some(FROM))));
+        assert_eq!(schedule.take(10), Some((zone(1, 99), Some(NOTICE))));
         assert_eq!(schedule.take(10), None, "all threads of the primary are busy");
     }
 
@@ -502,13 +518,29 @@ mod tests {
     fn a_notice_that_comes_while_a_thread_looks_after_the_zone_has_it_looked_after_once_more() {
         let mut schedule = schedule(&[(1, 1)]);
         schedule.take(0).unwrap();
-        schedule.notify(&zone(1, 0), FROM);
-        schedule.notify(&zone(1, 0), FROM);
+        schedule.prompt(&zone(1, 0), NOTICE);
+        schedule.prompt(&zone(1, 0), NOTICE);
         assert_eq!(schedule.take(0), None);
         schedule.finish(&zone(1, 0), 5, 1000);
-        assert_eq!(schedule.take(5), Some((zone(1, 0), Some(FROM))));
+        assert_eq!(schedule.take(5), Some((zone(1, 0), Some(NOTICE))));
         schedule.finish(&zone(1, 0), 6, 1000);
         assert_eq!((schedule.take(6), schedule.next_millis()), (None, Some(1000)));
+    }
+
+    #[test]
+    fn what_an_operator_asks_for_is_done_whatever_primaries_say_meanwhile() {
+        let mut schedule = schedule(&[(1, 1)]);
+        for (prompts, taken) in [
+            ([NOTICE, Prompt::Refresh], Prompt::Refresh),
+            ([Prompt::Refresh, NOTICE], Prompt::Refresh),
+            ([Prompt::Retransfer, NOTICE], Prompt::Retransfer),
+            ([Prompt::Retransfer, Prompt::Refresh], Prompt::Retransfer),
+            ([Prompt::Refresh, Prompt::Retransfer], Prompt::Retransfer),
+        ] {
+            prompts.into_iter().for_each(|prompt| schedule.prompt(&zone(1, 0), prompt));
+            assert_eq!(schedule.take(0), Some((zone(1, 0), Some(taken))));
+            schedule.finish(&zone(1, 0), 0, 1000);
+        }
     }
 
     #[test]
@@ -516,7 +548,7 @@ mod tests {
         let mut schedule = schedule(&[(1, 40)]);
         let mut of_waiting = 0;
         for now in 0..32 {
-            (0..9).for_each(|it| schedule.notify(&zone(1, it), FROM));
+            (0..9).for_each(|it| schedule.prompt(&zone(1, it), NOTICE));
             let (apex, from) = schedule.take(now).unwrap();
             of_waiting += usize::from(from.is_none());
             schedule.finish(&apex, now, 1_000_000);
@@ -571,12 +603,12 @@ mod tests {
     fn a_storm_of_notices_for_all_zones_is_taken_with_turns_of_each_primary() {
         let mut schedule = schedule(&[(1, 500), (2, 500)]);
         for number in [1, 2] {
-            (0..500).for_each(|it| schedule.notify(&zone(number, it), FROM));
+            (0..500).for_each(|it| schedule.prompt(&zone(number, it), NOTICE));
         }
         let mut taken = HashMap::new();
         for now in 0..1000 {
             let (apex, from) = schedule.take(now).unwrap();
-            assert_eq!(from, Some(FROM));
+            assert_eq!(from, Some(NOTICE));
             *taken.entry(primary_of(&apex)).or_insert(0) += 1;
             schedule.finish(&apex, now, 1_000_000);
             let [one, two] = ["p1", "p2"].map(|it| *taken.get(it).unwrap_or(&0));

@@ -1,7 +1,9 @@
 //! How zones follow their primaries, for all that read.
 
 use crate::load::unix_secs;
+#[cfg(feature = "whole")]
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +45,31 @@ pub struct SecondaryCounters {
     pub outside: AtomicU64,
 }
 
+/// What a primary has answered to the question for its serial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrimaryStatus {
+    /// The address and port of the primary.
+    pub address: SocketAddr,
+    /// The serial that the primary had when it was last known.
+    pub serial: Option<u32>,
+    /// The moment at which the primary has answered with a serial last, seconds since 1970; 0:
+    /// never.
+    pub answered_at: u64,
+    /// Why the last question was not answered with a serial, in words.
+    pub error: Option<Box<str>>,
+}
+
+/// A transfer from a primary that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningIntake {
+    /// The address and port of the primary.
+    pub primary: SocketAddr,
+    /// Whether changes were asked for, and not the whole zone.
+    pub is_of_changes: bool,
+    /// The moment at which the transfer began, seconds since 1970.
+    pub began_at: u64,
+}
+
 /// How a zone follows its primaries.
 #[derive(Clone, Debug, Default)]
 pub struct SecondaryStatus {
@@ -50,8 +77,14 @@ pub struct SecondaryStatus {
     pub serial: Option<u32>,
     /// The serial of the best primary that answered last.
     pub primary_serial: Option<u32>,
+    /// What each primary has answered last, of those that were asked.
+    pub primaries: Vec<PrimaryStatus>,
+    /// The transfer that runs, if any does.
+    pub intake: Option<Box<RunningIntake>>,
+    /// Number of versions that were transferred since the start.
+    pub versions_taken: u64,
     /// The primary that the version came from, or that it was in step with, last.
-    pub primary: Option<String>,
+    pub primary: Option<SocketAddr>,
     /// The last moment at which the zone was in step with a primary, seconds since 1970; 0: never.
     pub agreed_at: u64,
     /// The moment at which the zone is refreshed next, seconds since 1970.
@@ -61,9 +94,9 @@ pub struct SecondaryStatus {
     /// Whether the zone has expired.
     pub is_expired: bool,
     /// Why the file of the zone could not be written the last time, in words.
-    pub disk_error: Option<String>,
+    pub disk_error: Option<Box<str>>,
     /// Why the last refresh failed, in words.
-    pub error: Option<String>,
+    pub error: Option<Box<str>>,
 }
 
 /// How a zone follows its primaries, shared by the threads that refresh it and all that read.
@@ -80,6 +113,30 @@ impl SecondaryStatus {
     pub fn is_overdue(&self) -> bool {
         self.serial.is_some() && !self.is_expired && self.expires_at <= unix_secs().into()
     }
+
+    /// The moment at which the zone expires, seconds since 1970, if it is served.
+    pub fn expiry(&self) -> Option<u64> {
+        self.serial.and(Some(self.expires_at))
+    }
+
+    /// Notes the serial that a primary has answered with, or why it has not.
+    pub fn note_primary(&mut self, address: SocketAddr, answer: Result<u32, &str>) {
+        let place = self.primaries.iter().position(|it| it.address == address);
+        let place = place.unwrap_or_else(|| {
+            let (serial, answered_at, error) = (None, 0, None);
+            self.primaries.reserve_exact(1); // most zones have one primary
+            self.primaries.push(PrimaryStatus { address, serial, answered_at, error });
+            self.primaries.len() - 1
+        });
+        let primary = &mut self.primaries[place];
+        match answer {
+            Ok(serial) => {
+                (primary.serial, primary.answered_at) = (Some(serial), unix_secs().into());
+                primary.error = None;
+            }
+            Err(error) => primary.error = Some(error.into()),
+        }
+    }
 }
 
 impl SecondaryState {
@@ -94,12 +151,22 @@ impl SecondaryState {
     }
 
     /// The status as JSON; `time` writes moments.
+    #[cfg(feature = "whole")]
     pub(crate) fn to_json(&self, time: impl Fn(u64) -> String) -> Value {
         let status = self.lock().clone();
         let moment = |secs: u64| (secs > 0).then(|| time(secs));
+        let primary = |primary: &PrimaryStatus| {
+            json!({
+                "address": primary.address.to_string(),
+                "serial": primary.serial,
+                "answered": moment(primary.answered_at),
+                "error": primary.error,
+            })
+        };
         json!({
-            "primary": status.primary,
+            "primary": status.primary.map(|primary| primary.to_string()),
             "primary_serial": status.primary_serial,
+            "primaries": status.primaries.iter().map(primary).collect::<Vec<_>>(),
             "in_step": moment(status.agreed_at),
             "next_refresh": moment(status.next_refresh),
             "expires": moment(status.expires_at),

@@ -5,7 +5,7 @@
 //! version cannot be taken, the whole zone is asked for when changes cannot, at once, of the same
 //! primary; both together take no longer than one transfer may.
 
-use super::secondary_state::count;
+use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
     KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
 };
@@ -95,7 +95,8 @@ pub fn transfer(
     match (attempt(zone, work, question, (began, reason), around), fallback) {
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
-                work.without_changes = Some((primary.address, Instant::now() + WITHOUT_CHANGES));
+                let until = Instant::now() + WITHOUT_CHANGES;
+                work.without_changes = Some((primary.address, until).into());
             }
             Ok(taken)
         }
@@ -111,11 +112,11 @@ pub fn transfer(
 fn base_of_changes(work: &ZoneWork, primary: &Primary, around: &Surroundings) -> Option<Arc<Zone>> {
     let now = Instant::now();
     let is_late = |until: &Instant| *until > now;
-    let of_zone = work.without_changes.filter(|(address, _)| *address == primary.address);
-    let is_without = of_zone.is_some_and(|(_, until)| until > now)
+    let of_zone = work.without_changes.as_deref();
+    let is_without = of_zone.is_some_and(|it| it.0 == primary.address && it.1 > now)
         || lock(&around.without_changes).get(&primary.address).is_some_and(is_late);
     let is_source = work.source == Some(primary.address);
-    work.zone.clone().filter(|_| is_source && !is_without)
+    work.zone.clone().filter(|_| is_source && !is_without && !work.takes_any_serial)
 }
 
 /// Asks a question within limits, and takes the reply over; notes what went wrong.
@@ -127,13 +128,18 @@ fn attempt(
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let is_stopped = || zone.is_over(around);
-    let result = match primary.transfer(&zone.apex, question, (limits, &is_stopped)) {
+    let is_of_changes = matches!(question, Question::Ixfr(_));
+    let (address, began_at) = (primary.address, now_secs());
+    let intake = RunningIntake { primary: address, is_of_changes, began_at };
+    zone.state.lock().intake = Some(intake.into());
+    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped));
+    let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
         Err(fault) => {
             if fault.is_of_signature() {
                 count(&around.counters.signature_faults, 1);
             }
-            if matches!(question, Question::Ixfr(_)) && fault.is_lack_of_changes() {
+            if is_of_changes && fault.is_lack_of_changes() {
                 let (now, mut without) = (Instant::now(), lock(&around.without_changes));
                 without.retain(|_, until| *until > now);
                 without.insert(primary.address, now + WITHOUT_CHANGES);
@@ -167,7 +173,7 @@ fn take(
         content => content_of(zone, work, content, around)?,
     };
     let serial = loaded.zone.serial();
-    if own.is_some_and(|own| !is_greater(serial, own)) {
+    if own.is_some_and(|own| !is_greater(serial, own)) && !work.takes_any_serial {
         let error = format!("the transfer ends with serial {serial}, which is not greater");
         return Err(Refusal::for_now(error));
     }
@@ -183,6 +189,7 @@ fn take(
     (work.agreed, work.source) = (agreed, source);
     let records = loaded.records;
     zone.publish(work, Update::Replace(loaded), around);
+    zone.state.lock().versions_taken += 1;
     let counters = &around.counters;
     count(if changes.is_none() { &counters.whole } else { &counters.changes }, 1);
     count(&counters.octets, reply.counts.octets);

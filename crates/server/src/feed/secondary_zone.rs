@@ -10,9 +10,9 @@ use crate::publish::PublisherHandle;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -33,8 +33,10 @@ pub struct SecondaryZone {
     pub number: u64,
     /// How the zone is transferred.
     pub keys: Arc<SecondaryKeys>,
+    /// Whether a catalog lists the zone, and the configuration does not name it.
+    pub is_member: bool,
     /// The primaries with their keys, at least one.
-    pub primaries: Vec<Primary>,
+    pub primaries: Arc<[Primary]>,
     /// How the zone follows its primaries, for all that read.
     pub state: Arc<SecondaryState>,
     /// Whether the zone is not to be followed any more, or not like this.
@@ -70,7 +72,9 @@ pub struct ZoneWork {
     pub refused: RefusedVersions,
     /// The primary that is asked for the whole zone, as it did not send changes of it, and until
     /// when.
-    pub without_changes: Option<(SocketAddr, Instant)>,
+    pub without_changes: Option<Box<(SocketAddr, Instant)>>,
+    /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
+    pub takes_any_serial: bool,
 }
 
 /// What the threads of all zones share.
@@ -78,13 +82,15 @@ pub struct Surroundings {
     /// The publisher of zones.
     pub publisher: PublisherHandle,
     /// The directory of the zones' files; none where it cannot be had.
-    directory: Option<PathBuf>,
+    directory: Option<Arc<Path>>,
     /// What all zones have done so far.
     pub counters: Arc<SecondaryCounters>,
     /// The primaries that did not answer the last time.
     pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
     pub without_changes: Mutex<HashMap<SocketAddr, Instant>>,
+    /// The moment before which no zone expires, seconds since 1970.
+    next_expiry: AtomicU64,
     /// Whether all threads are to end.
     is_stopped: AtomicBool,
     /// What a thread reads while it writes a file.
@@ -120,13 +126,43 @@ impl Surroundings {
     ) -> Self {
         Self {
             publisher,
-            directory,
+            directory: directory.map(Into::into),
             counters,
             silent: Mutex::default(),
             without_changes: Mutex::default(),
+            next_expiry: AtomicU64::new(u64::MAX),
             is_stopped: AtomicBool::default(),
             writing: RwLock::default(),
         }
+    }
+
+    /// Removes the files of zones that are followed no more; no thread writes them any more then.
+    /// A file that cannot be removed is told in the log.
+    pub fn forget(&self, zones: &[Name]) {
+        let Some(directory) = self.directory.as_ref().filter(|_| !zones.is_empty()) else { return };
+        drop(self.writing.write().unwrap_or_else(PoisonError::into_inner));
+        for apex in zones {
+            if let Err(error) = ZoneFile::new(Arc::clone(directory), apex).remove() {
+                tracing::error!(zone = %apex, %error, "the file of a zone cannot be removed");
+            }
+        }
+        // Where that fails, a crash may bring a file back, and the member with it as it was.
+        let _ = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+    }
+
+    /// Notes when a zone expires; told once its status says so.
+    pub fn note_expiry(&self, expires_at: u64) {
+        self.next_expiry.fetch_min(expires_at, Relaxed);
+    }
+
+    /// Whether a zone may have expired; if so, each is to be looked at, and its expiry noted once
+    /// more.
+    pub fn may_have_expired(&self) -> bool {
+        let is_due = self.next_expiry.load(Relaxed) <= now_secs();
+        if is_due {
+            self.next_expiry.store(u64::MAX, Relaxed);
+        }
+        is_due
     }
 
     /// Whether all threads are to end.
@@ -158,13 +194,14 @@ impl SecondaryZone {
     pub fn new(
         apex: &Name,
         number: u64,
-        (keys, primaries): (&Arc<SecondaryKeys>, Vec<Primary>),
+        (keys, primaries): (&Arc<SecondaryKeys>, Arc<[Primary]>),
         first: SyncSender<()>,
     ) -> Self {
         Self {
             apex: apex.clone(),
             number,
             keys: Arc::clone(keys),
+            is_member: false,
             primaries,
             state: Arc::default(),
             is_gone: AtomicBool::default(),
@@ -176,6 +213,7 @@ impl SecondaryZone {
     /// The same zone as another configuration has it: with the version in force, and its file.
     pub fn replaced_by(&self, new: Self) -> Self {
         self.is_gone.store(true, Relaxed);
+        self.state.lock().primaries.clear(); // some may have gone
         Self { state: Arc::clone(&self.state), work: Arc::clone(&self.work), ..new }
     }
 
@@ -211,7 +249,7 @@ impl SecondaryZone {
     pub fn load(&self, work: &mut ZoneWork, around: &Surroundings) {
         work.is_loaded = true;
         if let Some(directory) = &around.directory {
-            let mut file = ZoneFile::new(directory, &self.apex);
+            let mut file = ZoneFile::new(Arc::clone(directory), &self.apex);
             let kept = file.read();
             work.file = Some(file);
             match kept {
@@ -233,7 +271,7 @@ impl SecondaryZone {
                             return self.take_kept(work, loaded, (kept.timers, kept.torn), around);
                         }
                         Err(error) => {
-                            work.file = Some(ZoneFile::new(directory, &self.apex));
+                            work.file = Some(ZoneFile::new(Arc::clone(directory), &self.apex));
                             tracing::error!(zone = %self.apex, error, "a kept zone is not sound");
                         }
                     }
@@ -273,8 +311,12 @@ impl SecondaryZone {
         let served = state.zone_set.zone(&self.apex).filter(|zone| zone.unit.is_of_feed());
         let Some(served) = served.and_then(|zone| zone.data()) else { return };
         let expire = self.timers_of(served.soa().0.first()).expire;
-        let mut status = self.state.lock();
-        (status.serial, status.expires_at) = (Some(served.serial()), secs_from_now(expire));
+        let expires_at = secs_from_now(expire);
+        {
+            let mut status = self.state.lock();
+            (status.serial, status.expires_at) = (Some(served.serial()), expires_at);
+        }
+        around.note_expiry(expires_at);
     }
 
     /// Has the server take an update, and tells the state to all that read.
@@ -286,6 +328,7 @@ impl SecondaryZone {
             (status.agreed_at, status.expires_at) = work.agreed;
             status.is_expired = false;
         }
+        around.note_expiry(work.agreed.1);
         work.published_by = self.number;
         // Where the publisher fails, the server says so by itself.
         if let Ok(Err(error)) = around.publisher.update(&self.apex, self.number, update) {
@@ -370,8 +413,8 @@ impl SecondaryZone {
         let (serial, source) = (kept.zone.serial(), kept.source);
         let timers = KeptTimers { serial, agreed_at, expires_at, source };
         let error = write(file, kept, timers).err().map(|error| error.to_string());
-        let is_new = error.is_some() && self.state.lock().disk_error != error;
-        self.state.lock().disk_error.clone_from(&error);
+        let is_new = error.is_some() && self.state.lock().disk_error.as_deref() != error.as_deref();
+        self.state.lock().disk_error = error.as_deref().map(Into::into);
         let Some(error) = error else { return Ok(()) };
         if is_new {
             let path = file.path().display().to_string();
@@ -406,7 +449,8 @@ fn write(file: &mut ZoneFile, kept: &KeptVersion<'_>, timers: KeptTimers) -> io:
             return appended;
         }
     }
-    match kept.zone.to_records() {
+    // Sorting the names would be two fifths of what a transfer costs.
+    match kept.zone.to_unordered_records() {
         Ok(records) => file.replace(&records, timers),
         Err(_) => Err(io::Error::other("the zone has over 4 GiB")),
     }

@@ -10,6 +10,7 @@ use super::store_state::StoreState;
 use crate::load::{self, unix_secs};
 use crate::load_error::LoadError;
 use crate::publish::{PublisherFailed, PublisherHandle};
+use crate::zone_set::fed_zone::FedOwner;
 use std::any::Any;
 use std::collections::HashMap;
 use std::io;
@@ -242,9 +243,12 @@ impl Feed {
         let states = states.collect();
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         let names = subject.zones.iter().map(|zone| zone.apex.clone()).collect();
-        let is_configured = matches!(subject.source, StoreSource::Configured(_));
+        let owner = match subject.source {
+            StoreSource::Configured(_) => FedOwner::Configuration,
+            StoreSource::Program(_) => FedOwner::Program,
+        };
         // Where the publisher fails, so does the first update.
-        let _ = publisher.adopt_feed(names, number, is_configured);
+        let _ = publisher.adopt_feed(names, number, owner);
         let feed = Self {
             source: subject.source.clone(),
             store: None,

@@ -1,5 +1,6 @@
 //! How a zone follows its store, for metrics and the admin interface.
 
+#[cfg(feature = "whole")]
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -64,6 +65,7 @@ impl StoreState {
     }
 
     /// The state as JSON; `time` writes moments.
+    #[cfg(feature = "whole")]
     pub(crate) fn to_json(&self, time: impl FnOnce(u64) -> String) -> Value {
         let in_step_at = Some(self.in_step_at.load(Relaxed)).filter(|secs| *secs > 0);
         json!({

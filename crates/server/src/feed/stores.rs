@@ -1,8 +1,11 @@
 //! The feeds of all stores: one for each store, so that one that does not answer delays no other.
-//! Those of Kubernetes clusters and of primaries start and end with them.
+//! Those of Kubernetes clusters, of primaries and of catalogs start and end with them.
 
 use super::Update;
-use super::clusters::{ClusterFeeds, ClusterStates};
+use super::catalogs::CatalogFeeds;
+use super::clusters::ClusterFeeds;
+#[cfg(feature = "whole")]
+use super::clusters::ClusterStates;
 use super::secondaries::{NoticeQueue, SecondaryFeeds};
 use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
 use super::store_state::StoreState;
@@ -14,7 +17,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use zonda_config::Config;
 use zonda_store::Store;
@@ -32,6 +35,7 @@ pub type Stores = Vec<(Name, Arc<dyn Store>)>;
 pub struct StoreFeeds {
     publisher: PublisherHandle,
     /// The stores of the program; none once the server ends, as a store may wait for its release.
+    /// Locked behind `running`, if both are.
     of_program: Mutex<Stores>,
     /// The feeds that run; held while some are started or ended.
     running: Mutex<Vec<RunningFeed>>,
@@ -44,7 +48,9 @@ pub struct StoreFeeds {
     /// The feeds of Kubernetes clusters.
     clusters: ClusterFeeds,
     /// The feed of zones of primaries.
-    pub secondaries: SecondaryFeeds,
+    pub secondaries: Arc<SecondaryFeeds>,
+    /// The feed of catalogs, whose members are zones of primaries.
+    pub catalogs: CatalogFeeds,
 }
 
 /// How zones follow their stores, by their names in lower case.
@@ -65,7 +71,8 @@ impl StoreFeeds {
         let of_program = Mutex::new(of_program);
         let (is_stopped, may_expire) = (AtomicBool::default(), AtomicBool::default());
         let clusters = ClusterFeeds::default();
-        let secondaries = SecondaryFeeds::new(notices);
+        let secondaries = Arc::new(SecondaryFeeds::new(notices));
+        let catalogs = CatalogFeeds::new(publisher.clone(), Arc::clone(&secondaries));
         let feeds = Self {
             publisher,
             of_program,
@@ -75,32 +82,47 @@ impl StoreFeeds {
             states,
             clusters,
             secondaries,
+            catalogs,
         };
-        let loaded = feeds.follow(config)?;
-        let limit = Instant::now() + FIRST_LOAD;
-        while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
+        let loaded = feeds.follow_in(&mut lock(&feeds.running), config)?;
+        wait_for_first_load(&loaded);
         Ok(feeds)
     }
 
-    /// Follows the stores of a configuration from now on, those of the program as well, and stops
-    /// following all other stores; follows none after [`stop`](Self::stop). Returns a channel that
-    /// is closed once the stores that are new have been loaded.
+    /// Follows the stores of the configuration in force from now on, those of the program as well,
+    /// and stops following all other stores; follows none after [`stop`](Self::stop). Returns a
+    /// channel that is closed once the stores that are new have been loaded.
     ///
     /// # Errors
     /// When a thread cannot be had.
-    pub fn follow(&self, config: &Config) -> io::Result<Receiver<()>> {
-        let wanted = subjects(config, &lock(&self.of_program));
-        let mut running = lock(&self.running);
+    pub fn follow(&self) -> io::Result<Receiver<()>> {
+        self.follow_now(&mut lock(&self.running))
+    }
+
+    /// Follows stores as [`follow`](Self::follow) does. The configuration is read under the lock,
+    /// so that of two calls the later one has the newer configuration.
+    fn follow_now(&self, running: &mut Vec<RunningFeed>) -> io::Result<Receiver<()>> {
         if self.is_stopped.load(Relaxed) {
             return Ok(sync_channel(0).1);
         }
+        self.follow_in(running, &self.publisher.state().config)
+    }
+
+    /// Follows the stores of a configuration and of the program, and no other stores.
+    fn follow_in(
+        &self,
+        running: &mut Vec<RunningFeed>,
+        config: &Config,
+    ) -> io::Result<Receiver<()>> {
+        let wanted = subjects(config, &lock(&self.of_program));
         let (kept, gone) =
-            std::mem::take(&mut *running).into_iter().partition(|it| wanted.contains(&it.subject));
+            std::mem::take(running).into_iter().partition(|it| wanted.contains(&it.subject));
         *running = kept;
         end(gone); // a file of redb has one user at a time
         let (first, loaded) = sync_channel(wanted.len());
         self.clusters.follow(&self.publisher, config, &first)?;
         self.secondaries.follow(&self.publisher, config, &first)?;
+        self.catalogs.follow(config, &first)?;
         for subject in wanted {
             if !running.iter().any(|feed| feed.subject == subject) {
                 let (publisher, first) = (self.publisher.clone(), first.clone());
@@ -108,12 +130,50 @@ impl StoreFeeds {
             }
         }
         let mut zones = running.iter().flat_map(|feed| &feed.subject.zones);
-        let has_primaries = config.secondaries().next().is_some();
+        let has_primaries = config.secondaries().next().is_some() || !config.catalogs.is_empty();
         let may_expire = has_primaries || zones.any(|zone| zone.expire.is_some());
         self.may_expire.store(may_expire, Relaxed);
         let states = running.iter().flat_map(|feed| feed.states.iter().cloned());
         self.states.store(Arc::new(states.collect()));
         Ok(loaded)
+    }
+
+    /// Follows a store of the program for a zone from now on, in place of a former one; returns
+    /// what [`wait_for_first_load`] waits for.
+    ///
+    /// # Errors
+    /// When the feeds have ended, and when a thread cannot be had: the zone follows no store of the
+    /// program then.
+    pub fn add(&self, zone: &Name, store: Arc<dyn Store>) -> io::Result<Receiver<()>> {
+        let mut running = lock(&self.running);
+        let mut of_program = self.without(zone);
+        if self.is_stopped.load(Relaxed) {
+            return Err(io::Error::other("the server follows no store any more, as it ends"));
+        }
+        of_program.push((zone.clone(), store));
+        drop(of_program);
+        self.follow_now(&mut running).inspect_err(|_| drop(self.without(zone)))
+    }
+
+    /// The stores of the program, without that of a zone.
+    fn without(&self, zone: &Name) -> MutexGuard<'_, Stores> {
+        let mut of_program = lock(&self.of_program);
+        of_program.retain(|(other, _)| other != zone);
+        of_program
+    }
+
+    /// Follows the store of the program for a zone no longer; returns whether there was one.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn remove(&self, zone: &Name) -> io::Result<bool> {
+        let mut running = lock(&self.running);
+        let before = lock(&self.of_program).len();
+        let was_there = self.without(zone).len() < before; // changed under the lock of `running`
+        if was_there {
+            self.follow_now(&mut running)?;
+        }
+        Ok(was_there)
     }
 
     /// How zones follow their stores, by their names in lower case.
@@ -122,6 +182,7 @@ impl StoreFeeds {
     }
 
     /// How zones follow their clusters, by their names in lower case.
+    #[cfg(feature = "whole")]
     pub fn cluster_states(&self) -> Arc<ClusterStates> {
         self.clusters.states()
     }
@@ -155,8 +216,8 @@ impl StoreFeeds {
 
     /// Ends all feeds for good, and releases the stores of the program.
     pub fn end(&self) {
-        lock(&self.of_program).clear();
         self.stop();
+        lock(&self.of_program).clear(); // later ones are refused
     }
 
     /// Ends all feeds. The thread of a store that does not return within a second is left behind.
@@ -164,6 +225,7 @@ impl StoreFeeds {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
         self.clusters.stop();
+        self.catalogs.stop(); // first, as it has members followed
         self.secondaries.stop();
         end(std::mem::take(&mut *running));
     }
@@ -174,6 +236,7 @@ impl StoreFeeds {
         let mut running = lock(&self.running);
         self.is_stopped.store(true, Relaxed);
         self.clusters.leave_files(true);
+        self.catalogs.stop(); // first, as it has members followed
         self.secondaries.stop();
         end(std::mem::take(&mut *running));
     }
@@ -182,10 +245,11 @@ impl StoreFeeds {
     ///
     /// # Errors
     /// When a thread cannot be had.
-    pub fn resume(&self, config: &Config) -> io::Result<()> {
+    pub fn resume(&self) -> io::Result<()> {
+        let mut running = lock(&self.running);
         self.is_stopped.store(false, Relaxed);
         self.clusters.leave_files(false);
-        self.follow(config).map(drop)
+        self.follow_now(&mut running).map(drop)
     }
 }
 
@@ -206,6 +270,12 @@ fn overdue(feed: &RunningFeed) -> Vec<(Name, u64, Arc<StoreState>, LoadError)> {
         Some((zone.apex.clone(), feed.number, Arc::clone(state), LoadError { first, count: 0 }))
     });
     overdue.collect()
+}
+
+/// Waits until the stores that are new have been loaded, for at most three seconds.
+pub fn wait_for_first_load(loaded: &Receiver<()>) {
+    let limit = Instant::now() + FIRST_LOAD;
+    while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
 /// Ends feeds.

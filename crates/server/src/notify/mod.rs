@@ -31,7 +31,7 @@ use arc_swap::ArcSwap;
 use shared::Shared;
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_engine::Snapshot;
 use zonda_netio::Wake;
@@ -65,8 +65,27 @@ impl Notifier {
     /// Has the receivers of zones told that they have new versions, which are published; leaves
     /// them in `zones` until threads may run.
     pub fn announce(&mut self, zones: &mut HashSet<Name>, snapshot: &Arc<ArcSwap<Snapshot>>) {
-        let Some(watchdog) = self.watchdog.as_ref().filter(|_| !zones.is_empty()) else { return };
-        if self.shared.is_none() {
+        if self.watchdog.is_none() || zones.is_empty() {
+            return;
+        }
+        let zones = std::mem::take(zones);
+        if let Some(shared) = self.shared(snapshot) {
+            shared.zones.lock().unwrap_or_else(PoisonError::into_inner).extend(zones);
+            shared.wake.wake();
+        }
+    }
+
+    /// Has the receivers of a zone told of its version once more, though they may know it.
+    pub fn announce_again(&mut self, zone: Name, snapshot: &Arc<ArcSwap<Snapshot>>) {
+        if let Some(shared) = self.shared(snapshot) {
+            shared.repeated.lock().unwrap_or_else(PoisonError::into_inner).insert(zone);
+            shared.wake.wake();
+        }
+    }
+
+    /// The queue to the thread, which is started if it does not run and may.
+    fn shared(&mut self, snapshot: &Arc<ArcSwap<Snapshot>>) -> Option<&Shared> {
+        if let (None, Some(watchdog)) = (&self.shared, &self.watchdog) {
             match start(watchdog, snapshot, &self.counts) {
                 Ok(shared) => self.shared = Some(shared),
                 Err(error) => {
@@ -74,11 +93,7 @@ impl Notifier {
                 }
             }
         }
-        let zones = std::mem::take(zones);
-        if let Some(shared) = &self.shared {
-            shared.zones.lock().unwrap_or_else(PoisonError::into_inner).extend(zones);
-            shared.wake.wake();
-        }
+        self.shared.as_deref()
     }
 }
 
@@ -97,9 +112,9 @@ fn start(
     snapshot: &Arc<ArcSwap<Snapshot>>,
     counts: &Arc<NotifyCounts>,
 ) -> io::Result<Arc<Shared>> {
-    let (zones, is_closed) = (Mutex::default(), AtomicBool::new(false));
-    let counts = Arc::clone(counts);
-    let shared = Arc::new(Shared { zones, wake: Wake::new()?, is_closed, counts });
+    let (zones, repeated, is_closed) = (Mutex::default(), Mutex::default(), false.into());
+    let (counts, wake) = (Arc::clone(counts), Wake::new()?);
+    let shared = Arc::new(Shared { zones, repeated, wake, is_closed, counts });
     let mut sender = thread::Sender::new(Arc::clone(&shared), Arc::clone(snapshot))?;
     watchdog.spawn(THREAD, move || sender.run())?;
     Ok(shared)

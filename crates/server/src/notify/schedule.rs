@@ -145,6 +145,14 @@ impl Schedule {
         is_replaced
     }
 
+    /// Forgets that a receiver is being told of a version, so that it is told as if for the first
+    /// time.
+    pub fn begin_again(&mut self, target: &Target, serial: u32) {
+        if self.pending.get(target).is_some_and(|pending| pending.serial == serial) {
+            self.forget(target);
+        }
+    }
+
     /// When the next message is due.
     pub fn next_millis(&self) -> Option<u64> {
         let repeated = self.repeated.keys().next().map(|(due, _)| *due);

@@ -28,6 +28,8 @@ pub struct NotifyCounts {
 pub struct Shared {
     /// Zones with new versions.
     pub zones: Mutex<HashSet<Name>>,
+    /// Zones whose receivers are told of the version in force once more.
+    pub repeated: Mutex<HashSet<Name>>,
     /// Wakes the thread.
     pub wake: Wake,
     /// Whether the thread is to end.

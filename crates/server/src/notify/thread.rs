@@ -85,16 +85,20 @@ impl Sender {
 
     /// Takes over which zones have new versions.
     fn announce(&mut self) {
-        let mut zones = self.shared.zones.lock().unwrap_or_else(PoisonError::into_inner);
-        let zones = std::mem::take(&mut *zones);
-        if zones.is_empty() {
+        let [zones, repeated] = [&self.shared.zones, &self.shared.repeated].map(|zones| {
+            std::mem::take(&mut *zones.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        if zones.is_empty() && repeated.is_empty() {
             return;
         }
         let (snapshot, now) = (self.snapshot.load_full(), self.millis());
-        for zone in zones {
-            let Some((entry, data)) = find(&snapshot, &zone) else { continue };
+        for zone in zones.union(&repeated) {
+            let Some((entry, data)) = find(&snapshot, zone) else { continue };
             for receiver in receivers(entry) {
                 let target = Target { zone: zone.clone(), receiver: receiver.address };
+                if repeated.contains(zone) {
+                    self.schedule.begin_again(&target, data.serial());
+                }
                 if self.schedule.add(target, data.serial(), now) {
                     self.shared.counts.superseded.fetch_add(1, Relaxed);
                 }

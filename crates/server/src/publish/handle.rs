@@ -1,16 +1,19 @@
 //! What other threads have of the publisher.
 
 use super::{Publisher, ServerState, Work};
+use crate::edit::frozen::FreezeError;
 use crate::edit::{Edit, EditError};
 use crate::feed::Update;
 use crate::load::LoadedUnit;
 use crate::program::Code;
 use crate::unit_states::{Plan, UnitStates};
-use crate::update::request::{UpdateResult, ZoneUpdates};
-use crate::zone_set::Outcome;
-use crate::zone_set::fed_zone::NewFedZone;
+use crate::update::processor::{OpenUpdates, SharedUpdates};
+use crate::update::queue::UpdateQueue;
+use crate::zone_set::fed_zone::{FedOwner, NewFedZone};
+use crate::zone_set::listings::ListingChanges;
+use crate::zone_set::{Outcome, ZoneAndChanges};
 use arc_swap::ArcSwap;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 use zonda_balance::PoolPlan;
@@ -37,6 +40,40 @@ impl std::fmt::Display for PublisherFailed {
     }
 }
 
+impl std::error::Error for PublisherFailed {}
+
+/// A change that the publisher was given, and that is in force once it was waited for.
+#[derive(Debug)]
+#[must_use = "whether the change is in force is not known before it was waited for"]
+pub struct Publishing(Result<Option<Receiver<()>>, PublisherFailed>);
+
+impl Publishing {
+    /// Waits until the change is in force.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn wait(self) -> Result<(), PublisherFailed> {
+        match self.0? {
+            Some(result) => result.recv().map_err(|_| PublisherFailed),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<()> for Publishing {
+    /// A change that is in force, or that needs not be.
+    fn from((): ()) -> Self {
+        Self(Ok(None))
+    }
+}
+
+impl From<Receiver<()>> for Publishing {
+    /// A change that is in force once this receives something, and fails where it is closed.
+    fn from(result: Receiver<()>) -> Self {
+        Self(Ok(Some(result)))
+    }
+}
+
 impl PublisherHandle {
     /// Returns the server's state as it was published last.
     pub fn state(&self) -> Arc<ServerState> {
@@ -56,13 +93,22 @@ impl PublisherHandle {
         &self,
         work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
     ) -> Result<R, PublisherFailed> {
+        self.begin(work)?.recv().map_err(|_| PublisherFailed)
+    }
+
+    /// Gives the publisher something to do, behind what it was given before; returns what receives
+    /// the result once that is published, and is closed where the publisher fails.
+    fn begin<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
+    ) -> Result<Receiver<R>, PublisherFailed> {
         let (sender, result) = sync_channel(1);
         let work = Work::Other(Box::new(move |publisher| {
             let result = work(publisher);
             Box::new(move || drop(sender.try_send(result))) // its receiver waits
         }));
         self.sender.send(work).map_err(|_| PublisherFailed)?;
-        result.recv().map_err(|_| PublisherFailed)
+        Ok(result)
     }
 
     /// Puts into force what was loaded for a plan, with a new configuration if there is one.
@@ -111,9 +157,49 @@ impl PublisherHandle {
         &self,
         zones: Vec<Name>,
         feed: u64,
-        is_configured: bool,
+        owner: FedOwner,
     ) -> Result<(), PublisherFailed> {
-        self.call(move |publisher| publisher.zone_set.adopt_feed(&zones, feed, is_configured))
+        self.call(move |publisher| publisher.zone_set.adopt_feed(&zones, feed, owner))
+    }
+
+    /// Takes zones out of service that catalogs list no more, whose names are in lower case; serves
+    /// new members from what feeds of these numbers send from now on.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn change_members(
+        &self,
+        removed: Vec<Name>,
+        added: Vec<(u64, NewFedZone)>,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| {
+            let mut outcome = Outcome::default();
+            publisher.zone_set.remove_members(&removed, &mut outcome);
+            for (feed, zone) in added {
+                let name = zone.name.clone();
+                publisher.zone_set.add_fed(zone, &mut outcome);
+                publisher.zone_set.adopt_feed(&[name], feed, FedOwner::Catalog);
+            }
+            publisher.note(&outcome);
+        })
+    }
+
+    /// Takes the zones that catalogs list otherwise than when that was asked last; the state has
+    /// all of them.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn take_listings(&self) -> Result<ListingChanges, PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.listings.take())
+    }
+
+    /// Has a channel with one place be told, as far as there is room, whenever something was
+    /// published from now on.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn watch(&self, watcher: SyncSender<()>) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| publisher.watcher = Some(watcher))
     }
 
     /// Puts into force what the feed of a number has for a zone, whose name is in lower case;
@@ -165,15 +251,33 @@ impl PublisherHandle {
         zone: &Name,
         update: Update,
     ) -> Result<Result<(), String>, PublisherFailed> {
-        let zone = zone.clone();
+        let (zone, new) = (zone.clone(), NewFedZone::of_text(zone.clone()));
         self.call(move |publisher| {
-            if let Some(other) = publisher.zone_set.served_instead(&zone) {
+            if let Some(other) = publisher.zone_set.other_source(&new) {
                 return Err(other);
             }
             let mut outcome = Outcome::default();
-            publisher.zone_set.add_fed(NewFedZone::of_text(zone.clone()), &mut outcome);
+            publisher.zone_set.add_fed(new, &mut outcome);
             let updated = publisher.zone_set.update_fed(&zone, 0, update);
             outcome.add(updated.unwrap_or_default()); // only changes are refused
+            publisher.note(&outcome);
+            Ok(())
+        })
+    }
+
+    /// Serves a zone, whose name is in lower case, from what the feed of a store of the program
+    /// sends from now on; one that follows a store already keeps its records until then.
+    ///
+    /// # Errors
+    /// When the publisher fails; within it, what the zone is served from instead.
+    pub fn add_store(&self, zone: &Name) -> Result<Result<(), String>, PublisherFailed> {
+        let new = NewFedZone::of_store(zone.clone());
+        self.call(move |publisher| {
+            if let Some(other) = publisher.zone_set.other_source(&new) {
+                return Err(other);
+            }
+            let mut outcome = Outcome::default();
+            publisher.zone_set.add_fed(new, &mut outcome);
             publisher.note(&outcome);
             Ok(())
         })
@@ -184,11 +288,11 @@ impl PublisherHandle {
     ///
     /// # Errors
     /// When the publisher fails.
-    pub fn remove_text(&self, zone: &Name) -> Result<bool, PublisherFailed> {
+    pub fn remove_of_program(&self, zone: &Name) -> Result<bool, PublisherFailed> {
         let zone = zone.clone();
         self.call(move |publisher| {
             let mut outcome = Outcome::default();
-            let was_there = publisher.zone_set.remove_fed(&zone, &mut outcome);
+            let was_there = publisher.zone_set.remove_of_program(&zone, &mut outcome);
             publisher.note(&outcome);
             was_there
         })
@@ -210,18 +314,33 @@ impl PublisherHandle {
         result
     }
 
-    /// Carries out messages that change zones; returns what became of each, in their order, once
-    /// that is on the disk and published.
+    /// Has messages that change zones taken from a queue, and read and answered by a processor,
+    /// until the queue is closed and [`end_updates`](Self::end_updates) is called.
+    ///
+    /// # Errors
+    /// When the publisher fails; messages are answered SERVFAIL then.
+    pub fn begin_updates(
+        &self,
+        queue: &UpdateQueue,
+        updates: SharedUpdates,
+    ) -> Result<(), PublisherFailed> {
+        let own = OpenUpdates(updates);
+        self.call(move |publisher| publisher.updates = Some(own))?;
+        let handle = self.clone();
+        queue.open(Box::new(move |is_told| {
+            // The publisher looks for messages with each batch of work: with a full queue it will.
+            let sent = (!is_told).then(|| handle.sender.try_send(Work::Updates));
+            handle.check().is_ok() && !matches!(sent, Some(Err(TrySendError::Disconnected(_))))
+        }));
+        Ok(())
+    }
+
+    /// Has no more messages taken from the queue of updates; those that wait are answered SERVFAIL.
     ///
     /// # Errors
     /// When the publisher fails.
-    pub fn carry_out(
-        &self,
-        updates: Vec<ZoneUpdates>,
-    ) -> Result<Vec<Vec<UpdateResult>>, PublisherFailed> {
-        let (sender, results) = sync_channel(1);
-        self.sender.send(Work::Update(updates, sender)).map_err(|_| PublisherFailed)?;
-        results.recv().map_err(|_| PublisherFailed)
+    pub fn end_updates(&self) -> Result<(), PublisherFailed> {
+        self.call(|publisher| publisher.updates = None)
     }
 
     /// The changes of a zone that its file lacks, oldest first.
@@ -236,6 +355,42 @@ impl PublisherHandle {
         self.call(move |publisher| {
             publisher.zone_set.journal.unflushed(&zone).map(|(_, history)| history)
         })
+    }
+
+    /// A zone, whose name is in lower case, as it was published last, and what the journal has of
+    /// its changes.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn with_kept_changes(
+        &self,
+        zone: &Name,
+    ) -> Result<Option<ZoneAndChanges>, PublisherFailed> {
+        let zone = zone.clone();
+        self.call(move |publisher| publisher.zone_set.with_kept_changes(&zone))
+    }
+
+    /// Has a zone, whose name is in lower case, take no updates and edits, or take them again;
+    /// returns whether that is new.
+    ///
+    /// # Errors
+    /// When the publisher fails; within it, why nothing was changed.
+    pub fn set_frozen(
+        &self,
+        zone: &Name,
+        is_frozen: bool,
+    ) -> Result<Result<bool, FreezeError>, PublisherFailed> {
+        let zone = zone.clone();
+        self.call(move |publisher| publisher.zone_set.frozen.set(&zone, is_frozen))
+    }
+
+    /// Has the receivers of a zone told of its version once more.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn announce_again(&self, zone: &Name) -> Result<(), PublisherFailed> {
+        let zone = zone.clone();
+        self.call(move |publisher| publisher.announce_again(zone))
     }
 
     /// The zones whose files lack changes.
@@ -255,41 +410,51 @@ impl PublisherHandle {
         self.call(move |publisher| publisher.zone_set.journal.release(&zone, serial))
     }
 
-    /// Drops the changes of a zone that its file lacks, as the zone is removed.
+    /// Drops the changes of a zone that its file lacks, as the zone is removed, and thaws it.
     ///
     /// # Errors
     /// When the publisher fails.
     pub fn forget_edits(&self, zone: &Name) -> Result<(), PublisherFailed> {
         let zone = zone.to_lowercase();
-        self.call(move |publisher| publisher.zone_set.journal.forget(&zone))
+        self.call(move |publisher| {
+            publisher.zone_set.journal.forget(&zone);
+            // Where the file cannot be written, the next zone of this name is frozen.
+            let _ = publisher.zone_set.frozen.set(&zone, false);
+        })
     }
 
-    /// Closes the journal for a successor, so that edits are refused.
+    /// Closes the journal for a successor, so that edits are refused, and leaves the file of frozen
+    /// zones to it.
     ///
     /// # Errors
     /// When the publisher fails.
     pub fn hand_over_journal(&self) -> Result<(), PublisherFailed> {
-        self.call(|publisher| publisher.zone_set.journal.hand_over())
+        self.call(|publisher| {
+            publisher.zone_set.journal.hand_over();
+            publisher.zone_set.frozen.hand_over();
+        })
     }
 
-    /// Opens the journal again, as the successor has gone away.
+    /// Opens the journal and the file of frozen zones again, as the successor has gone away.
     ///
     /// # Errors
     /// When the publisher fails.
     pub fn take_back_journal(&self) -> Result<(), PublisherFailed> {
-        self.call(|publisher| publisher.zone_set.journal.take_back(&publisher.config))
+        self.call(|publisher| {
+            publisher.zone_set.journal.take_back(&publisher.config);
+            publisher.zone_set.frozen.take_back(&publisher.config);
+        })
     }
 
-    /// Puts other code into force.
-    ///
-    /// # Errors
-    /// When the publisher fails.
-    pub fn set_code(&self, code: Code) -> Result<(), PublisherFailed> {
+    /// Has other code put into force, behind what the publisher was given before; the result is
+    /// waited for.
+    pub fn publish_code(&self, code: Code) -> Publishing {
         let handlers = code.handlers(self.state.load().seed);
-        self.call(move |publisher| {
+        let begun = self.begin(move |publisher| {
             publisher.handlers = handlers;
             (publisher.is_changed, publisher.rules_changed) = (true, true);
-        })
+        });
+        Publishing(begun.map(Some))
     }
 
     /// Notes that a reload ended, and if it read the configuration, what was wrong with that.

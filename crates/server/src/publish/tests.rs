@@ -1,11 +1,15 @@
 #![allow(clippy::unwrap_used)]
 
+mod updates;
+
 use super::*;
 use crate::feed::Update;
 use crate::load::LoadError;
 use crate::update::request::UpdateRequest;
+use crate::zone_set::fed_zone::FedOwner;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 use std::{fs, thread};
 use zonda_config::Flags;
 use zonda_engine::grant::UpdateSender;
@@ -60,7 +64,7 @@ impl Served {
         let name = "example.org".parse().unwrap();
         let configs = (&*state.config, &*state.config);
         let plan = self.units.plan(&state.zone_set, configs, Scope::Zone(&name));
-        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
+        let loaded = load::load_all(&plan.stale(), &state.config, (&state.zone_set, state.seed), 1);
         self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
     }
 
@@ -69,7 +73,7 @@ impl Served {
         let state = self.handle.state();
         let configs = (&*state.config, &*state.config);
         let plan = self.units.plan(&state.zone_set, configs, Scope::Changed);
-        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
+        let loaded = load::load_all(&plan.stale(), &state.config, (&state.zone_set, state.seed), 1);
         self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
     }
 
@@ -188,7 +192,7 @@ fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
     assert_eq!(update(Update::Change(changes)).unwrap(), None, "there is nothing to change");
     assert_eq!(update(load(&text(""))).unwrap(), Some(1));
     assert_eq!(known(), (Some(1), 3, false));
-    served.handle.adopt_feed(vec![name.clone()], 7, false).unwrap();
+    served.handle.adopt_feed(vec![name.clone()], 7, FedOwner::Program).unwrap();
     let late = served.handle.update(&name, 0, Update::Expired(error())).unwrap();
     assert_eq!(late.unwrap(), Some(1), "the feed was left behind");
     assert_eq!(known(), (Some(1), 3, false));
@@ -357,7 +361,17 @@ impl Served {
     /// The response codes of messages that are carried out together, and the serial then.
     fn carry_out(&self, requests: Vec<UpdateRequest>) -> (Vec<Rcode>, u32) {
         let zone = "example.org".parse().unwrap();
-        let results = self.handle.carry_out(vec![ZoneUpdates { zone, requests }]).unwrap();
+        let updates = vec![ZoneUpdates { zone, requests }];
+        let (sender, results) = channel();
+        let carry_out = move |publisher: &mut Publisher| {
+            let answer = move |results| sender.send(results).unwrap();
+            let mut changes = PendingChanges(vec![publisher.update(&updates, answer)]);
+            let mut reports = Vec::new();
+            publisher.commit(&mut changes, &mut reports);
+            reports.into_iter().for_each(|report| report());
+        };
+        self.handle.call(carry_out).unwrap();
+        let results: Vec<Vec<UpdateResult>> = results.recv().unwrap();
         let codes = results.iter().flatten().map(|result| result.outcome.rcode).collect();
         let entry = self.entry("example.org").0.unwrap();
         let Source::Data(zone) = &entry.source else { panic!("no data") };

@@ -5,17 +5,17 @@
 //! - Its feed is the only source of changes, so that a feed knows the version that it changes.
 
 use super::ZoneSet;
-use super::fed_zone::{FedZone, NewFedZone};
+use super::fed_zone::{FedOwner, FedZone, NewFedZone};
 use super::outcome::Outcome;
 use super::version::Version;
 use crate::feed::Update;
 use crate::load::LoadError;
 use crate::steering::Pools;
-use crate::units::{Unit, UnitKey, UnitTerms, already_served};
+use crate::units::{PRIMARIES, Unit, UnitKey, UnitTerms, already_served};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use zonda_config::Config;
+use zonda_config::{Access, Config};
 use zonda_wire::Name;
 use zonda_zone::ChangeError;
 
@@ -23,22 +23,29 @@ impl ZoneSet {
     /// Serves zones of the configuration from what their feeds send, from now on. Returns whether
     /// the terms of any are new.
     pub fn add_stores(&mut self, config: &Config, outcome: &mut Outcome) {
+        let owner = FedOwner::Configuration;
         for (zone, store) in config.stores() {
             let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
             let source = format!("store {}", store.url).into();
             let access = zone.access.clone();
-            self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
         }
+        let primaries: Arc<str> = PRIMARIES.into();
         for (zone, _) in config.secondaries() {
             let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
-            let (source, access) = ("primaries".into(), zone.access.clone());
-            self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+            let (source, access) = (Arc::clone(&primaries), zone.access.clone());
+            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
+        }
+        for (zone, _) in config.made_catalogs() {
+            let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
+            let (source, access) = ("members".into(), zone.access.clone());
+            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
         }
         for (zone, keys) in config.clusters() {
             let names = zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones());
             for name in names {
                 let (source, access) = ("Kubernetes cluster".into(), zone.access.clone());
-                self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+                self.add_fed(NewFedZone { name, source, access, owner }, outcome);
             }
         }
     }
@@ -53,9 +60,12 @@ impl ZoneSet {
         let of_clusters = config.clusters().flat_map(|(zone, keys)| {
             zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones())
         });
-        let names: HashSet<Name> = names.chain(of_primaries).chain(of_clusters).collect();
+        let made = config.made_catalogs();
+        let made = made.filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));
+        let names = names.chain(of_primaries).chain(of_clusters).chain(made);
+        let names: HashSet<Name> = names.collect();
         let gone = |(name, fed): (&Name, &FedZone)| {
-            (fed.is_configured && !names.contains(name)).then(|| name.clone())
+            (fed.owner == FedOwner::Configuration && !names.contains(name)).then(|| name.clone())
         };
         let gone: Vec<Name> = self.fed.iter().filter_map(gone).collect();
         gone.iter().for_each(|name| _ = self.remove_fed(name, outcome));
@@ -63,26 +73,41 @@ impl ZoneSet {
 
     /// Serves a zone from what its feed sends, from now on.
     pub fn add_fed(&mut self, new: NewFedZone, outcome: &mut Outcome) {
-        let NewFedZone { name, source, access, is_configured } = new;
-        let terms =
-            UnitTerms { root: Path::new("/").into(), access, writable: None, in_directory: false };
+        let NewFedZone { name, source, access, owner } = new;
+        let terms = self.fed_terms(access);
         let key = UnitKey::of_feed(name.clone(), source);
         let former = self.fed.get(&name);
-        if let Some(former) = former.filter(|it| it.is_configured != is_configured) {
+        // A zone of a catalog that the configuration names is served on, as that says.
+        let is_other = |it: &&FedZone| {
+            let yields = it.owner == FedOwner::Catalog && owner == FedOwner::Configuration;
+            it.owner != owner && !yields
+        };
+        if let Some(former) = former.filter(is_other) {
             let reason = already_served(&key, &name, &former.unit.key);
             tracing::warn!(reason, "a source of a zone is left out");
             return;
         }
-        if former.is_some_and(|it| *it.unit.key == key && *it.unit.terms == terms) {
+        let is_same = |it: &FedZone| *it.unit.key == key && it.unit.terms == terms;
+        if former.is_some_and(|it| it.owner == owner && is_same(it)) {
             return;
         }
-        let unit = Unit { key: Arc::new(key), terms: Arc::new(terms) };
+        let unit = Unit { key: Arc::new(key), terms };
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
         let version = former.map_or(awaited, |former| former.version.clone());
         let is_left_out = former.is_some_and(|former| former.is_left_out);
-        self.fed.insert(name.clone(), FedZone { unit, version, is_configured, feed, is_left_out });
+        self.fed.insert(name.clone(), FedZone { unit, version, owner, feed, is_left_out });
         self.serve_fed(&name, outcome);
+    }
+
+    /// The terms of a zone that a feed sends: those of the zone before, where they are the same.
+    fn fed_terms(&mut self, access: Option<Arc<Access>>) -> Arc<UnitTerms> {
+        let last = self.last_fed_terms.take().filter(|last| last.access == access);
+        let terms = last.unwrap_or_else(|| {
+            let root = Path::new("/").into();
+            Arc::new(UnitTerms { root, access, writable: None, in_directory: false })
+        });
+        Arc::clone(self.last_fed_terms.insert(terms))
     }
 
     /// Logs which zones of feeds are served from files instead, once for as long as that lasts.
@@ -106,8 +131,23 @@ impl ZoneSet {
         });
     }
 
+    /// Takes zones that catalogs do not list any more out of service.
+    pub fn remove_members(&mut self, names: &[Name], outcome: &mut Outcome) {
+        for name in names {
+            if self.fed.get(name).is_some_and(|fed| fed.owner == FedOwner::Catalog) {
+                self.remove_fed(name, outcome);
+            }
+        }
+    }
+
+    /// Takes a zone out of service that the program has given; returns whether there was one.
+    pub fn remove_of_program(&mut self, name: &Name, outcome: &mut Outcome) -> bool {
+        let is_of_program = self.fed.get(name).is_some_and(|it| it.owner == FedOwner::Program);
+        is_of_program && self.remove_fed(name, outcome)
+    }
+
     /// Takes a zone that a feed sends out of service; returns whether there was one.
-    pub fn remove_fed(&mut self, name: &Name, outcome: &mut Outcome) -> bool {
+    fn remove_fed(&mut self, name: &Name, outcome: &mut Outcome) -> bool {
         if self.fed.remove(name).is_none() {
             return false;
         }
@@ -122,17 +162,19 @@ impl ZoneSet {
         Some(self.fed.get(name)?.version.data.as_ref()?.serial())
     }
 
-    /// What serves a zone instead of its feed, if anything does.
-    pub fn served_instead(&self, name: &Name) -> Option<String> {
-        let zone = self.zone(name).filter(|zone| !zone.unit.is_of_feed())?;
-        Some(zone.unit.to_string())
+    /// What a zone is served from, if that is anything but the source of a new zone from a feed.
+    pub fn other_source(&self, new: &NewFedZone) -> Option<String> {
+        let key = UnitKey::of_feed(new.name.clone(), Arc::clone(&new.source));
+        let served = self.zone(&new.name).map(|zone| &zone.unit);
+        let unit = served.or_else(|| self.fed.get(&new.name).map(|fed| &fed.unit.key))?;
+        (**unit != key).then(|| unit.to_string())
     }
 
     /// Takes updates of these zones from the feed of a number alone, from now on. A feed that was
     /// left behind, as its store did not answer, may still send some.
-    pub fn adopt_feed(&mut self, names: &[Name], feed: u64, is_configured: bool) {
+    pub fn adopt_feed(&mut self, names: &[Name], feed: u64, owner: FedOwner) {
         for name in names {
-            let zone = self.fed.get_mut(name).filter(|it| it.is_configured == is_configured);
+            let zone = self.fed.get_mut(name).filter(|it| it.owner == owner);
             zone.into_iter().for_each(|zone| zone.feed = feed);
         }
     }

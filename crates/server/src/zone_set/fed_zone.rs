@@ -1,10 +1,21 @@
 //! A zone whose feed sends updates by itself.
 
 use super::version::Version;
-use crate::units::Unit;
+use crate::units::{TEXT, Unit};
 use std::sync::Arc;
 use zonda_config::Access;
 use zonda_wire::Name;
+
+/// What names a zone whose feed sends updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FedOwner {
+    /// The configuration of the server.
+    Configuration,
+    /// The program that the server is part of.
+    Program,
+    /// A catalog zone; the configuration goes before it.
+    Catalog,
+}
 
 /// A zone as its feed has it.
 #[derive(Clone)]
@@ -13,8 +24,8 @@ pub struct FedZone {
     pub unit: Unit,
     /// What the feed has sent.
     pub version: Version,
-    /// Whether the configuration names the zone, and not the program.
-    pub is_configured: bool,
+    /// What names the zone.
+    pub owner: FedOwner,
     /// The number of the feed whose updates are taken; 0 for texts of the program.
     pub feed: u64,
     /// Whether the log says that a file serves the zone instead.
@@ -29,18 +40,18 @@ pub struct NewFedZone {
     pub source: Arc<str>,
     /// The clients that may ask for the zone; all if there is none.
     pub access: Option<Arc<Access>>,
-    /// Whether the configuration names the zone, and not the program.
-    pub is_configured: bool,
+    /// What names the zone.
+    pub owner: FedOwner,
 }
 
 impl NewFedZone {
     /// A zone of a store that the program has.
     pub fn of_store(name: Name) -> Self {
-        Self { name, source: "store of the program".into(), access: None, is_configured: false }
+        Self { name, source: "store of the program".into(), access: None, owner: FedOwner::Program }
     }
 
     /// A zone whose master file is a text of the program.
     pub fn of_text(name: Name) -> Self {
-        Self { name, source: "text of the program".into(), access: None, is_configured: false }
+        Self { name, source: TEXT.into(), access: None, owner: FedOwner::Program }
     }
 }

@@ -4,14 +4,15 @@ use super::history;
 use super::version::narrow;
 use super::{ZoneSet, entry};
 use crate::edit::EditError;
-use crate::edit::journal::policy;
+use crate::edit::journal::{mark_now, policy};
 use crate::update::judge::judge;
 use crate::update::request::{UpdateChange, UpdateResult, ZoneUpdates};
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
 use std::time::SystemTime;
-use zonda_engine::Reason;
+use zonda_deferral::faults::survives;
 use zonda_engine::zones::Source;
+use zonda_engine::{Reason, VersionOrigin};
 use zonda_wire::{Rcode, Type};
 use zonda_zone::{ChangeError, ChangeRule, Diff, Serial, Zone, is_greater};
 
@@ -39,6 +40,7 @@ impl ZoneSet {
         let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
         let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
         self.journal.check(name)?;
+        self.frozen.check(name)?;
         let access = former.entry.access.clone();
         let grants = access.as_ref().map_or(&[][..], |access| &access.updates);
         let (mut present, mut diffs) = (Arc::clone(data), Vec::new());
@@ -48,7 +50,10 @@ impl ZoneSet {
         for request in &updates.requests {
             let is_first = Arc::ptr_eq(&present, data);
             let serial = if is_first { Serial::Bump(policy(rule)) } else { Serial::Keep };
-            results.push(match judge(&present, grants, request, serial) {
+            // A panic costs the message at hand alone.
+            let mut judged = Err(UpdateResult::of_error(&EditError::PublisherFailed));
+            let _ = survives(|| judged = judge(&present, grants, request, serial));
+            results.push(match judged {
                 Err(result) => result,
                 Ok((_, diff)) if diff.is_empty() => UpdateResult::done(None),
                 Ok((zone, _)) if !is_greater(zone.serial(), data.serial()) => goes_back(),
@@ -64,13 +69,14 @@ impl ZoneSet {
                 }
             });
         }
-        let diff = match diffs.pop() {
-            None => return Ok((results, None)),
-            Some(only) if diffs.is_empty() => Ok(only),
-            Some(_) => whole(data, &present),
+        let mark = mark_now(VersionOrigin::Update);
+        let diff = match diffs.len() {
+            0 => return Ok((results, None)),
+            1 => Ok(diffs.remove(0)),
+            _ => whole(&diffs, &present),
         };
         let written = diff.and_then(|diff| {
-            self.journal.append(name, &diff, (data, &present))?;
+            self.journal.append(name, (&diff, mark), (data, &present))?;
             Ok(diff)
         });
         let diff = match written {
@@ -81,7 +87,7 @@ impl ZoneSet {
             }
         };
         let records = narrow(former.records as usize + diff.added.len() - diff.removed.len());
-        let history = history::of_edit(&former, &diff, history::limits(access.as_deref()));
+        let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(present));
         let entry = entry(apex, source, access, former.number, history);
         let loaded = Some(SystemTime::now());
@@ -104,9 +110,10 @@ fn fail_touched(results: &mut [UpdateResult], untouched: usize, error: &EditErro
     doubtful.for_each(|result| *result = UpdateResult::of_error(error));
 }
 
-/// What several messages have changed together.
-fn whole(former: &Zone, next: &Zone) -> Result<Diff, EditError> {
-    former.diff(next).map_err(|_| {
+/// What several messages have changed together. It is made of what each has changed: to compare the
+/// versions would read all names of each changed shard, some 200 for each message.
+fn whole(diffs: &[Diff], next: &Zone) -> Result<Diff, EditError> {
+    Diff::of_all(&diffs.iter().collect::<Vec<_>>()).map_err(|_| {
         let (owner, rtype, rule) = (next.apex_name().clone(), Type::ANY, ChangeRule::TooLarge);
         EditError::Refused(ChangeError { owner, rtype, rule })
     })

@@ -16,7 +16,7 @@ mod key;
 mod value;
 
 use super::limit::READ_MAX;
-use super::record_set::normal_owner;
+use super::record_set::{normal, normal_owner};
 use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use connection::{Address, Connection, Reply};
@@ -41,6 +41,8 @@ const PONG: Duration = Duration::from_secs(5);
 const MESSAGES_MAX: usize = 10_000;
 /// Octets of messages that are taken at a time.
 const MESSAGES_BYTES_MAX: u64 = 64 << 20;
+/// How often a change is tried whose keys other programs change at the same time.
+const TRIES: usize = 3;
 /// The channel on which this store announces what it has written.
 const CHANNEL: &str = "zonda:changes";
 
@@ -181,32 +183,90 @@ impl RedisStore {
         }
     }
 
-    /// Runs a command and announces the owner that it changes, in one step; returns the first
-    /// reply.
-    fn change(&self, owner: &str, command: &[&str]) -> Result<Reply, StoreError> {
-        let channel = format!("{}{CHANNEL}", self.prefix);
+    /// Runs commands, each with the owner that it changes and the owner's key, and announces the
+    /// owners, in one step; returns the first reply.
+    fn change(&self, commands: &[(&str, Vec<&str>)]) -> Result<Reply, StoreError> {
         self.with(|connection| {
-            connection.send(&["MULTI"])?;
-            connection.send(command)?;
-            connection.send(&["PUBLISH", &channel, owner])?;
-            connection.send(&["EXEC"])?;
-            // OK, QUEUED, QUEUED, and the results of both; a first failure causes the later ones.
-            let mut failure = None;
-            for _ in 0..3 {
-                let reply = connection.receive()?;
-                failure = failure.or(matches!(reply, Reply::Failure(_)).then_some(reply));
+            for _ in 0..TRIES {
+                watch_hashes(connection, commands)?;
+                if let Some(first) = self.try_to_change(connection, commands)? {
+                    return Ok(first);
+                }
             }
-            match (failure, connection.receive()?) {
-                (Some(failure), _) => Err(failure.unexpected()),
-                (None, Reply::List(replies)) => match replies.into_iter().next() {
-                    Some(failure @ Reply::Failure(_)) => Err(failure.unexpected()),
-                    Some(first) => Ok(first),
-                    None => Err(io::Error::other("nothing was done")),
-                },
-                (None, other) => Err(other.unexpected()),
-            }
+            Err(io::Error::other("other programs change the same keys all the time; try it again"))
         })
     }
+
+    /// Runs commands and announces their owners in one step; returns the first reply, or nothing if
+    /// a key that is watched has changed.
+    fn try_to_change(
+        &self,
+        connection: &mut Connection,
+        commands: &[(&str, Vec<&str>)],
+    ) -> io::Result<Option<Reply>> {
+        let channel = format!("{}{CHANNEL}", self.prefix);
+        connection.send(&["MULTI"])?;
+        for (_, command) in commands {
+            connection.send(command)?;
+        }
+        for (owner, _) in commands {
+            connection.send(&["PUBLISH", &channel, owner])?;
+        }
+        connection.send(&["EXEC"])?;
+        // OK, QUEUED for each, and the results of all; a first failure causes the later ones.
+        let mut failure = None;
+        for _ in 0..=2 * commands.len() {
+            let reply = connection.receive()?;
+            failure = failure.or(matches!(reply, Reply::Failure(_)).then_some(reply));
+        }
+        match (failure, connection.receive()?) {
+            (Some(failure), _) => Err(failure.unexpected()),
+            (None, Reply::List(mut replies)) => {
+                match replies.iter().position(|it| matches!(it, Reply::Failure(_))) {
+                    Some(failed) => Err(replies.swap_remove(failed).unexpected()),
+                    None if replies.is_empty() => Err(io::Error::other("nothing was done")),
+                    None => Ok(Some(replies.swap_remove(0))),
+                }
+            }
+            (None, Reply::Nothing) => Ok(None),
+            (None, other) => Err(other.unexpected()),
+        }
+    }
+}
+
+/// Has the server watch the keys of several commands, so that these are run only if no key changes
+/// before; Redis would run the rest of them where one fails. A single one needs no such care.
+///
+/// # Errors
+/// When a key holds something else than a hash.
+fn watch_hashes(connection: &mut Connection, commands: &[(&str, Vec<&str>)]) -> io::Result<()> {
+    let keys: Vec<&str> =
+        commands.iter().filter_map(|(_, command)| command.get(1).copied()).collect();
+    if keys.len() < 2 {
+        return Ok(());
+    }
+    connection.send(&[&["WATCH"][..], &keys].concat())?;
+    for key in &keys {
+        connection.send(&["TYPE", key])?;
+    }
+    let watched = connection.receive()?;
+    if matches!(watched, Reply::Failure(_)) {
+        return Err(watched.unexpected());
+    }
+    for key in &keys {
+        let reply = connection.receive()?;
+        if matches!(reply, Reply::Failure(_)) {
+            return Err(reply.unexpected());
+        }
+        let kind = reply.text();
+        if !matches!(&*kind, "none" | "hash") {
+            // The connection is given up, and the watch with it.
+            return Err(io::Error::other(format!(
+                "the key {key} holds a {kind}, and records are in a hash: remove the key"
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Store for RedisStore {
@@ -231,15 +291,27 @@ impl Store for RedisStore {
     }
 
     fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
-        let records = records.normal()?;
-        let (key, value) = (self.key(&records.owner), value::of(&records));
-        self.change(&records.owner, &["HSET", &key, &records.rtype, &value]).map(drop)
+        self.set_many(std::slice::from_ref(records))
+    }
+
+    fn set_many(&self, records: &[RecordSet]) -> Result<(), StoreError> {
+        let records = normal(records)?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        let written: Vec<_> =
+            records.iter().map(|set| (self.key(&set.owner), value::of(set))).collect();
+        let mut commands = Vec::with_capacity(records.len());
+        for (set, (key, value)) in records.iter().zip(&written) {
+            commands.push((set.owner.as_str(), vec!["HSET", key, &set.rtype, value]));
+        }
+        self.change(&commands).map(drop)
     }
 
     fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
         let owner = normal_owner(owner)?;
         let (key, rtype) = (self.key(&owner), rtype.to_string());
-        let removed = self.change(&owner, &["HDEL", &key, &rtype])?;
+        let removed = self.change(&[(&owner, vec!["HDEL", &key, &rtype])])?;
         Ok(matches!(removed, Reply::Number(count) if count > 0))
     }
 

@@ -151,6 +151,7 @@ schemas! {
     A => { ip: Ipv4 }
     AAAA => { ip: Ipv6 }
     NS | CNAME | PTR => { dname: COMPRESSED }
+    ALIAS => { dname: VERBATIM }
     DNAME | NSAP_PTR => { dname: LOWERCASED }
     MB | MG | MD | MF => { madname: COMPRESSED }
     MR => { newname: COMPRESSED }

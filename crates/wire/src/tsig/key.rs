@@ -1,8 +1,7 @@
 //! Keys that messages are signed with.
 
-use super::MAC_BYTES_MAX;
+use super::{MAC_BYTES_MAX, hmac};
 use crate::name::Name;
-use ring::hmac;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
@@ -13,6 +12,8 @@ use std::sync::Arc;
 pub enum Algorithm {
     /// HMAC with SHA-1, for peers that know no other.
     HmacSha1,
+    /// HMAC with SHA-224, which few servers have keys for.
+    HmacSha224,
     /// HMAC with SHA-256, which every implementation must know.
     HmacSha256,
     /// HMAC with SHA-384.
@@ -23,14 +24,15 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All algorithms, the oldest first.
-    pub const ALL: [Self; 4] =
-        [Self::HmacSha1, Self::HmacSha256, Self::HmacSha384, Self::HmacSha512];
+    pub const ALL: [Self; 5] =
+        [Self::HmacSha1, Self::HmacSha224, Self::HmacSha256, Self::HmacSha384, Self::HmacSha512];
 
     /// Returns the algorithm's name, as configurations and messages have it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::HmacSha1 => "hmac-sha1",
+            Self::HmacSha224 => "hmac-sha224",
             Self::HmacSha256 => "hmac-sha256",
             Self::HmacSha384 => "hmac-sha384",
             Self::HmacSha512 => "hmac-sha512",
@@ -42,6 +44,7 @@ impl Algorithm {
     pub fn wire_name(self) -> &'static [u8] {
         match self {
             Self::HmacSha1 => b"\x09hmac-sha1\0",
+            Self::HmacSha224 => b"\x0bhmac-sha224\0",
             Self::HmacSha256 => b"\x0bhmac-sha256\0",
             Self::HmacSha384 => b"\x0bhmac-sha384\0",
             Self::HmacSha512 => b"\x0bhmac-sha512\0",
@@ -53,20 +56,23 @@ impl Algorithm {
     pub fn mac_bytes(self) -> usize {
         match self {
             Self::HmacSha1 => 20,
+            Self::HmacSha224 => 28,
             Self::HmacSha256 => 32,
             Self::HmacSha384 => 48,
             Self::HmacSha512 => MAC_BYTES_MAX,
         }
     }
 
-    /// Returns the algorithm as `ring` names it.
+    /// Returns the algorithm of codes.
+    #[cfg(feature = "tsig")]
     fn hmac(self) -> hmac::Algorithm {
-        match self {
-            Self::HmacSha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-            Self::HmacSha256 => hmac::HMAC_SHA256,
-            Self::HmacSha384 => hmac::HMAC_SHA384,
-            Self::HmacSha512 => hmac::HMAC_SHA512,
-        }
+        hmac::Algorithm::Ring(match self {
+            Self::HmacSha1 => ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+            Self::HmacSha224 => return hmac::Algorithm::Sha224,
+            Self::HmacSha256 => ring::hmac::HMAC_SHA256,
+            Self::HmacSha384 => ring::hmac::HMAC_SHA384,
+            Self::HmacSha512 => ring::hmac::HMAC_SHA512,
+        })
     }
 }
 
@@ -108,6 +114,7 @@ pub struct Key {
 
 impl Key {
     /// The key with a name, for an algorithm.
+    #[cfg(feature = "tsig")]
     #[must_use]
     pub fn new(name: &Name, algorithm: Algorithm, secret: &[u8]) -> Self {
         let hmac = hmac::Key::new(algorithm.hmac(), secret);

@@ -8,9 +8,14 @@
 //! client ─ ReplySignature::sign_query(query) ─► check(message), for each message of the reply
 //! ```
 //!
-//! Deliberately absent: HMAC-MD5 and HMAC-SHA224, which `ring` has not, GSS-TSIG, SIG(0), clocks.
+//! Deliberately absent: HMAC-MD5, which is broken, GSS-TSIG, SIG(0), clocks.
 
 mod client;
+#[cfg(feature = "tsig")]
+mod hmac;
+#[cfg(not(feature = "tsig"))]
+#[path = "no_hmac.rs"]
+mod hmac;
 mod key;
 mod record;
 mod sign;

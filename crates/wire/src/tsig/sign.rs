@@ -1,10 +1,11 @@
 //! What a signature is made of, and signatures of replies.
 
 use super::key::{Key, KeyId};
-use super::{BADSIG, FIXED_BYTES, FUDGE_SECS, MAC_BYTES_MAX, OTHER_BYTES_MAX, Parts, TIME_BYTES};
+use super::{
+    BADSIG, FIXED_BYTES, FUDGE_SECS, MAC_BYTES_MAX, OTHER_BYTES_MAX, Parts, TIME_BYTES, hmac,
+};
 use crate::code::{Class, Rcode, Type};
 use crate::query::HEADER_BYTES;
-use ring::hmac;
 use std::sync::Arc;
 
 /// Octets of a record between the names: type, class, TTL and the length of the data.
@@ -88,6 +89,12 @@ impl Mac {
 }
 
 impl QuerySignature {
+    /// The key that the client has proven to have: that of a sound signature.
+    #[must_use]
+    pub fn proven_key(&self) -> Option<KeyId> {
+        self.key.filter(|_| self.check == SignatureCheck::Sound)
+    }
+
     /// The signature by a key that is not known.
     pub(super) const UNKNOWN_KEY: Self = Self {
         check: SignatureCheck::UnknownKey,

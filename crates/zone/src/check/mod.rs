@@ -15,14 +15,14 @@ mod sets;
 mod soa;
 mod view;
 
-pub use problem::{CheckProblem, Server, SoaFault};
+pub use problem::{AliasFault, CheckProblem, Server, SoaFault};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName};
 use crate::records::Records;
 use std::path::Path;
 use std::sync::Arc;
 use view::{Owner, View};
-use zonda_wire::{Name, Type};
+use zonda_wire::{Name, Type, name};
 
 /// Checks of the zone as a whole.
 const OF_ZONE: &[fn(&View<'_>, &mut Findings<'_>)] = &[
@@ -41,6 +41,7 @@ const OF_OWNER: &[fn(Owner<'_>, &mut Findings<'_>)] = &[
     sets::duplicates,
     sets::ttls_differ,
     sets::too_large,
+    sets::alias_has_no_effect,
     delegation::hidden,
     delegation::ns_targets,
     names::mx_and_srv_targets,
@@ -59,6 +60,26 @@ pub fn check(apex: &Name, records: &Records, now: u32) -> Diagnostics {
     OF_ZONE.iter().for_each(|check| check(&view, &mut findings));
     for owner in view.owners() {
         OF_OWNER.iter().for_each(|check| check(owner, &mut findings));
+    }
+    findings.diagnostics
+}
+
+/// Finds ALIAS records that lead out of their zone to names for which `is_looked_up` says that no
+/// upstream can be asked; those names are in wire form.
+#[must_use]
+pub fn unresolved_aliases(
+    apex: &Name,
+    records: &Records,
+    is_looked_up: impl Fn(&[u8]) -> bool,
+) -> Diagnostics {
+    let mut findings = Findings::new(records);
+    for (index, record) in (0..).zip(records.iter()) {
+        if record.rtype == Type::ALIAS
+            && !name::is_at_or_below(record.rdata, apex.as_wire())
+            && !is_looked_up(record.rdata)
+        {
+            findings.record(index, CheckProblem::Alias(AliasFault::NoUpstream));
+        }
     }
     findings.diagnostics
 }

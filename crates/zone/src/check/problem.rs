@@ -70,6 +70,21 @@ pub enum CheckProblem {
     Iterations(u16),
     /// A set takes so many octets, more than a message has.
     SetTooLarge(usize),
+    /// An ALIAS record that is not, or not always, answered with addresses.
+    Alias(AliasFault),
+}
+
+/// The reason for which an ALIAS record is not answered with the addresses of its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasFault {
+    /// The name has addresses of this type itself.
+    BesideAddress(Type),
+    /// The zone is signed.
+    SignedZone,
+    /// The record leads to its own name.
+    Itself,
+    /// The record leads out of the zone, and no upstream can be asked for its target.
+    NoUpstream,
 }
 
 /// Which server is looked for at a target.
@@ -152,6 +167,7 @@ impl fmt::Display for CheckProblem {
                 f.write_str("no host name: only letters, digits and inner hyphens make one")
             }
             Self::TargetIsNoHost(name) => write!(f, "{name} is no host name"),
+            Self::Alias(fault) => fault.fmt(f),
             _ => self.fmt_dnssec(f),
         }
     }
@@ -182,6 +198,27 @@ impl CheckProblem {
                 write!(f, "iterations = {count}: they cost time and hide nothing; sign with 0")
             }
             _ => Ok(()), // fmt has the rest
+        }
+    }
+}
+
+impl fmt::Display for AliasFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BesideAddress(rtype) => write!(
+                f,
+                "the {rtype} records of this name are answered instead of the target's: keep one \
+                 of both"
+            ),
+            Self::SignedZone => f.write_str(
+                "has no effect in a signed zone, as no signature would be of the addresses: write \
+                 these instead, or leave out the signatures",
+            ),
+            Self::NoUpstream => f.write_str(
+                "is SERVFAIL unless another zone of this server has its target: write upstreams \
+                 as `alias-resolver` in [answers]",
+            ),
+            Self::Itself => f.write_str("leads to its own name: name the host that has addresses"),
         }
     }
 }

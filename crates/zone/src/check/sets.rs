@@ -1,7 +1,7 @@
 //! Records of one name.
 
 use super::Findings;
-use super::problem::CheckProblem;
+use super::problem::{AliasFault, CheckProblem};
 use super::view::{Owner, View};
 use crate::order;
 use crate::records::Record;
@@ -77,6 +77,25 @@ pub(super) fn ttls_differ(owner: Owner<'_>, findings: &mut Findings<'_>) {
         let ttl = findings.records.get(first as usize).ttl;
         if let Some((index, _)) = owner.of(rtype).find(|(_, record)| record.ttl != ttl) {
             findings.record(index, CheckProblem::TtlsDiffer(ttl));
+        }
+    }
+}
+
+/// An ALIAS record stands in for addresses that its name does not have.
+pub(super) fn alias_has_no_effect(owner: Owner<'_>, findings: &mut Findings<'_>) {
+    if owner.is_hidden() {
+        return;
+    }
+    for (index, record) in owner.of(Type::ALIAS) {
+        let mut report = |fault| findings.record(index, CheckProblem::Alias(fault));
+        if owner.view.is_signed {
+            report(AliasFault::SignedZone);
+        }
+        for rtype in [Type::A, Type::AAAA].into_iter().filter(|rtype| owner.has(*rtype)) {
+            report(AliasFault::BesideAddress(rtype));
+        }
+        if record.rdata.eq_ignore_ascii_case(owner.name()) {
+            report(AliasFault::Itself);
         }
     }
 }

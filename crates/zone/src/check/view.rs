@@ -253,7 +253,7 @@ impl<'v> Owner<'v> {
     /// Returns what the owner is for a record that names it.
     fn as_target(self) -> Target {
         match () {
-            () if self.has_address() => Target::Address,
+            () if self.has_address() || self.has(Type::ALIAS) => Target::Address,
             () if self.has(Type::CNAME) => Target::Alias,
             () => Target::NoAddress,
         }

@@ -43,7 +43,7 @@ pub enum JsonFault {
     Repeated,
     /// Not a domain name.
     Name(NameError),
-    /// Not a record type that is known: one of the zone's maker, such as `ALIAS`.
+    /// Not a record type that is known: one of the zone's maker, such as `POOL`.
     Type,
     /// Not a record type that is known, in a change.
     NoType,

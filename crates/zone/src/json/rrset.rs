@@ -249,7 +249,7 @@ mod tests {
             (r#"{"change": []}"#.to_owned(), r#"expected a member "changes" in this object"#),
             (set(r#""type": "A""#), r#"changes[0]: expected a member "records" in this object"#),
             (
-                set(r#""type": "ALIAS", "records": []"#),
+                set(r#""type": "POOL", "records": []"#),
                 "changes[0].type: unknown type: expected one such as \"AAAA\", or its number",
             ),
             (

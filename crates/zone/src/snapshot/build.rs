@@ -31,6 +31,8 @@ pub enum BuildError {
     NotAlone(Name, Type),
     /// A set, a node or the zone is larger than the snapshot's form can hold.
     TooLarge,
+    /// Absence is proven by NSEC3, which this program was built without.
+    NoNsec3,
 }
 
 impl fmt::Display for BuildError {
@@ -43,6 +45,10 @@ impl fmt::Display for BuildError {
             Self::TooLarge => {
                 f.write_str("the zone is too large, or has over 65535 records of one name and type")
             }
+            Self::NoNsec3 => f.write_str(
+                "the zone is signed with NSEC3, which this program was built without: switch on \
+                 the feature `dnssec`",
+            ),
         }
     }
 }
@@ -66,10 +72,16 @@ pub fn build(apex: &Name, records: &Records, seed: HashSeed) -> Result<Zone, Bui
     if !groups.apex_has(Type::SOA) {
         return Err(BuildError::NoSoa);
     }
+    let is_nsec3 = groups.apex_has(Type::NSEC3PARAM) && groups.apex_has(Type::DNSKEY);
+    if cfg!(not(feature = "nsec3")) && is_nsec3 {
+        return Err(BuildError::NoNsec3);
+    }
+    let has_aliases = groups.groups.iter().any(|group| group.flags & node_flag::ALIAS != 0);
     let (apex_node, directory) = groups.lay_out()?;
     let names = groups.groups.len() - 1;
     let apex = (apex.to_lowercase(), seed);
-    Ok(Zone::new(apex, ApexNode::new(&apex_node), (directory, names))?.with_proofs()?)
+    let zone = Zone::new(apex, ApexNode::new(&apex_node), (directory, names))?;
+    Ok(Zone { has_aliases, ..zone }.with_proofs()?)
 }
 
 /// No record, or no group.
@@ -156,6 +168,7 @@ impl<'r> Groups<'r> {
         match record.rtype {
             Type::NS if !is_apex => group.flags |= node_flag::CUT,
             Type::DNAME => group.flags |= node_flag::DNAME,
+            Type::ALIAS => return group.flags |= node_flag::ALIAS,
             _ => return,
         }
         self.has_cuts = true;

@@ -3,7 +3,7 @@
 //! The unit of dynamic update, transfer, programs, stores and signing: whole RRsets, and what
 //! becomes of the serial.
 
-use super::TooLarge;
+use super::{BuildError, TooLarge};
 use crate::rules::OwnerRule;
 use std::fmt;
 use zonda_wire::rdata::RdataError;
@@ -189,10 +189,10 @@ pub enum ChangeRule {
     NoSuchRecord,
     /// A difference adds a record that the zone has.
     RecordExists,
-    /// A difference gives the records of a set several times to live.
-    SeveralTtls,
     /// The zone, or the set, would be larger than its form in memory can hold.
     TooLarge,
+    /// Absence would be proven by NSEC3, which this program was built without.
+    NoNsec3,
 }
 
 impl ChangeError {
@@ -232,11 +232,11 @@ impl fmt::Display for ChangeRule {
             Self::Owner(rule) => rule.fmt(f),
             Self::NoSuchRecord => f.write_str("the zone does not have the record to be removed"),
             Self::RecordExists => f.write_str("the zone has the record to be added already"),
-            Self::SeveralTtls => f.write_str("records of one name and type have one TTL"),
             Self::TooLarge => f.write_str(
                 "the zone would be larger than its form in memory allows; a set has at most 65535 \
                  records",
             ),
+            Self::NoNsec3 => BuildError::NoNsec3.fmt(f),
         }
     }
 }

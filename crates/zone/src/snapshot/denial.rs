@@ -4,7 +4,6 @@ use super::sort_form::{OwnerName, SortForm};
 use super::sorted::{Change, Sorted, Unsorted};
 use super::{Node, TooLarge, Zone};
 use crate::lookup_name::LookupName;
-use ring::digest;
 use zonda_wire::Type;
 
 /// Most additional iterations of a hash that are computed for a question; a zone with more proves
@@ -33,6 +32,8 @@ pub struct Nsec3 {
     iterations: u16,
     /// The octets that each hash is taken over behind the name.
     salt: Box<[u8]>,
+    /// The function that hashes are made with.
+    sha1: Sha1,
 }
 
 /// A name's hash (rfc5155#5).
@@ -92,10 +93,13 @@ impl Kind {
         Some(match self {
             Self::Nsec => Denial::Nsec(hashes),
             Self::Nsec3(..) if hashes.is_empty() => return None,
-            &Self::Nsec3(iterations @ ..=ITERATIONS_MAX, ref salt) => {
-                Denial::Nsec3(Nsec3 { hashes, iterations, salt: salt.clone() })
-            }
-            Self::Nsec3(..) => Denial::Uncomputed(hashes.iter().next()?.try_into().ok()?),
+            Self::Nsec3(iterations, salt) => match Sha1::new() {
+                Some(sha1) if *iterations <= ITERATIONS_MAX => {
+                    let (iterations, salt) = (*iterations, salt.clone());
+                    Denial::Nsec3(Nsec3 { hashes, iterations, salt, sha1 })
+                }
+                _ => Denial::Uncomputed(hashes.iter().next()?.try_into().ok()?),
+            },
         })
     }
 }
@@ -212,14 +216,45 @@ impl Nsec3 {
     /// The hash of a name in lower case, wire form (rfc5155#5).
     #[must_use]
     pub fn hash(&self, owner: &[u8]) -> NameHash {
-        let once = |octets: &[u8]| {
-            let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
-            context.update(octets);
-            context.update(&self.salt);
-            context.finish()
-        };
-        let hash = (0..self.iterations).fold(once(owner), |hash, _| once(hash.as_ref()));
-        hash.as_ref().try_into().unwrap_or_default()
+        let once = |octets: &[u8]| self.sha1.hash([octets, &self.salt]);
+        (0..self.iterations).fold(once(owner), |hash, _| once(&hash))
+    }
+}
+
+/// SHA-1, the only algorithm of these hashes (rfc5155#11); there is none without the feature
+/// `nsec3`.
+#[cfg(feature = "nsec3")]
+struct Sha1;
+#[cfg(not(feature = "nsec3"))]
+enum Sha1 {}
+
+impl Sha1 {
+    /// The function, if this program has it.
+    #[cfg(feature = "nsec3")]
+    fn new() -> Option<Self> {
+        Some(Self)
+    }
+
+    /// The function, which this program lacks.
+    #[cfg(not(feature = "nsec3"))]
+    fn new() -> Option<Self> {
+        None
+    }
+
+    /// The hash of two runs of octets, one behind the other.
+    #[cfg(feature = "nsec3")]
+    fn hash(&self, parts: [&[u8]; 2]) -> NameHash {
+        use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+
+        let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
+        parts.iter().for_each(|part| context.update(part));
+        context.finish().as_ref().try_into().unwrap_or_default()
+    }
+
+    /// No hash, as there is no function.
+    #[cfg(not(feature = "nsec3"))]
+    fn hash(&self, _parts: [&[u8]; 2]) -> NameHash {
+        match *self {}
     }
 }
 
@@ -288,7 +323,8 @@ mod tests {
     #[test]
     fn hashes_are_those_of_rfc5155_appendix_a() {
         let hashes = Sorted::default();
-        let nsec3 = Nsec3 { hashes, iterations: 12, salt: [0xaa, 0xbb, 0xcc, 0xdd].into() };
+        let salt = [0xaa, 0xbb, 0xcc, 0xdd].into();
+        let nsec3 = Nsec3 { hashes, iterations: 12, salt, sha1: Sha1 };
         for (owner, expected) in [
             (&b"\x07example\0"[..], b"0p9mhaveqvm6t7vbl5lop2u3t2rp3tom"),
             (b"\x01a\x07example\0", b"35mthgpgcu1qg68fab165klnsnk3dpvl"),

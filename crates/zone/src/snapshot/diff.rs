@@ -255,7 +255,6 @@ impl Zone {
         }
         let node = self.any_node(&LookupName::new(&owner, self.seed));
         let present = sets_of(node).into_iter().find(|set| set.key() == (rank, covered));
-        let mut ttl = present.as_ref().map_or(0, |set| set.ttl);
         let mut data: BTreeMap<Vec<u8>, &[u8]> = BTreeMap::new();
         for rdata in present.iter().flat_map(|set| &set.rdatas) {
             data.insert(canonical(rtype, rdata).into_owned(), rdata);
@@ -264,11 +263,12 @@ impl Zone {
             let removed = data.remove(&*canonical(rtype, record.rdata));
             removed.ok_or_else(|| refuse(ChangeRule::NoSuchRecord))?;
         }
+        // Records of one set have one TTL (rfc2181#5.2): the least of those that stay and those
+        // that come, as of a set in a whole zone.
+        let of_present = present.as_ref().map(|set| set.ttl).filter(|_| !data.is_empty());
+        let ttls = touched.added.iter().map(|record| record.ttl).chain(of_present);
+        let ttl = ttls.min().unwrap_or_default();
         for record in &touched.added {
-            if record.ttl != touched.added[0].ttl {
-                return Err(refuse(ChangeRule::SeveralTtls));
-            }
-            ttl = record.ttl;
             let key = canonical(rtype, record.rdata).into_owned();
             if data.insert(key, record.rdata).is_some() {
                 return Err(refuse(ChangeRule::RecordExists));

@@ -23,6 +23,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use zonda_wire::{Type, name};
 
+/// Flags that depend on the sets of a name.
+const OF_SETS: u8 = node_flag::CUT | node_flag::DNAME | node_flag::NSEC3_ONLY | node_flag::ALIAS;
+
 /// The node of a name in the next version.
 pub(super) struct NodeDraft<'a> {
     /// The hash of the name.
@@ -290,11 +293,12 @@ impl<'a> Edit<'a> {
     fn update_flags(&mut self) {
         let mut are_cuts_changed = false;
         for (relative, draft) in &mut self.drafts {
-            draft.flags &= !(node_flag::CUT | node_flag::DNAME | node_flag::NSEC3_ONLY);
+            draft.flags &= !OF_SETS;
             if draft.exists {
                 let is_cut = !relative.is_empty() && draft.has(Type::NS);
                 draft.flags |= if is_cut { node_flag::CUT } else { 0 };
                 draft.flags |= if draft.has(Type::DNAME) { node_flag::DNAME } else { 0 };
+                draft.flags |= if draft.has(Type::ALIAS) { node_flag::ALIAS } else { 0 };
                 let is_hidden = draft.children == 0 && draft.has_only_nsec3();
                 draft.flags |= if is_hidden { node_flag::NSEC3_ONLY } else { 0 };
             }

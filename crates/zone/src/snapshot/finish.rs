@@ -8,14 +8,14 @@ use super::directory::{Directory, DirectoryBuilder, Layout};
 use super::edit::{Edit, NodeDraft, hidden_by};
 use super::node::{Node, node_flag};
 use super::record_set::sets_of;
-use super::shard::{ApexNode, ShardWriter};
+use super::shard::{ApexNode, ShardWriter, Word};
 use super::sort_form::{OwnerName, SortForm};
 use super::sorted::Change;
 use super::{TooLarge, Zone};
 use crate::lookup_name::LookupName;
 use crate::records::Records;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use zonda_wire::{Name, Type};
 
 /// A node that changes, comes or goes.
@@ -86,6 +86,7 @@ impl Edit<'_> {
             BuildError::NotAlone(..) | BuildError::TooLarge => {
                 refuse(Type::ANY, ChangeRule::TooLarge)
             }
+            BuildError::NoNsec3 => refuse(Type::NSEC3PARAM, ChangeRule::NoNsec3),
         })
     }
 
@@ -132,7 +133,10 @@ impl Edit<'_> {
             None => OnceLock::new(),
         };
         let apex = (zone.apex.clone(), zone.seed);
-        let next = Zone { proofs, order, ..Zone::new(apex, apex_node, (directory, names))? };
+        let new_alias = |draft: &NodeDraft<'_>| draft.flags & node_flag::ALIAS != 0;
+        let has_aliases = zone.has_aliases || self.drafts.values().any(new_alias);
+        let next = Zone::new(apex, apex_node, (directory, names))?;
+        let next = Zone { proofs, order, has_aliases, ..next };
         if proofs_fit { Ok(next) } else { next.with_proofs() }
     }
 }
@@ -151,6 +155,12 @@ impl Zone {
         let mut writer = ShardWriter::default();
         let mut shards = BTreeMap::new();
         for (index, changes) in by_shard {
+            if let [change] = &changes[..]
+                && let Some(shard) = self.shard_with(index, change, layout)
+            {
+                shards.insert(index, shard);
+                continue;
+            }
             let replaced: BTreeSet<usize> =
                 changes.iter().filter_map(|it| Some(it.old?.address())).collect();
             let kept = self.directory.nodes_of(index);
@@ -165,6 +175,20 @@ impl Zone {
             shards.insert(index, writer.make(layout.slot_mask, &nodes)?);
         }
         self.directory.with_replaced(shards, layout)
+    }
+
+    /// The shard of a node that comes or changes, if its slots stay where they are.
+    fn shard_with(
+        &self,
+        index: u32,
+        change: &NodeChange<'_>,
+        layout: Layout,
+    ) -> Option<Arc<[Word]>> {
+        let new = change.new.as_deref()?;
+        let tag = (change.hash ^ hidden_by(new[0])) as u32;
+        let shard = self.directory.whole_shard(index);
+        let is_same = layout == self.directory.layout();
+        is_same.then(|| shard.with_node(layout.slot_mask, change.old, (tag, new))).flatten()
     }
 
     /// Shards of another layout.

@@ -1,5 +1,6 @@
 //! All records of a zone, in canonical order.
 
+use super::cursor::RecordCursor;
 use super::node::Node;
 use super::node::type_covered;
 use super::sort_form::{OwnerName, SortForm};
@@ -83,6 +84,25 @@ impl Zone {
         let mut records = Records::with_capacity(self.bytes());
         self.records().try_for_each(|record| records.push(record.as_record(), 0))?;
         Ok(records)
+    }
+
+    /// All records, the SOA record first and the rest in no particular order: nothing is sorted,
+    /// and no name is looked up.
+    ///
+    /// # Errors
+    /// When they take more than 4 GiB.
+    pub fn to_unordered_records(&self) -> Result<Records, TooManyRecords> {
+        let mut records = Records::with_capacity(self.bytes());
+        let (owner, (soa, _)) = (self.apex(), self.soa());
+        let (ttl, rdata) = (soa.ttl, soa.first());
+        let mut pushed = records.push(Record { owner, rtype: Type::SOA, ttl, rdata }, 0);
+        if pushed.is_ok() {
+            self.take_records(&mut RecordCursor::default(), |owner, (rtype, ttl), rdata| {
+                pushed = records.push(Record { owner, rtype, ttl, rdata }, 0);
+                pushed.is_ok()
+            });
+        }
+        pushed.map(|()| records)
     }
 
     /// The name and the node of a form that sorts.

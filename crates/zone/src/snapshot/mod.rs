@@ -67,6 +67,8 @@ pub struct Zone {
     apex: Name,
     /// The number of the apex's labels.
     apex_labels: u8,
+    /// Whether any name has an ALIAS record, or had one since the zone was built.
+    has_aliases: bool,
     /// The number of all other nodes.
     names: u32,
     /// The secret by which names are hashed.
@@ -158,7 +160,18 @@ impl Zone {
         let apex_labels = apex.label_count() as u8; // a name has at most 127
         let names = u32::try_from(names).map_err(|_| TooLarge)?;
         let (proofs, order) = (None, OnceLock::new());
-        Ok(Self { apex, apex_labels, names, seed, apex_node, directory, proofs, order })
+        let has_aliases = false;
+        Ok(Self {
+            apex,
+            apex_labels,
+            has_aliases,
+            names,
+            seed,
+            apex_node,
+            directory,
+            proofs,
+            order,
+        })
     }
 
     /// The same zone with its proofs of absence.
@@ -254,6 +267,26 @@ impl Zone {
     #[must_use]
     pub fn name_count(&self) -> usize {
         self.names as usize + 1
+    }
+
+    /// Whether any name may have an ALIAS record that stands for addresses: has one, or has had one
+    /// since the zone was loaded as a whole. In a signed zone none does.
+    #[must_use]
+    pub fn has_aliases(&self) -> bool {
+        self.has_aliases && !self.is_signed()
+    }
+
+    /// The names with ALIAS records that stand for addresses, in wire form, and these records, in
+    /// no particular order. Reads all nodes if there may be any.
+    pub fn aliases(&self) -> impl Iterator<Item = (Vec<u8>, Set<'_>)> {
+        let nodes = self.has_aliases().then(|| self.nodes()).into_iter().flatten();
+        let below_cut = node_flag::BELOW_CUT | node_flag::BELOW_DNAME;
+        let with_alias = nodes
+            .filter(move |node| node.flags() & (node_flag::ALIAS | below_cut) == node_flag::ALIAS);
+        with_alias.filter_map(move |node| {
+            let owner = [node.relative_owner(), self.apex()].concat();
+            Some((owner, node.set(Type::ALIAS)?))
+        })
     }
 
     /// All nodes, the apex first, in no particular order; also those that no question finds.

@@ -39,6 +39,8 @@ pub mod node_flag {
     /// Holds NSEC3 records and their signatures alone, and no name lies below it: a lookup does not
     /// find it, as such names do not exist for a question (rfc5155#7.2.8).
     pub const NSEC3_ONLY: u8 = 64;
+    /// Has an ALIAS record: questions for addresses are answered with those of another name.
+    pub const ALIAS: u8 = 128;
     /// Any of the above that lookup has to look at.
     pub const SPECIAL: u8 = CUT | BELOW_CUT | DNAME | BELOW_DNAME;
 }

@@ -73,6 +73,63 @@ impl<'z> Shard<'z> {
         node.flatten().unwrap_or_default()
     }
 
+    /// The same shard with a node under the lower half of its hash, in the place of an old one if
+    /// there is one; `None` where that takes other slots. All that stays is copied in three
+    /// pieces, so that no other node is looked at but the last.
+    pub(super) fn with_node(
+        self,
+        slot_mask: u32,
+        old: Option<Node<'_>>,
+        (tag, new): Entry<'_>,
+    ) -> Option<Arc<[Word]>> {
+        let octets = self.0.as_flattened();
+        let slot_of = |word: &Word| Some(u64::from_le_bytes(*word)).filter(|slot| *slot != 0);
+        let (mut first, mut last, mut slots) = (self.0.len(), 0, 0);
+        while slots < first {
+            if let Some(slot) = slot_of(&self.0[slots]) {
+                let at = slot as u32 as usize * ALIGNMENT;
+                (first, last) = (first.min(at / size_of::<Word>()), last.max(at));
+            }
+            slots += 1;
+        }
+        if last == 0 {
+            return None; // nothing says where the slots end
+        }
+        let padded = |len: usize| len.next_multiple_of(ALIGNMENT);
+        let end = last + padded(Node::new(&octets[last..]).octets().len());
+        let start = |node: Node<'_>| node.address().checked_sub(octets.as_ptr().addr());
+        let (at, old_len) = match old {
+            Some(old) => (start(old)?, padded(old.octets().len())),
+            None => (end, 0),
+        };
+        let place = u32::try_from(at / ALIGNMENT).ok()?;
+        let (behind, new_len) = (octets.get(at + old_len..end)?, padded(new.len()));
+        let next_end = end - old_len + new_len;
+        let shift =
+            |from: u32| u32::try_from(from as usize + new_len / ALIGNMENT - old_len / ALIGNMENT);
+        let mut shard = zeros(next_end.div_ceil(size_of::<Word>()));
+        let words = Arc::get_mut(&mut shard)?; // nothing else has it yet
+        let (mut is_placed, own) = (false, u64::from(tag) << 32 | u64::from(place));
+        for (word, former) in words.iter_mut().zip(&self.0[..slots]) {
+            let Some(slot) = slot_of(former) else { continue };
+            let from = slot as u32;
+            is_placed |= slot == own;
+            let to = if from > place { shift(from).ok()? } else { from };
+            *word = (slot >> 32 << 32 | u64::from(to)).to_le_bytes();
+        }
+        if old.is_none() {
+            let mut probed = (tag & slot_mask) as usize..slots - 1; // the last slot stays free
+            let free = probed.find(|at| words[*at] == [0; 8])?;
+            words[free] = own.to_le_bytes();
+            is_placed = true;
+        }
+        let (slots_end, next) = (slots * size_of::<Word>(), words.as_flattened_mut());
+        next[slots_end..at].copy_from_slice(&octets[slots_end..at]);
+        next[at..at + new.len()].copy_from_slice(new);
+        next[at + new_len..next_end].copy_from_slice(behind);
+        is_placed.then_some(shard)
+    }
+
     /// The nodes with the lower halves of their hashes, in no particular order. The shard must end
     /// where it does.
     pub(super) fn nodes(self) -> impl Iterator<Item = (u32, Node<'z>)> {
@@ -273,6 +330,62 @@ mod tests {
             Shard(&shard).nodes().map(|(_, node)| node.relative_owner()[0]).collect();
         owners.sort_unstable();
         assert_eq!(owners, [0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    /// The owners of a shard's nodes with the lower halves of their hashes, in ascending order.
+    fn listed(shard: &[Word]) -> Vec<(u32, Vec<u8>)> {
+        let nodes = Shard(shard).nodes();
+        let mut listed: Vec<_> =
+            nodes.map(|(tag, node)| (tag, node.relative_owner().to_vec())).collect();
+        listed.sort();
+        listed
+    }
+
+    #[test]
+    fn a_node_that_comes_or_changes_its_length_leaves_all_others_where_they_are_found() {
+        const MASK: u32 = 31;
+        let node = |owner: &[u8]| {
+            let mut node = Vec::new();
+            NodeWriter::begin(&mut node, 0, owner).end(0);
+            node
+        };
+        let (mut present, mut random) = (shard(MASK, &[5]), 1_u32);
+        let mut expected = listed(&present);
+        for _ in 0..2000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let place = (random >> 8) as usize % expected.len();
+            let owner = vec![random.to_le_bytes()[3]; 1 + (random >> 16) as usize % 9];
+            let owner = owner.to_ascii_lowercase(); // as nodes have it
+            let is_new = expected.len() < 24 && random >> 31 == 1;
+            let tag = if is_new { random >> 4 } else { expected[place].0 };
+            let former = (!is_new).then(|| expected[place].1.clone());
+            let old = former.as_ref().map(|former| {
+                let is_it = |octets: &[u8]| Node::new(octets).relative_owner() == former;
+                Node::new(Shard(&present).find(MASK, tag.into(), is_it).unwrap())
+            });
+            let next = Shard(&present).with_node(MASK, old, (tag, &node(&owner)));
+            let Some(next) = next else { continue };
+            match former {
+                Some(_) => expected[place].1 = owner,
+                None => expected.push((tag, owner)),
+            }
+            expected.sort();
+            present = next;
+            assert_eq!(listed(&present), expected);
+            for (tag, owner) in &expected {
+                let is_it = |octets: &[u8]| Node::new(octets).relative_owner() == owner;
+                assert!(Shard(&present).find(MASK, (*tag).into(), is_it).is_some());
+            }
+            let nodes: Vec<Vec<u8>> = expected.iter().map(|(_, owner)| node(owner)).collect();
+            let nodes: Vec<(u32, &[u8])> =
+                expected.iter().zip(&nodes).map(|((tag, _), node)| (*tag, &node[..])).collect();
+            let least = ShardWriter::default().make(MASK, &nodes).unwrap().len();
+            assert!(present.len() <= least, "{} words where {least} do", present.len());
+        }
+        assert_eq!(expected.len(), 24);
+        let misplaced = (expected[0].0 ^ 1 << 20, &node(b"x")[..]);
+        let old = Shard(&present).nodes().find(|(tag, _)| *tag == expected[0].0).unwrap().1;
+        assert!(Shard(&present).with_node(MASK, Some(old), misplaced).is_none());
     }
 
     #[test]

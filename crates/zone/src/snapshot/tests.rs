@@ -428,6 +428,31 @@ fn a_name_is_removed_with_all_its_sets_and_what_follows_puts_new_ones() {
 }
 
 #[test]
+fn a_set_of_which_a_difference_gives_records_several_ttls_has_the_least_of_them() {
+    let zone = large_zone();
+    let add = |added: &[(u32, u8)], removed: &[u8]| {
+        let mut diff = Diff { from: 1, to: 2, ..Diff::default() };
+        let (owner, rtype) = (name("h1"), Type::A);
+        for (ttl, last) in added {
+            let (owner, rdata) = (owner.as_wire(), &[10, 0, 0, *last]);
+            diff.added.push(Record { owner, rtype, ttl: *ttl, rdata }, 0).unwrap();
+        }
+        for last in removed {
+            let (owner, rdata) = (owner.as_wire(), &[10, 0, 0, *last]);
+            diff.removed.push(Record { owner, rtype, ttl: 60, rdata }, 0).unwrap();
+        }
+        let (next, _) = zone.with(&zone.changes_of(&diff).unwrap()).unwrap();
+        let ttls: BTreeSet<u32> = next.records_at(&owner).map(|it| it.ttl).collect();
+        (next.records_at(&owner).count(), ttls.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(add(&[(30, 2)], &[]), (2, vec![30]), "less than that of the record that stays");
+    assert_eq!(add(&[(90, 2)], &[]), (2, vec![60]), "more than that");
+    assert_eq!(add(&[(90, 2), (70, 3)], &[]), (3, vec![60]));
+    assert_eq!(add(&[(90, 2), (70, 3)], &[1]), (2, vec![70]), "no record stays");
+    assert_eq!(add(&[(90, 1)], &[1]), (1, vec![90]), "another TTL of the one record");
+}
+
+#[test]
 fn an_error_names_the_record_and_the_rule() {
     let zone = large_zone();
     for (owner, rtype, text, expected) in [
@@ -500,6 +525,19 @@ fn all_but_soa(zone: &Zone) -> Vec<(Vec<u8>, u16, u32, Vec<u8>)> {
     let mut records: Vec<_> = records.collect();
     records.sort();
     records
+}
+
+#[test]
+fn unordered_records_are_all_records_and_begin_with_the_soa_record() {
+    let zone = large_zone();
+    let records = zone.to_unordered_records().unwrap();
+    let first = records.get(0);
+    assert_eq!((first.owner, first.rtype), (zone.apex(), Type::SOA));
+    let rest = records.iter().skip(1);
+    let rest = rest.map(|it| (it.owner.to_vec(), it.rtype.0, it.ttl, it.rdata.to_vec()));
+    let mut rest: Vec<_> = rest.collect();
+    rest.sort();
+    assert_eq!(rest, all_but_soa(&zone));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use zonda_wire::{Class, Name, Type, UpdateRecord, rdata};
 
 /// Types of which a new record takes the place of the former one (rfc2136#3.4.2.2); a name has one
 /// record of each at most.
-const REPLACED: [Type; 4] = [Type::CNAME, Type::SOA, Type::DNAME, Type::NSEC3PARAM];
+const REPLACED: [Type; 5] = [Type::CNAME, Type::SOA, Type::DNAME, Type::NSEC3PARAM, Type::ALIAS];
 /// Octets of an address and a protocol, which tell WKS records apart (rfc2136#3.4.2.2).
 const WKS_KEY_BYTES: usize = 5;
 

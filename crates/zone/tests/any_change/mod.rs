@@ -12,7 +12,7 @@ use zonda_zone::{
 /// The zone that is changed.
 const ZONE: &str = "$TTL 60\n@ SOA ns h 7 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n\
                     www A 192.0.2.3\n*.w TXT x\nsub NS ns.sub\nns.sub A 192.0.2.4\nd DNAME e\n\
-                    deep.er.a AAAA ::1\nalias CNAME www\n";
+                    deep.er.a AAAA ::1\nalias CNAME www\nlb ALIAS www\n";
 
 static BASE: LazyLock<Zone> = LazyLock::new(|| {
     let apex: Name = "a.test".parse().expect("a name");

@@ -52,7 +52,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* "true" if the server keeps a file while it does not run. */}}
 {{- define "zonda.hasState" -}}
-{{- if and (not (include "zonda.isCorefile" .)) (ne .Values.snapshot.type "none") -}}true{{- end -}}
+{{- if ne .Values.snapshot.type "none" -}}true{{- end -}}
 {{- end -}}
 
 {{/* Name of the ConfigMap of kube-dns; empty if none is followed. */}}

@@ -110,6 +110,11 @@ spec:
         - name: ZONDA_ADMIN_SOCKET
           value: /run/zonda/zonda.sock
         {{- if $isCorefile }}
+        {{- if $hasState }}
+        # Where the names of the cluster are kept for a start without the API server.
+        - name: ZONDA_STATE
+          value: /var/lib/zonda
+        {{- end }}
         {{- if $kubeDns }}
         - name: ZONDA_KUBE_DNS_CONFIG_MAP
           value: /etc/kube-dns

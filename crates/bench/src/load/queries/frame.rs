@@ -2,7 +2,7 @@
 
 use zonda_wire::message::{Message, Opt, Question};
 use zonda_wire::query::{HEADER_BYTES, flag};
-use zonda_wire::{Class, Name, Type};
+use zonda_wire::{Class, Name, Opcode, Type};
 
 use super::Form;
 
@@ -21,22 +21,32 @@ pub struct Frame {
     opt: Vec<u8>,
 }
 
+/// Returns the OPT record of all messages of a form; none without EDNS.
+pub fn opt(form: &Form) -> Option<Opt> {
+    let Form { edns, dnssec, options, .. } = form;
+    (*edns || *dnssec || !options.is_empty()).then(|| Opt {
+        udp_bytes: UDP_BYTES,
+        rcode_high: 0,
+        version: 0,
+        flags: if *dnssec { 0x8000 } else { 0 },
+        options: options.clone(),
+    })
+}
+
 impl Frame {
     /// Makes the frame of all queries of a form.
     pub fn new(form: &Form) -> Self {
-        let Form { edns, dnssec, options, recursion } = form;
+        let flags = match form.operation {
+            Opcode::QUERY if form.recursion => flag::RD,
+            Opcode::NOTIFY => flag::AA, // rfc1996#3.6
+            _ => 0,
+        };
         let message = Message {
             id: 0,
-            flags: if *recursion { flag::RD } else { 0 },
+            flags: u16::from(form.operation.0) << flag::OPCODE.trailing_zeros() | flags,
             questions: vec![Question { name: Name::root(), qtype: Type::A, qclass: Class::IN }],
             records: Vec::new(),
-            opt: (*edns || *dnssec || !options.is_empty()).then(|| Opt {
-                udp_bytes: UDP_BYTES,
-                rcode_high: 0,
-                version: 0,
-                flags: if *dnssec { 0x8000 } else { 0 },
-                options: options.clone(),
-            }),
+            opt: opt(form),
         };
         let mut header = message.to_wire();
         let opt = header.split_off(HEADER_BYTES + ROOT_QUESTION_BYTES);

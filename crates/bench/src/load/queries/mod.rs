@@ -9,6 +9,7 @@ mod frame;
 mod generated;
 pub(super) mod input;
 mod text;
+mod update;
 mod zipf;
 
 pub use generated::Names;
@@ -17,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use zonda_wire::name::{self, NameError};
-use zonda_wire::{Class, Type};
+use zonda_wire::{Class, Opcode, Type};
 
 use crate::random::scatter;
 use frame::Frame;
@@ -32,14 +33,23 @@ pub struct Form {
     pub dnssec: bool,
     /// EDNS options, code and value; bring an OPT record along.
     pub options: Vec<(u16, Vec<u8>)>,
-    /// Whether to set RD: recursion desired.
+    /// Whether to set RD, recursion desired, in queries.
     pub recursion: bool,
+    /// Operation of the messages: QUERY; NOTIFY of the zones whose names are asked for; or UPDATE,
+    /// of which files have other lines.
+    pub operation: Opcode,
 }
 
 impl Default for Form {
     /// Recursion desired and no OPT record, as dnsperf sends.
     fn default() -> Self {
-        Self { edns: false, dnssec: false, options: Vec::new(), recursion: true }
+        Self {
+            edns: false,
+            dnssec: false,
+            options: Vec::new(),
+            recursion: true,
+            operation: Opcode::QUERY,
+        }
     }
 }
 
@@ -97,7 +107,8 @@ enum Source {
 
 impl Queries {
     /// Reads a file of lines with a name and a type, as dnsperf takes them, or a capture of a
-    /// network (pcap), or either compressed by gzip; `-` is standard input.
+    /// network (pcap), or either compressed by gzip; `-` is standard input. A form of updates has
+    /// blocks of lines, as dnsperf takes those.
     ///
     /// # Errors
     /// What cannot be read, with file and line.
@@ -177,16 +188,24 @@ impl Queries {
             return Err(QueriesError::Format(path.to_owned(), what));
         }
         let (mut gathering, mut left_out) = (QueryList::new(form), Omissions::default());
-        match capture::is_capture(&start) {
-            true => capture::parse(file, path, &mut gathering, &mut left_out)?,
-            false => text::parse(file, path, &mut gathering, |bad| match lines {
+        if form.operation != Opcode::UPDATE && capture::is_capture(&start) {
+            capture::parse(file, path, &mut gathering, &mut left_out)?;
+        } else {
+            let on_bad = |bad: QueriesError| match lines {
                 Lines::AllGood => Err(bad),
                 Lines::SkipBad => {
                     left_out.bad_lines += 1;
                     left_out.first_bad.get_or_insert_with(|| bad.to_string());
                     Ok(())
                 }
-            })?,
+            };
+            match form.operation {
+                Opcode::UPDATE => {
+                    let opt = frame::opt(form);
+                    update::parse(file, path, opt.as_ref(), &mut gathering, on_bad)?;
+                }
+                _ => text::parse(file, path, &mut gathering, on_bad)?,
+            }
         }
         let queries = gathering.finish().ok_or_else(|| match left_out.tcp_packets {
             0 => QueriesError::Empty(path.to_owned()),
@@ -200,6 +219,17 @@ impl Queries {
     #[must_use]
     pub fn generated(names: Names, types: Vec<Type>, seed: u64, form: &Form) -> Self {
         Self(Source::Generated(GeneratedQueries::new(names, types, seed, form)))
+    }
+
+    /// Whether the messages are dynamic updates.
+    #[must_use]
+    pub fn are_updates(&self) -> bool {
+        match &self.0 {
+            Source::Listed { octets, .. } => {
+                octets.get(2).is_some_and(|flags| flags >> 3 & 15 == Opcode::UPDATE.0)
+            }
+            Source::Generated(_) => false,
+        }
     }
 
     /// Returns the number of queries, at least 1.
@@ -286,6 +316,12 @@ impl QueryList {
         self.frame.end(qtype, qclass, &mut self.octets);
         self.ends.push(self.octets.len());
         Ok(())
+    }
+
+    /// Adds a message that is whole.
+    fn add(&mut self, message: &[u8]) {
+        self.octets.extend_from_slice(message);
+        self.ends.push(self.octets.len());
     }
 
     /// Adds a question whose name is in wire form.

@@ -39,9 +39,8 @@ impl Measure {
         Some(match column.to_ascii_lowercase().as_str() {
             "queries lost" => Self::Lost,
             "response codes" => Self::Rcodes,
-            "qps" | "queries per second" | "qps (median)" | "qps (a record)" => {
-                Self::Of(Figure::Qps, 1.0)
-            }
+            "qps" | "queries per second" | "qps (median)" | "qps (a record)"
+            | "updates a second" => Self::Of(Figure::Qps, 1.0),
             "average latency (s)" => Self::Of(Figure::LatencyMean, seconds),
             "avg latency (ms)" => Self::Of(Figure::LatencyMean, millis),
             "latency (p50)" => Self::Of(Figure::Percentile(50_000), millis),

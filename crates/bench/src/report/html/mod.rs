@@ -17,6 +17,7 @@ mod screen;
 mod surroundings;
 mod tables;
 
+use super::aims::aims;
 use super::caveats::caveats;
 use super::figures::{Group, groups};
 use super::numbers::capital;
@@ -113,6 +114,11 @@ fn section(run: &Run, group: &Group<'_>) -> String {
                 "<div class=\"behind\"><p>Where {HOME} {title}</p><ul>{items}</ul></div>\n"
             );
         }
+    }
+    let aims: String =
+        aims(group).iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
+    if !aims.is_empty() {
+        text += &format!("<p>What {HOME} is to reach</p><ul>{aims}</ul>\n");
     }
     text + &tables::traffic(group) + &tables::cost(group)
 }

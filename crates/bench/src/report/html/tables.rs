@@ -3,7 +3,7 @@
 use super::escape;
 use crate::data::Cell;
 use crate::report::figures::{Figure, Group, cpu_secs};
-use crate::report::numbers::{grouped, relation, short};
+use crate::report::numbers::{grouped, rate, relation, short};
 use crate::report::verdict::{HOME, is_zonda};
 use crate::statistics::Spread;
 
@@ -56,7 +56,7 @@ fn against(group: &Group<'_>, figure: Figure, cell: &Cell, base: Option<&Cell>) 
     let Some(spread) = figure.of(cell) else { return "–".to_owned() };
     let text = match figure {
         Figure::LatencyMean => format!("{:.6}", spread.median / 1e6),
-        _ => grouped(spread.median),
+        _ => rate(spread.median),
     };
     let other = base.filter(|base| group.is_ranked(cell) && base.server != cell.server);
     match other.and_then(|base| group.relation(figure, cell, base)) {
@@ -98,8 +98,8 @@ pub fn cost(group: &Group<'_>) -> String {
         });
         (is_zonda(&cell.server), row)
     });
-    table("Cost, latency and memory, medians over rounds", &head.map(str::to_owned), rows)
-        + &unranked(group)
+    let head = head.map(|head| group.in_unit(head));
+    table("Cost, latency and memory, medians over rounds", &head, rows) + &unranked(group)
 }
 
 /// Shares of user and system time.

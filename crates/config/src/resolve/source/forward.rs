@@ -80,7 +80,9 @@ fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
     }
     for upstream in encrypted {
         let subject = upstream.certificate_subject();
-        let mistake = if Tls::new(&subject, &trust).is_err() {
+        let mistake = if cfg!(not(feature = "encrypted")) {
+            Mistake::NotBuilt
+        } else if Tls::new(&subject, &trust).is_err() {
             Mistake::NoCertificateName(subject)
         } else if Url::new(&subject, upstream.port, &upstream.path).is_none() {
             Mistake::NoUrl(upstream.path.clone())

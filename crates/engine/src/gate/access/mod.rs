@@ -10,25 +10,40 @@ use crate::snapshot::Snapshot;
 use crate::verdict::{Flow, Verdict, reply};
 use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
-use zonda_wire::Rcode;
+use zonda_wire::tsig::QuerySignature;
+use zonda_wire::{Opcode, Rcode, Type};
 
 /// Applies the access list of the listener.
 #[inline]
 pub fn by_listener(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
-    let lists = &ask.snapshot.settings.listener_access;
-    match lists.get(usize::from(ask.peer.listener)) {
-        Some(Some(list)) => apply(list, ask),
-        _ => Continue(()),
+    match list_of(ask.snapshot, ask.peer) {
+        Some(list) => apply(list, ask),
+        None => Continue(()),
     }
 }
 
-/// Whether the access list of the listener lets a client ask, which is looked at before rules are
-/// tried.
-pub fn is_served(snapshot: &Snapshot, peer: &Peer) -> bool {
-    match snapshot.settings.listener_access.get(usize::from(peer.listener)) {
-        Some(Some(list)) => list.check(peer.address.ip()) == Access::Allow,
-        _ => true,
-    }
+/// Whether the access list of the listener lets a client ask whose message has this signature, if
+/// any; looked at before rules are tried.
+pub fn is_served(snapshot: &Snapshot, peer: &Peer, signature: Option<&QuerySignature>) -> bool {
+    let list = list_of(snapshot, peer);
+    list.is_none_or(|list| list.check(peer.address.ip(), signature) == Access::Allow)
+}
+
+/// Whether the signature of a client's message is to be checked: for a client that the access list
+/// of the listener refuses whatever the signature is, it would be work for nothing.
+pub fn depends_on_signature(snapshot: &Snapshot, peer: &Peer) -> bool {
+    list_of(snapshot, peer).is_none_or(|list| list.depends_on_signature(peer.address.ip()))
+}
+
+/// Whether the access list of the listener lets a client ask whose signature is sound.
+pub fn may_be_served(snapshot: &Snapshot, peer: &Peer) -> bool {
+    list_of(snapshot, peer).is_none_or(|list| list.may_allow(peer.address.ip()))
+}
+
+/// The access list of the listener that a message has come to, if it has one.
+#[inline]
+fn list_of<'s>(snapshot: &'s Snapshot, peer: &Peer) -> Option<&'s AccessList> {
+    snapshot.settings.listener_access.get(usize::from(peer.listener))?.as_ref()
 }
 
 /// Applies the access list of the zone that holds the name. It stands among the sources, and has a
@@ -43,9 +58,20 @@ pub fn by_zone(ask: &Ask<'_>, _: &mut Answer<'_>, _: &mut Worker) -> Flow {
 
 /// Ends the query of a client that is not allowed.
 fn apply(list: &AccessList, ask: &Ask<'_>) -> Flow {
-    match list.check(ask.peer.address.ip()) {
+    match list.check(ask.peer.address.ip(), ask.signature) {
         Access::Allow => Continue(()),
         Access::Refuse => reply(Rcode::REFUSED, Reason::AccessRefused, NotReused::Gate),
+        Access::Filter if is_question(ask) => {
+            reply(Rcode::NOERROR, Reason::AccessFiltered, NotReused::Gate)
+        }
+        // NOERROR would say that the message was carried out, or that it was sound.
+        Access::Filter => reply(Rcode::REFUSED, Reason::AccessRefused, NotReused::Gate),
         Access::Drop => Break(Verdict::Drop(Reason::AccessDropped)),
     }
+}
+
+/// Whether a message asks for records: NOTIFY, UPDATE and transfers do not.
+fn is_question(ask: &Ask<'_>) -> bool {
+    let is_transfer = matches!(ask.query.qtype, Type::AXFR | Type::IXFR);
+    ask.query.opcode() == Opcode::QUERY && !is_transfer
 }

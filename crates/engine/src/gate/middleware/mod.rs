@@ -83,6 +83,9 @@ fn show_query(
 /// order.
 fn guards_of(ask: &Ask<'_>, worker: &mut Worker, handlers: &Handlers) -> Vec<usize> {
     let mut guards = std::mem::take(&mut worker.guards);
+    if handlers.guards.here.as_slice().is_empty() {
+        return guards;
+    }
     handlers.guards.here.find_all(ask.name, ask.query.qtype, &mut guards);
     guards
 }
@@ -97,7 +100,7 @@ fn show_reply(
     handlers: &Handlers,
     (rcode, reason): (Rcode, Reason),
 ) -> Option<Verdict> {
-    let mut shown = std::mem::take(&mut worker.handler_reply);
+    let mut shown = worker.take_handler_reply();
     shown.read(&answer.reply, ask.query.qtype, (rcode, answer.flags & FLAGS));
     let mut all_sound = true;
     let mut guards = guards_of(ask, worker, handlers);
@@ -134,6 +137,6 @@ fn show_reply(
         }
         _ => None,
     };
-    worker.handler_reply = shown;
+    worker.put_handler_reply(shown);
     verdict
 }

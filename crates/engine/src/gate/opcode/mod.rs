@@ -7,7 +7,7 @@ use crate::reuse::NotReused;
 use crate::verdict::{Flow, Verdict, reply};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
-use zonda_wire::tsig::SignatureCheck;
+use zonda_wire::tsig::QuerySignature;
 use zonda_wire::{Opcode, Rcode, Type};
 
 /// Answers operations other than a query: NOTIFY is taken, UPDATE is left to what changes zones,
@@ -28,25 +28,20 @@ pub fn check(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
 #[cold]
 fn notified(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
     const GATE: NotReused = NotReused::Gate;
-    let settings = &ask.snapshot.settings;
-    let zone = settings
-        .notify
-        .as_ref()
-        .and_then(|table| table.zone(ask.name.as_wire()).map(|zone| (table, zone)));
-    let Some((table, zone)) = zone.filter(|_| ask.query.qtype == Type::SOA) else {
-        let is_apex = ask.zone.is_some_and(|zone| zone.apex.as_wire() == ask.name.as_wire());
-        return match is_apex {
-            true => reply(Rcode::REFUSED, Reason::NotServed, GATE),
-            false => reply(Rcode::NOTAUTH, Reason::NotServed, GATE), // rfc1996#3.10
-        };
+    let Some(zone) = ask.snapshot.zones.with_apex(ask.name) else {
+        return reply(Rcode::NOTAUTH, Reason::NotServed, GATE); // rfc1996#3.10
     };
-    let signature = ask.signature.filter(|it| it.check == SignatureCheck::Sound);
-    let key = signature.and_then(|signature| signature.key);
+    let access = zone.access.as_deref().filter(|access| access.has_primaries());
+    let queue = ask.snapshot.settings.notify.as_ref();
+    let Some((access, queue)) = access.zip(queue).filter(|_| ask.query.qtype == Type::SOA) else {
+        return reply(Rcode::REFUSED, Reason::NotServed, GATE);
+    };
+    let key = ask.signature.and_then(QuerySignature::proven_key);
     let from = ask.peer.address.ip();
-    if !zone.allows(from, key) {
+    if !access.allows_notify(from, key) {
         return reply(Rcode::REFUSED, Reason::NotifyRefused, GATE);
     }
-    if !table.queue(zone, from.to_canonical()) {
+    if !queue.push(zone, from.to_canonical()) {
         return reply(Rcode::SERVFAIL, Reason::NotifyRefused, GATE);
     }
     answer.flags |= flag::AA;

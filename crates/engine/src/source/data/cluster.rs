@@ -289,7 +289,7 @@ impl<'s> Walk<'_, 's, '_> {
     fn end_without_name(&mut self, zone: &ClusterZone) -> Result<Option<Flow>, Full> {
         match zone.is_stale {
             true => self.done(Rcode::SERVFAIL, Reason::ZoneUnavailable),
-            false => self.deny_name(0),
+            false => self.deny_name_apart(0),
         }
         .map(Some)
     }

@@ -72,16 +72,38 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         Self { hop: 1, is_behind_answer: true, ..Self::new(writer, zone) }
     }
 
+    /// A walk beside another one, from its present name in a zone.
+    pub(super) fn beside(writer: Writer<'w, 's, 'b>, zone: ZoneData<'s>, hop: usize) -> Self {
+        Self { hop, ..Self::new(writer, zone) }
+    }
+
     /// Walks until the query ends.
     ///
     /// # Errors
     /// When the reply has no room for all that answers the question.
-    #[inline]
+    #[inline(always)] // on the shortest path, where most names are answered by one step
     pub fn run(&mut self) -> Result<Verdict, Full> {
+        match self.step()? {
+            Break(verdict) => Ok(verdict),
+            Continue(()) => self.run_behind_alias(),
+        }
+    }
+
+    /// Does so where the first step is not on the shortest path.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_apart(&mut self) -> Result<Verdict, Full> {
+        match self.step_apart()? {
+            Break(verdict) => Ok(verdict),
+            Continue(()) => self.run_behind_alias(),
+        }
+    }
+
+    /// Walks on from an alias that has led to the present name.
+    #[inline(never)] // it would only make the path of names that are no aliases longer
+    fn run_behind_alias(&mut self) -> Result<Verdict, Full> {
         loop {
-            if let Break(verdict) = self.step()? {
-                return Ok(verdict);
-            }
             if self.hop == CHAIN_MAX || self.is_loop() || !self.enter_zone() {
                 let Some(answer) = self.answer_here() else {
                     self.prove_expansions()?;
@@ -93,6 +115,9 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
                     self.prove_expansions()?;
                     return Ok(self.verdict(rcode, reason));
                 }
+            }
+            if let Break(verdict) = self.step_apart()? {
+                return Ok(verdict);
             }
         }
     }
@@ -143,13 +168,33 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         self.hop == 0
             && ask.progress.upstream_answer().is_none()
             && ask.snapshot.zones.has_forwards()
-            && follow::must_fetch_target(&mut self.writer)
+            && (follow::must_fetch_target(&mut self.writer) || self.must_fetch_addresses())
+    }
+
+    /// Whether something must be fetched before the alias is written that a pool has chosen for the
+    /// name asked for, because it leads to a name with an ALIAS record.
+    pub(super) fn must_wait_behind_pool(&mut self) -> bool {
+        let ask = self.writer.ask;
+        self.hop == 0
+            && ask.progress.upstream_answer().is_none()
+            && ask.snapshot.zones.has_forwards()
+            && self.must_fetch_addresses()
     }
 
     /// The zone that holds the present name.
     #[inline]
     pub(super) fn zone(&self) -> &'s Zone {
         self.zone
+    }
+
+    /// The present name's zone and hop.
+    pub(super) fn place(&self) -> (ZoneData<'s>, usize) {
+        ((self.zone, self.cluster), self.hop)
+    }
+
+    /// Makes a zone the one that holds the present name.
+    pub(super) fn enter(&mut self, (zone, cluster): ZoneData<'s>) {
+        (self.zone, self.cluster) = (zone, cluster);
     }
 
     /// The number of CNAME or DNAME records that led here.
@@ -177,8 +222,14 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         claim(ask.snapshot, self.name(), ask.query.qtype)
     }
 
+    /// Takes a step that is not on the shortest path.
+    #[inline(never)] // or there would be a copy of a step in each of its callers
+    pub(super) fn step_apart(&mut self) -> Result<Flow, Full> {
+        self.step()
+    }
+
     /// Looks up the present name and writes what it gives.
-    #[inline]
+    #[inline(always)] // on the shortest path
     fn step(&mut self) -> Result<Flow, Full> {
         if let Some(cluster) = self.cluster
             && let Some(flow) = self.answer_from_cluster(cluster)?
@@ -198,9 +249,15 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         }
     }
 
+    /// Denies a name that is not on the shortest path.
+    #[inline(never)] // or there would be a copy of a denial in each of its callers
+    pub(super) fn deny_name_apart(&mut self, encloser: usize) -> Result<Flow, Full> {
+        self.deny_name(encloser)
+    }
+
     /// The name does not exist, unless code has it (rfc2308#2.1).
-    #[inline]
-    pub(super) fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
+    #[inline(always)] // on the shortest path
+    fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
         let claim = self.claim();
         if claim.is_own && self.hop > 0 {
             return self.leave_to_code();
@@ -213,7 +270,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             return self.end_at_code(claim);
         }
         (self.rcode, self.reason) = (Rcode::NXDOMAIN, Reason::NameError);
-        self.write_soa()?;
+        self.write_soa_for(u32::MAX)?;
         if self.writer.ask.dnssec_ok() {
             self.prove_expansions()?;
             proof::name_error(&mut self.writer, self.zone, self.hop, encloser)?;
@@ -222,7 +279,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Answers from the node of the name, or of the wildcard that stands for it.
-    #[inline]
+    #[inline(always)] // on the shortest path
     fn answer_from(&mut self, node: Node<'s>, encloser: Option<usize>) -> Result<Flow, Full> {
         if let Some(flow) = self.answer_steered(Some(node), encloser.unwrap_or(0))? {
             return Ok(flow);
@@ -251,7 +308,10 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             self.remember_expansion(encloser);
             return Ok(self.go_to(cname.first()));
         }
-        self.no_data(node, encloser)
+        match self.answer_flattened(node, encloser)? {
+            Some(flow) => Ok(flow),
+            None => self.no_data(node, encloser),
+        }
     }
 
     /// Answers ANY and RRSIG: over UDP one set of the name's is enough (rfc8482#4.1), data rather
@@ -343,6 +403,9 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         let Some((dname, signatures)) = node.signed_set(Type::DNAME) else {
             return self.done(Rcode::SERVFAIL, Reason::ZoneUnavailable);
         };
+        if self.must_wait_for_target() {
+            return Ok(Break(Verdict::Defer));
+        }
         let target = dname.first();
         let name = self.name().clone();
         let wire = name.as_wire();
@@ -400,7 +463,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Whether the present name was met before.
-    fn is_loop(&self) -> bool {
+    pub(super) fn is_loop(&self) -> bool {
         let target = self.name().as_wire();
         (0..self.hop).any(|hop| self.writer.name(hop).as_wire() == target)
     }
@@ -428,7 +491,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// Notes that the present name was answered by a wildcard.
     #[inline]
-    fn remember_expansion(&mut self, encloser: Option<usize>) {
+    pub(super) fn remember_expansion(&mut self, encloser: Option<usize>) {
         if let Some(encloser) = encloser {
             self.remember(encloser as u8); // a name has at most 127
         }
@@ -437,7 +500,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// Proves, to clients that want it, that no closer name exists than the wildcards that answered
     /// (rfc4035#3.1.3.3).
     #[inline]
-    fn prove_expansions(&mut self) -> Result<(), Full> {
+    pub(super) fn prove_expansions(&mut self) -> Result<(), Full> {
         if !self.writer.ask.dnssec_ok() {
             return Ok(());
         }
@@ -453,10 +516,18 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     }
 
     /// Writes the SOA record of a negative answer (rfc2308#3).
+    #[inline(never)] // or there would be a copy of it in each of its callers
     pub(super) fn write_soa(&mut self) -> Result<(), Full> {
+        self.write_soa_for(u32::MAX)
+    }
+
+    /// Writes the SOA record of a negative answer that lives for so many seconds at most.
+    #[inline(always)] // on the shortest path of names that do not exist
+    pub(super) fn write_soa_for(&mut self, ttl_max: u32) -> Result<(), Full> {
         let (mut soa, signatures) = self.zone.soa();
         let rdata = soa.first();
         let minimum = rdata.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+        let minimum = minimum.min(ttl_max);
         soa.ttl = soa.ttl.min(minimum);
         let signatures = signatures.map(|mut set| {
             set.ttl = set.ttl.min(minimum);

@@ -6,6 +6,7 @@
 
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::checkpoint::Checkpoint;
 use crate::code::claim::claim;
 use crate::deferral::{Deferral, To, UpstreamAnswer, write_message};
 use crate::reason::Reason;
@@ -29,16 +30,23 @@ const RCODE: u16 = 0x000f;
 /// have answered, which goes on in another source.
 type ForwardFlow = ControlFlow<Verdict, Reason>;
 
+/// A check whether an answer that leads to the worker's target, a name of this server, cannot be
+/// written before something else is fetched, of which it then takes note.
+type WaitCheck = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> bool;
+
 /// Answers the query, or defers it.
 #[inline]
 pub fn answer(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
-    forward: &Forward,
+    (forward, must_wait): (&Forward, WaitCheck),
 ) -> ForwardFlow {
     if let Some(fetched) = ask.progress.upstream_answer() {
-        return pass_on(ask, answer, worker, fetched);
+        return match fetched.goes_on || is_behind_chain(ask) {
+            true => resume_chain(ask, answer, worker, (forward, must_wait), fetched),
+            false => pass_on(ask, answer, worker, fetched),
+        };
     }
     let wants_recursion = ask.query.flags & flag::RD != 0;
     let key = forward.cache_key(ask.query, ask.name);
@@ -54,7 +62,10 @@ pub fn answer(
         // An expired one is given while no upstream shall be asked for a newer one yet (rfc8767#5);
         // one that is due to be fetched anew is deferred to the forwarder, which gives it at once.
         Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {
-            return write_cached(ask, answer, worker, &hit);
+            if hit.onward != Some(Onward::Here) {
+                return write_cached(ask, answer, worker, &hit);
+            }
+            return write_chain(ask, answer, worker, (forward, must_wait));
         }
         Some(hit) if !hit.is_stale => return defer(ask, worker, forward, None),
         _ => {}
@@ -81,6 +92,62 @@ fn is_target_local(ask: &Ask<'_>, worker: &mut Worker, hit: &Hit) -> bool {
     scratch.set(target, zones.seed());
     let found = zones.find_answering(scratch, ask.query.qtype);
     found.is_some_and(|zone| !matches!(zones.get(zone.index).source, Source::Forward(_)))
+}
+
+/// Whether the query has waited for the target of an ALIAS record, to which a kept answer leads.
+fn is_behind_chain(ask: &Ask<'_>) -> bool {
+    let checkpoint = ask.progress.history.and_then(|history| history.checkpoint.as_ref());
+    checkpoint.is_some_and(Checkpoint::is_of_alias_record)
+}
+
+/// Goes on with a query for which something was fetched: an answer that leads to a name of this
+/// server, or what had to be known behind it.
+#[inline(never)] // it would only make the path of other answers longer
+fn resume_chain(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (forward, must_wait): (&Forward, WaitCheck),
+    fetched: &UpstreamAnswer<'_>,
+) -> ForwardFlow {
+    if is_behind_chain(ask) {
+        return match find_chain(ask, worker, forward) {
+            Some(_) => write_chain(ask, answer, worker, (forward, must_wait)),
+            None => ended(Rcode::SERVFAIL, Reason::UpstreamFailed), // the zones changed meanwhile
+        };
+    }
+    // One that is not kept would be lost if the query waited once more.
+    if find_chain(ask, worker, forward).is_some() && must_wait(ask, answer, worker) {
+        return Break(Verdict::Defer);
+    }
+    pass_on(ask, answer, worker, fetched)
+}
+
+/// Writes a kept answer that leads to the worker's target, a name of this server, unless something
+/// has to be fetched before.
+#[inline(never)] // it would only make the path of other answers longer
+fn write_chain(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (forward, must_wait): (&Forward, WaitCheck),
+) -> ForwardFlow {
+    if must_wait(ask, answer, worker) {
+        return Break(Verdict::Defer);
+    }
+    // The worker's body may have had another answer meanwhile.
+    match find_chain(ask, worker, forward) {
+        Some(hit) => write_cached(ask, answer, worker, &hit),
+        None => ended(Rcode::SERVFAIL, Reason::UpstreamFailed), // it has just expired
+    }
+}
+
+/// The kept answer, if that leads to a name of this server, which is the worker's target then.
+fn find_chain(ask: &Ask<'_>, worker: &mut Worker, forward: &Forward) -> Option<Hit> {
+    let key = forward.cache_key(ask.query, ask.name);
+    let hit = forward.cache.find(&key, ask.now.monotonic_secs(), &mut worker.body)?;
+    let leads_here = hit.onward == Some(Onward::Here) && is_target_local(ask, worker, &hit);
+    leads_here.then_some(hit)
 }
 
 /// Has the answer fetched, which the cache did not hold at a moment if that is given.

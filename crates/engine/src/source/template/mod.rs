@@ -5,20 +5,30 @@ use crate::ask::Ask;
 use crate::code::call;
 use crate::reason::Reason;
 use crate::reuse::NotReused;
-use crate::verdict::{Flow, reply};
+use crate::verdict::{Flow, Verdict, reply};
 use crate::worker::Worker;
-use std::ops::ControlFlow::Continue;
+use std::ops::ControlFlow::{Break, Continue};
 use zonda_rewrite::Templates;
 use zonda_rewrite::template::{Outcome, TemplateQuestion};
 use zonda_wire::query::flag;
-use zonda_wire::{Ede, Rcode};
+use zonda_wire::{Ede, Rcode, Section, Type};
 
-/// Answers by the first template that is for the question, if there is any.
+/// A check whether an answer that ends with an alias of the worker's target cannot be written
+/// before something else is fetched, of which it then takes note.
+type WaitCheck = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> bool;
+
+/// Answers by the first template that is for the question, if there is any; waits before it does so
+/// for what its alias leads to.
 #[inline]
-pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
+pub fn answer(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    must_wait: WaitCheck,
+) -> Flow {
     match &ask.snapshot.settings.templates {
         None => Continue(()),
-        Some(templates) => answer_by(ask, answer, worker, templates),
+        Some(templates) => answer_by(ask, answer, worker, (templates, must_wait)),
     }
 }
 
@@ -28,7 +38,7 @@ fn answer_by(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
-    templates: &Templates,
+    (templates, must_wait): (&Templates, WaitCheck),
 ) -> Flow {
     let question = TemplateQuestion {
         name: ask.name.as_wire(),
@@ -42,7 +52,7 @@ fn answer_by(
     let Outcome::Reply { rcode, error, records } = outcome else {
         return reply(Rcode::SERVFAIL, Reason::TemplateFailed, NotReused::Template);
     };
-    let mut filled = std::mem::take(&mut worker.handler_reply);
+    let mut filled = worker.take_handler_reply();
     filled.clear();
     let is_whole = records.iter().all(|record| {
         let fixed = (record.rtype, record.ttl);
@@ -51,15 +61,37 @@ fn answer_by(
     if let Some((code, text)) = error {
         filled.extended_error(Ede(code), text);
     }
+    // A reply lies over its query: one that has begun could not wait any more.
+    let alias = records.last().filter(|record| record.rtype == Type::CNAME);
+    let is_followed = rcode == Rcode::NOERROR
+        && matches!(ask.query.qtype, Type::A | Type::AAAA)
+        && records.iter().all(|record| record.section == Section::Answer);
+    if let Some(alias) = alias.filter(|_| is_whole && is_followed) {
+        worker.target.clear();
+        worker.target.extend_from_slice(&alias.rdata);
+        if must_wait(ask, answer, worker) {
+            worker.put_handler_reply(filled);
+            return Break(Verdict::Defer);
+        }
+    }
     if is_whole {
         call::write(answer, worker, &filled);
     }
     if rcode == Rcode::SERVFAIL {
         answer.flags &= !flag::AA;
     }
-    worker.handler_reply = filled;
+    worker.put_handler_reply(filled);
     match is_whole {
         true => reply(rcode, Reason::Templated, NotReused::Template),
         false => reply(Rcode::SERVFAIL, Reason::TemplateFailed, NotReused::Template),
     }
+}
+
+/// Whether the answer that a template has made ends with an alias that is to be followed: that of a
+/// question for addresses, with nothing behind it.
+pub fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
+    matches!(ask.query.qtype, Type::A | Type::AAAA)
+        && answer.flags & flag::TC == 0
+        && answer.reply.counts()[1..] == [0, 0]
+        && answer.reply.records().last().is_some_and(|record| record.rtype == Type::CNAME)
 }

@@ -4,21 +4,21 @@
 //! histogram without counted bounds has its sum, its count and the bucket of all; a table in
 //! `docs/coming-from-coredns.md` says which.
 
-use super::page::Page;
+mod plugins;
+mod queries;
+
+use super::page::{Label, Page};
 use crate::admin::sums::sum;
 use crate::admin::upstreams::{KnownUpstream, survey};
 use crate::control::Control;
-use std::net::SocketAddr;
-use zonda_engine::counters::{LATENCY_BOUNDS, RCODES, TYPES};
+use crate::feed::cluster_state::BOUNDS_MILLIS;
+use zonda_engine::counters::LATENCY_BOUNDS;
 use zonda_engine::{Reason, Transport};
 use zonda_wire::Rcode;
 
-/// A label and its text.
-type Label<'a> = (&'static str, &'a str);
-
 /// Writes all of them.
 pub fn write(page: &mut Page, control: &Control) {
-    let server = server(&control.addresses());
+    let server = queries::only_server(control);
     let labels = [("server", &*server), ("zone", ""), ("view", "")];
     page.metric("coredns_build_info", "gauge", "The version of Zonda, as a label.");
     let version = [("version", crate::VERSION), ("revision", ""), ("goversion", "")];
@@ -28,60 +28,14 @@ pub fn write(page: &mut Page, control: &Control) {
     page.single("coredns_panics_total", "counter", "Panics of an engine.", panics);
     let failed = control.state().history.failed_reloads;
     page.single("coredns_reload_failed_total", "counter", "Reloads that failed.", failed);
-    requests(page, control, labels);
-    responses(page, control, labels);
+    queries::write(page, control);
+    plugins::write(page, control);
+    programming(page, control);
     durations(page, control, labels);
     sizes(page, control, labels);
     refusals(page, control, labels);
     cache(page, control, &server);
     forwarding(page, control);
-}
-
-/// Returns the label `server` as CoreDNS has it where there is one server block; empty if the
-/// addresses have several ports, or are several of one port.
-fn server(addresses: &[SocketAddr]) -> String {
-    match addresses {
-        [one] if !one.ip().is_unspecified() => format!("dns://{one}"),
-        [first, rest @ ..] if rest.iter().all(|it| it.port() == first.port()) => {
-            let is_all = addresses.iter().all(|address| address.ip().is_unspecified());
-            if is_all { format!("dns://:{}", first.port()) } else { String::new() }
-        }
-        _ => String::new(),
-    }
-}
-
-/// Writes queries by transport and type: those that got a reply.
-fn requests(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
-    let name = "coredns_dns_requests_total";
-    page.metric(name, "counter", "Queries that got a reply.");
-    for (transport, place) in Transport::ALL.iter().zip(0..) {
-        for qtype in 0..=TYPES.len() {
-            let text = TYPES.get(qtype).map_or("other".to_owned(), ToString::to_string);
-            let of_code =
-                |code: usize| sum(&control.counters, |it| &it.replies[place][qtype][code]);
-            let count: u64 = (0..RCODES.len()).map(of_code).sum();
-            if count > 0 {
-                let more = [("proto", transport.name()), ("family", ""), ("type", &*text)];
-                page.value(name, &[&labels[..], &more].concat(), count);
-            }
-        }
-    }
-}
-
-/// Writes replies by response code.
-fn responses(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
-    let name = "coredns_dns_responses_total";
-    page.metric(name, "counter", "Replies, by response code.");
-    for (code, rcode) in RCODES.iter().enumerate() {
-        let places =
-            (0..Transport::ALL.len()).flat_map(|it| (0..=TYPES.len()).map(move |q| (it, q)));
-        let counts = places.map(|(it, q)| sum(&control.counters, |one| &one.replies[it][q][code]));
-        let count: u64 = counts.sum();
-        if count > 0 {
-            let rcode = rcode.to_string();
-            page.value(name, &[&labels[..], &[("rcode", &rcode), ("plugin", "")]].concat(), count);
-        }
-    }
 }
 
 /// Writes how long replies took, over all transports.
@@ -101,6 +55,31 @@ fn durations(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
     let nanos = over_all(&|it| sum(&control.counters, |one| &one.latency_nanos[it]));
     page.value("coredns_dns_request_duration_seconds_sum", &labels, nanos as f64 / 1e9);
     page.value("coredns_dns_request_duration_seconds_count", &labels, count);
+}
+
+/// Writes the time from changes of endpoints until their names are answered, over all
+/// clusters and kinds of services.
+fn programming(page: &mut Page, control: &Control) {
+    let states = control.stores.cluster_states();
+    if states.is_empty() {
+        return;
+    }
+    let name = "coredns_kubernetes_dns_programming_duration_seconds";
+    let help = "Time from what triggered a change of endpoints to the publication of their names.";
+    page.metric(name, "histogram", help);
+    let mut total = 0;
+    for place in 0..=BOUNDS_MILLIS.len() {
+        let counts = states.values().filter_map(|it| it.programming.counts().get(place).copied());
+        total += counts.sum::<u64>();
+        let bound = BOUNDS_MILLIS.get(place);
+        let bound = bound.map_or("+Inf".to_owned(), |millis| (*millis as f64 / 1e3).to_string());
+        let labels = [("service_kind", ""), ("le", &*bound)];
+        page.value(&format!("{name}_bucket"), &labels, total);
+    }
+    let labels = [("service_kind", "")];
+    let seconds: f64 = states.values().map(|it| it.programming.seconds()).sum();
+    page.value(&format!("{name}_sum"), &labels, seconds);
+    page.value(&format!("{name}_count"), &labels, total);
 }
 
 /// Writes the octets of queries and replies, whose sums and numbers are counted.
@@ -132,6 +111,7 @@ fn sizes(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
 fn refusals(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
     for (name, reason) in [
         ("coredns_acl_blocked_requests_total", Reason::AccessRefused),
+        ("coredns_acl_filtered_requests_total", Reason::AccessFiltered),
         ("coredns_acl_dropped_requests_total", Reason::AccessDropped),
     ] {
         let count = sum(&control.counters, |counters| &counters.reasons[reason as usize]);
@@ -245,23 +225,4 @@ fn times(page: &mut Page, one: &KnownUpstream) {
     let seconds = one.times_nanos as f64 / 1e9;
     page.value("coredns_proxy_request_duration_seconds_sum", &labels, seconds);
     page.value("coredns_proxy_request_duration_seconds_count", &labels, count);
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn the_label_of_the_server_is_that_of_one_block_or_empty() {
-        let label = |addresses: &[&str]| {
-            let addresses: Vec<_> = addresses.iter().map(|it| it.parse().unwrap()).collect();
-            server(&addresses)
-        };
-        assert_eq!(label(&["0.0.0.0:53", "[::]:53"]), "dns://:53");
-        assert_eq!(label(&["192.0.2.1:53"]), "dns://192.0.2.1:53");
-        assert_eq!(label(&["192.0.2.1:53", "192.0.2.2:53"]), "");
-        assert_eq!(label(&["0.0.0.0:53", "0.0.0.0:54"]), "");
-        assert_eq!(label(&[]), "");
-    }
 }

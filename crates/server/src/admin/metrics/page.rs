@@ -2,6 +2,9 @@
 
 use std::fmt::{Display, Write};
 
+/// A label and its text.
+pub type Label<'a> = (&'static str, &'a str);
+
 /// Text under way.
 #[derive(Default)]
 pub struct Page(pub String);

@@ -2,9 +2,12 @@
 
 use super::page::Page;
 use crate::control::Control;
-use crate::feed::secondary_state::SecondaryCounts;
+use crate::feed::secondaries::SecondaryStates;
+use crate::feed::secondary_state::{SecondaryCounts, SecondaryStatus};
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use zonda_wire::Name;
 
 /// Writes how zones follow primaries, if any do.
 pub fn write(page: &mut Page, control: &Control) {
@@ -20,6 +23,13 @@ pub fn write(page: &mut Page, control: &Control) {
     page.value(name, &[("state", "failing")], counts.failing);
     page.value(name, &[("state", "awaited")], counts.awaited);
     page.value(name, &[("state", "expired")], counts.expired);
+    let soonest = states.values().filter_map(|state| state.lock().expiry()).min();
+    if let Some(soonest) = soonest {
+        let name = "zonda_secondary_next_expiry_timestamp_seconds";
+        let help = "When the first of all zones expires unless a primary is in step before.";
+        page.single(name, "gauge", help, soonest);
+    }
+    zones(page, control, &states);
     let name = "zonda_secondary_unkept_zones";
     let help = "Zones whose file could not be written the last time.";
     page.single(name, "gauge", help, counts.unkept);
@@ -55,4 +65,39 @@ pub fn write(page: &mut Page, control: &Control) {
     single("zonda_secondary_transferred_bytes_total", help, &counters.octets);
     let help = "Records in these messages.";
     single("zonda_secondary_transferred_records_total", help, &counters.records);
+}
+
+/// Writes the states of single zones: of those that `metrics.zones` lists; without a list, of all
+/// if there are no more than `metrics.busiest`.
+fn zones(page: &mut Page, control: &Control, states: &SecondaryStates) {
+    let state = control.state();
+    let metrics = &state.config().metrics;
+    let listed: HashSet<Name> = metrics.zones.iter().map(Name::to_lowercase).collect();
+    let is_told = |zone: &Name| listed.is_empty() || listed.contains(zone);
+    if listed.is_empty() && states.len() > metrics.busiest as usize {
+        return;
+    }
+    let told = states.iter().filter(|(zone, _)| is_told(zone));
+    let mut told: Vec<(String, SecondaryStatus)> =
+        told.map(|(zone, state)| (zone.to_string(), state.lock().clone())).collect();
+    told.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let mut metric = |name, help, value: fn(&SecondaryStatus) -> Option<u64>| {
+        page.metric(name, "gauge", help);
+        for (zone, status) in &told {
+            if let Some(value) = value(status) {
+                page.value(name, &[("zone", zone)], value);
+            }
+        }
+    };
+    let help = "The serial of a zone from primaries, as it is served.";
+    metric("zonda_secondary_serial", help, |it| it.serial.map(u64::from));
+    let help = "The serial of the best primary of a zone that answered last.";
+    metric("zonda_secondary_primary_serial", help, |it| it.primary_serial.map(u64::from));
+    let help = "Whether the last refresh of a zone failed: 1 or 0.";
+    metric("zonda_secondary_failing", help, |it| Some(it.error.is_some().into()));
+    let help = "When a zone from primaries is refreshed next.";
+    let name = "zonda_secondary_next_refresh_timestamp_seconds";
+    metric(name, help, |it| Some(it.next_refresh));
+    let help = "When a zone expires unless a primary is in step before.";
+    metric("zonda_secondary_expires_timestamp_seconds", help, SecondaryStatus::expiry);
 }

@@ -18,6 +18,8 @@ pub fn write(page: &mut Page, control: &Control) {
         ("failed", &counters.failed),
         ("busy", &counters.busy),
         ("repeated", &counters.repeated),
+        ("relayed", &counters.relayed),
+        ("relay_failed", &counters.relay_failed),
     ] {
         page.value(name, &[("result", result)], counter.load(Relaxed));
     }

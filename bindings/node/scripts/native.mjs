@@ -1,0 +1,38 @@
+// Builds the native half with cargo.
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of the package. */
+export const folder = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Builds the native half in a profile, for a target of Rust or else for this system: the path of the
+ * file. Ends the process where that fails. With `isDynamic`, the C library is that of the system
+ * although the target would have it linked in, as musl's does: cargo makes no library of such. */
+export function buildNative(profile, target, isDynamic = false) {
+  const { RUSTFLAGS = '' } = process.env;
+  const flags = isDynamic ? `${RUSTFLAGS} -C target-feature=-crt-static`.trim() : RUSTFLAGS;
+  const env = flags === '' ? process.env : { ...process.env, RUSTFLAGS: flags };
+  const args = ['build', '--locked', '--package', 'zonda-node', '--profile', profile];
+  if (target !== undefined) args.push('--target', target);
+  const { status, stdout } = spawnSync(
+    'cargo',
+    [...args, '--message-format', 'json-render-diagnostics'],
+    {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+      maxBuffer: 1 << 28,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  if (status !== 0) process.exit(status ?? 1);
+  const built = stdout
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+    .find(
+      (message) => message.reason === 'compiler-artifact' && message.target.name === 'zonda_node',
+    );
+  return built.filenames[0];
+}

@@ -1,0 +1,109 @@
+//! The file of the zones that are members of a catalog, so that they are served at the next start
+//! before the catalog was read.
+//!
+//! The records by which a catalog lists its members (their zones and groups) are kept as the
+//! records of a zone of a primary are ([`ZoneFile`]), in the directory `catalogs` of `state`.
+
+use crate::state_directory;
+use std::collections::{BTreeSet, HashMap};
+use zonda_config::Config;
+use zonda_secondary::catalog::push_records;
+use zonda_secondary::zone_file::{KeptTimers, StoredZone};
+use zonda_secondary::{Member, Membership, ZoneFile};
+use zonda_wire::{Name, Type};
+use zonda_zone::records::TooManyRecords;
+use zonda_zone::{Diff, Record, Records};
+
+/// The file of the members of a catalog.
+pub struct CatalogFile {
+    /// The file; none where there is no place for it.
+    file: Option<ZoneFile>,
+    /// The zones about which the file is wrong, and what it says of them.
+    changed: HashMap<Name, Option<Member>>,
+}
+
+impl CatalogFile {
+    /// Reads the file of a catalog; returns the records in it. What is wrong is logged.
+    pub fn open(config: &Config, catalog: &Name) -> (Self, Records) {
+        let directory = state_directory::path(config).and_then(|path| {
+            let path = path.join("catalogs");
+            state_directory::make(&path)?;
+            Ok(path)
+        });
+        let directory = directory.inspect_err(|error| {
+            tracing::error!(error, "members of catalogs are not kept on the disk");
+        });
+        let mut file = directory.ok().map(|directory| ZoneFile::new(directory, catalog));
+        let read = file.as_mut().map(ZoneFile::read).transpose();
+        let stored = read.unwrap_or_else(|error| {
+            tracing::error!(%catalog, %error, "the members of a catalog cannot be read");
+            None
+        });
+        let records = stored.flatten().and_then(|stored| records(&stored).ok());
+        let records = records.unwrap_or_default();
+        (Self { file, changed: HashMap::new() }, records)
+    }
+
+    /// Notes that a zone is no longer the member that it was, or becomes one.
+    pub fn note(&mut self, zone: &Name, former: Option<&Member>) {
+        self.changed.entry(zone.clone()).or_insert_with(|| former.cloned());
+    }
+
+    /// Has the disk hold what has changed. What is wrong is logged, and written the next time.
+    pub fn keep(&mut self, catalog: &Name, membership: &Membership) {
+        let Some(file) = self.file.as_mut().filter(|_| !self.changed.is_empty()) else { return };
+        let timers = KeptTimers::default();
+        let own = |zone: &Name| membership.member(zone).filter(|it| it.catalog == *catalog);
+        let diff = difference(catalog, &self.changed, own);
+        let appended = match (file.is_to_be_written_anew(), diff) {
+            (false, Ok(diff)) => file.append(&[diff], timers).is_ok(),
+            _ => false,
+        };
+        let written = match appended {
+            true => Ok(()),
+            false => match membership.records(catalog) {
+                Ok(records) => file.replace(&records, timers),
+                Err(_) => Err(std::io::Error::other("the members take over 4 GiB")),
+            },
+        };
+        if let Err(error) = written {
+            let path = file.path().display().to_string();
+            tracing::error!(%catalog, path, %error, "members cannot be kept on the disk");
+            return;
+        }
+        self.changed.clear();
+    }
+}
+
+/// What tells the members that a file has from those that there are.
+fn difference<'m>(
+    catalog: &Name,
+    changed: &HashMap<Name, Option<Member>>,
+    own: impl Fn(&Name) -> Option<&'m Member>,
+) -> Result<Diff, TooManyRecords> {
+    let mut diff = Diff::default();
+    for (zone, former) in changed {
+        let push = |member: Option<&Member>, records: &mut Records| match member {
+            Some(it) => push_records(catalog, (&it.id, zone, &it.groups), records),
+            None => Ok(()),
+        };
+        push(former.as_ref(), &mut diff.removed)?;
+        push(own(zone), &mut diff.added)?;
+    }
+    Ok(diff)
+}
+
+/// The records that a file holds, with all changes.
+fn records(stored: &StoredZone) -> Result<Records, TooManyRecords> {
+    let key = |record: Record<'_>| (record.owner.to_vec(), record.rtype, record.rdata.to_vec());
+    let mut all: BTreeSet<(Vec<u8>, Type, Vec<u8>)> = stored.records.iter().map(key).collect();
+    for change in &stored.changes {
+        change.removed.iter().for_each(|record| _ = all.remove(&key(record)));
+        all.extend(change.added.iter().map(key));
+    }
+    let mut records = Records::default();
+    for (owner, rtype, rdata) in &all {
+        records.push(Record { owner, rtype: *rtype, ttl: 0, rdata }, 0)?;
+    }
+    Ok(records)
+}

@@ -1,0 +1,215 @@
+//! The zones of primaries that are followed: those of the configuration, and members of catalogs.
+
+use super::secondary_schedule::{Prompt, Schedule};
+use super::secondary_zone::SecondaryZone;
+use super::store_feed::NEXT_NUMBER;
+use crate::zone_set::fed_zone::{FedOwner, NewFedZone};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+use zonda_config::{MemberTemplate, SecondaryKeys};
+use zonda_secondary::Primary;
+use zonda_wire::Name;
+use zonda_wire::tsig::Key;
+
+/// A member of a catalog that is followed from now on, or with other settings: its name in lower
+/// case, where it comes from as messages call it, and how it is served.
+pub type NewMember = (Name, Arc<str>, MemberTemplate);
+
+/// What changes of the members of catalogs.
+#[derive(Default)]
+pub struct MemberChange {
+    /// The zones that are members no more, by their names in lower case, and whether what is kept
+    /// of them on the disk is removed.
+    pub removed: Vec<(Name, bool)>,
+    /// The zones that are members from now on, or have other settings.
+    pub added: Vec<NewMember>,
+}
+
+/// The zones that are followed.
+#[derive(Default)]
+pub struct Followed {
+    /// Which zone is due when.
+    pub schedule: Schedule,
+    /// The zones by their apexes in lower case.
+    pub zones: HashMap<Name, Arc<SecondaryZone>>,
+    /// The requests of operators that wait for a refresh which has not begun, by apex.
+    pub waiters: HashMap<Name, Vec<SyncSender<RefreshReport>>>,
+}
+
+/// What a thread is to do.
+pub enum Job {
+    /// Read the file of a zone.
+    Read(Arc<SecondaryZone>),
+    /// Refresh a zone; with what has asked for that out of turn, and the requests of operators that
+    /// wait for the result.
+    Refresh(Arc<SecondaryZone>, Option<Prompt>, Vec<SyncSender<RefreshReport>>),
+}
+
+/// What came of a refresh that an operator has asked for.
+#[derive(Clone, Debug)]
+pub struct RefreshReport {
+    /// The serial before the refresh; none where the zone was not served.
+    pub former: Option<u32>,
+    /// The serial after the refresh; none where the zone is not served.
+    pub serial: Option<u32>,
+    /// Whether a version was transferred.
+    pub is_transferred: bool,
+    /// The primary that the version came from, or that it is in step with.
+    pub primary: Option<String>,
+    /// Why no primary has a version that can be taken, in words.
+    pub error: Option<String>,
+}
+
+impl Followed {
+    /// Has zones looked after that are new, or have other settings.
+    pub fn add_due(&mut self, zones: &[Name]) {
+        for apex in zones {
+            let primary = self.zones.get(apex).and_then(|it| it.primaries.first());
+            if let Some(address) = primary.map(|it| it.address) {
+                self.schedule.add(apex, address);
+            }
+        }
+    }
+
+    /// Follows members no more, and has those told that wait for them; returns the zones that are
+    /// taken out of service, and those of them whose files are to be removed: also those that are
+    /// not followed, as no section is for their groups, and that were before. Zones that the
+    /// configuration has followed are left to that.
+    pub fn remove_members(&mut self, zones: Vec<(Name, bool)>) -> (Vec<Name>, Vec<Name>) {
+        let (mut removed, mut forgotten) = (Vec::new(), Vec::new());
+        for (apex, is_forgotten) in zones {
+            match self.zones.get(&apex) {
+                Some(zone) if !zone.is_member => continue,
+                Some(zone) => zone.is_gone.store(true, Relaxed),
+                None => {}
+            }
+            self.zones.remove(&apex);
+            self.schedule.remove(&apex);
+            self.waiters.remove(&apex); // which tells them
+            forgotten.extend(is_forgotten.then(|| apex.clone()));
+            removed.push(apex);
+        }
+        (removed, forgotten)
+    }
+
+    /// Follows members; returns what the publisher is to serve of what feed, and the zones that are
+    /// new or have other settings.
+    pub fn add_members(
+        &mut self,
+        members: Vec<NewMember>,
+        keys: &HashMap<Name, Arc<Key>>,
+        first: &SyncSender<()>,
+    ) -> (Vec<(u64, NewFedZone)>, Vec<Name>) {
+        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
+        let (mut added, mut adopted) = (Vec::new(), Vec::new());
+        for (apex, source, MemberTemplate { secondary, access, .. }) in members {
+            let kept = self.zones.get(&apex).cloned();
+            if kept.as_ref().is_some_and(|kept| !kept.is_member) {
+                continue;
+            }
+            let of = (&secondary, primaries(&secondary, keys));
+            let mut new = SecondaryZone::new(&apex, number, of, first.clone());
+            new.is_member = true;
+            let (zone, is_new) = next_of(kept, new);
+            let (name, owner) = (apex.clone(), FedOwner::Catalog);
+            added.push((zone.number, NewFedZone { name, source, access, owner }));
+            adopted.extend(is_new.then(|| apex.clone()));
+            self.zones.insert(apex, zone);
+        }
+        (added, adopted)
+    }
+
+    /// Takes something to do: files are read first, which no primary can delay.
+    pub fn take(&mut self, now: u64, is_reader: bool) -> Option<Job> {
+        if let Some(apex) = self.schedule.take_unread() {
+            return self.zones.get(&apex).map(|zone| Job::Read(Arc::clone(zone)));
+        }
+        if is_reader {
+            return None;
+        }
+        let (apex, prompt) = self.schedule.take(now)?;
+        let is_of_operator = matches!(prompt, Some(Prompt::Refresh | Prompt::Retransfer));
+        let waiters = if is_of_operator { self.waiters.remove(&apex) } else { None };
+        let waiters = waiters.unwrap_or_default();
+        self.zones.get(&apex).map(|zone| Job::Refresh(Arc::clone(zone), prompt, waiters))
+    }
+}
+
+/// The primaries of a zone, with their keys.
+pub fn primaries(keys: &SecondaryKeys, all: &HashMap<Name, Arc<Key>>) -> Arc<[Primary]> {
+    let primary = |it: &zonda_config::RemoteServer| Primary {
+        address: it.address,
+        key: it.key.as_ref().and_then(|name| all.get(name)).map(Arc::clone),
+    };
+    keys.from.iter().map(primary).collect()
+}
+
+/// A zone in place of the one that is followed, which stays where nothing differs; and whether it
+/// is new.
+pub fn next_of(kept: Option<Arc<SecondaryZone>>, new: SecondaryZone) -> (Arc<SecondaryZone>, bool) {
+    match kept {
+        Some(kept) if kept.is_member == new.is_member && is_same(&kept, &new) => (kept, false),
+        Some(kept) => (Arc::new(kept.replaced_by(new)), true),
+        None => (Arc::new(new), true),
+    }
+}
+
+/// Whether two zones are followed alike.
+fn is_same(zone: &SecondaryZone, other: &SecondaryZone) -> bool {
+    let is_equal = |(one, other): (&Primary, &Primary)| match (&one.key, &other.key) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.is_same(other),
+        _ => false,
+    };
+    zone.keys == other.keys && zone.primaries.iter().zip(&*other.primaries).all(is_equal)
+}
+
+#[cfg(all(test, feature = "whole"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::path::Path;
+    use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+    use std::time::Duration;
+    use zonda_config::{Config, Flags};
+
+    /// A zone of primaries that nothing looks after.
+    fn zone(apex: &Name, is_member: bool) -> Arc<SecondaryZone> {
+        let text =
+            "version = 1\n[[zone]]\nname = \"a\"\n[zone.secondary]\nfrom = [\"192.0.2.1\"]\n";
+        let text = (Path::new("/zonda.toml"), text.to_owned());
+        let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
+        let keys = Arc::clone(config.secondaries().next().unwrap().1);
+        let mut zone = SecondaryZone::new(apex, 1, (&keys, Arc::default()), sync_channel(0).0);
+        zone.is_member = is_member;
+        Arc::new(zone)
+    }
+
+    #[test]
+    fn an_operator_that_waits_for_a_member_is_told_when_it_is_a_member_no_more() {
+        let (apex, mut followed) = ("one.test".parse::<Name>().unwrap(), Followed::default());
+        followed.zones.insert(apex.clone(), zone(&apex, true));
+        let (waiter, report) = sync_channel(1);
+        followed.waiters.insert(apex.clone(), vec![waiter]);
+        followed.remove_members(vec![(apex, true)]);
+        let told = report.recv_timeout(Duration::from_millis(1));
+        assert_eq!(told.err(), Some(RecvTimeoutError::Disconnected));
+        assert!(followed.waiters.is_empty());
+    }
+
+    #[test]
+    fn files_are_removed_of_members_that_no_section_is_for_and_of_no_zone_of_the_configuration() {
+        let names = ["own.test", "followed.test", "none.test"];
+        let [own, member, none] = names.map(|name| name.parse::<Name>().unwrap());
+        let mut followed = Followed::default();
+        followed.zones.insert(own.clone(), zone(&own, false));
+        followed.zones.insert(member.clone(), zone(&member, true));
+        let gone = [&own, &member, &none].map(|name| (name.clone(), true)).to_vec();
+        let (removed, forgotten) = followed.remove_members(gone);
+        assert_eq!(removed, [member.clone(), none.clone()]);
+        assert_eq!(forgotten, [member, none]);
+        assert!(followed.zones.contains_key(&own));
+    }
+}
