@@ -9,7 +9,7 @@ use crate::ring::{LOG_WORDS_MAX, Position};
 use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets};
 use crate::{Contents, Freshness, Hit, Key, Kind, Stats};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, fence};
 use std::sync::{Mutex, PoisonError};
 use writer::{WriteGuard, Writer};
 
@@ -33,7 +33,40 @@ pub struct Shard {
     logs: [Words; 2],
     progress: Progress,
     writer: Mutex<Writer>,
-    freshness: Freshness,
+    freshness: SharedFreshness,
+}
+
+/// A [`Freshness`] that changes while readers look at it. They may see one part of it changed before
+/// another.
+struct SharedFreshness {
+    prefetch_percent: AtomicU8,
+    prefetch_ttl_secs_min: AtomicU32,
+    stale_ttl_secs: AtomicU32,
+}
+
+impl SharedFreshness {
+    fn new(freshness: Freshness) -> Self {
+        let Freshness { prefetch_percent, prefetch_ttl_secs_min, stale_ttl_secs } = freshness;
+        Self {
+            prefetch_percent: prefetch_percent.into(),
+            prefetch_ttl_secs_min: prefetch_ttl_secs_min.into(),
+            stale_ttl_secs: stale_ttl_secs.into(),
+        }
+    }
+
+    fn get(&self) -> Freshness {
+        Freshness {
+            prefetch_percent: self.prefetch_percent.load(Relaxed),
+            prefetch_ttl_secs_min: self.prefetch_ttl_secs_min.load(Relaxed),
+            stale_ttl_secs: self.stale_ttl_secs.load(Relaxed),
+        }
+    }
+
+    fn set(&self, freshness: Freshness) {
+        self.prefetch_percent.store(freshness.prefetch_percent, Relaxed);
+        self.prefetch_ttl_secs_min.store(freshness.prefetch_ttl_secs_min, Relaxed);
+        self.stale_ttl_secs.store(freshness.stale_ttl_secs, Relaxed);
+    }
 }
 
 /// State that writers change and readers look at, in a cache line of its own.
@@ -58,13 +91,18 @@ impl Shard {
             logs: words.map(Words::new),
             progress: Progress::default(),
             writer: Mutex::new(Writer::new(words, units)),
-            freshness,
+            freshness: SharedFreshness::new(freshness),
         }
     }
 
     /// Returns what becomes of answers shortly before they expire, and after.
     pub fn freshness(&self) -> Freshness {
-        self.freshness
+        self.freshness.get()
+    }
+
+    /// Changes that: at once for expired answers, and for answers that are stored from now on.
+    pub fn set_freshness(&self, freshness: Freshness) {
+        self.freshness.set(freshness);
     }
 
     /// Returns how many entries were written so far. What is looked up after that sees them all.
@@ -163,7 +201,7 @@ impl Shard {
         if let Some(out) = out.get_mut(..body_bytes) {
             copy_octets(&entry[header.body_start()..], out);
             let age = now_secs.saturating_sub(header.stored_at);
-            let stale_ttl = self.freshness.stale_ttl_secs;
+            let stale_ttl = self.freshness.stale_ttl_secs.load(Relaxed);
             for offset in header.ttl_offsets(entry) {
                 let aged = |ttl: u32| if is_stale { stale_ttl } else { ttl.saturating_sub(age) };
                 change_ttl(out, offset, aged);

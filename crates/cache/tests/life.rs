@@ -125,6 +125,21 @@ fn how_early_a_popular_answer_is_due_and_with_which_ttl_it_is_stale_can_be_chose
 }
 
 #[test]
+fn a_new_freshness_holds_for_expired_answers_and_for_those_that_come() {
+    let (former, later) = (name("a.example"), name("b.example"));
+    let cache = with_one(&key(&former));
+    let freshness = Freshness { prefetch_percent: 50, prefetch_ttl_secs_min: 5, stale_ttl_secs: 7 };
+    cache.set_freshness(freshness);
+    assert_eq!(find(&cache, &key(&former), 1100).map(|it| ttl(&it)), Some(7));
+    cache.insert(&key(&later), &answer(&addresses(9, 100, 0)), lifetime(1000, 100)).unwrap();
+    let due_at = |name: &Vec<u8>| {
+        (0..3).for_each(|_| assert!(find(&cache, &key(name), 1000).is_some())); // it is popular
+        (1000..=1100).find(|at| find(&cache, &key(name), *at).unwrap().0.refresh_due)
+    };
+    assert_eq!((due_at(&former), due_at(&later)), (Some(1090), Some(1050)));
+}
+
+#[test]
 fn a_failure_does_not_make_a_fresh_answer_due_earlier() {
     let name = name("a.example");
     let cache = with_one(&key(&name));

@@ -5,7 +5,7 @@ use crate::keys::{
     ListenKeys, Log, Metrics, NodeLocalKeys, OVERRIDE, PoolKeys, QueryLog, RateLimit, RewriteKeys,
     SpecialNames, Tcp, TemplateKeys, Top, TransfersKeys, TsigKeys, ZoneKeys,
 };
-use crate::section::{EffectTime, Keys, Section};
+use crate::section::{Keys, Section};
 use crate::{Config, Listener};
 use std::mem;
 
@@ -13,9 +13,9 @@ use std::mem;
 struct Part {
     /// The section, which says when its changes take effect.
     section: &'static Section,
-    /// Whether two configurations have the part alike.
-    is_same: fn(&Config, &Config) -> bool,
-    /// Takes over what a reload can change of the part; `None` where it waits for a restart.
+    /// Whether two configurations have alike what waits for a restart; `None` where nothing does.
+    is_same_start: Option<fn(&Config, &Config) -> bool>,
+    /// Takes over what a reload can change of the part; `None` where all of it waits for a restart.
     take_over: Option<fn(&mut Config, &mut Config)>,
 }
 
@@ -24,7 +24,7 @@ macro_rules! reloaded {
     ($section:expr, $field:ident) => {
         Part {
             section: $section,
-            is_same: |config, next| config.$field == next.$field,
+            is_same_start: None,
             take_over: Some(|config, next| mem::swap(&mut config.$field, &mut next.$field)),
         }
     };
@@ -35,7 +35,7 @@ macro_rules! restarted {
     ($section:expr, $field:ident) => {
         Part {
             section: $section,
-            is_same: |config, next| config.$field == next.$field,
+            is_same_start: Some(|config, next| config.$field == next.$field),
             take_over: None,
         }
     };
@@ -47,13 +47,13 @@ macro_rules! restarted {
 const PARTS: &[Part] = &[
     Part {
         section: &Top::SECTION,
-        is_same: |config, next| top(config) == top(next),
+        is_same_start: Some(|config, next| top(config) == top(next)),
         take_over: None,
     },
     restarted!(&NodeLocalKeys::SECTION, node_local),
     Part {
         section: &ListenKeys::SECTION,
-        is_same: |config, next| sockets(config).eq(sockets(next)),
+        is_same_start: Some(|config, next| sockets(config).eq(sockets(next))),
         take_over: Some(take_over_access),
     },
     reloaded!(&ZoneKeys::SECTION, zones),
@@ -71,13 +71,17 @@ const PARTS: &[Part] = &[
     restarted!(&Tcp::SECTION, tcp),
     Part {
         section: &Answers::SECTION,
-        is_same: |config, next| config.answers == next.answers,
+        is_same_start: None,
         take_over: Some(|config, next| {
             mem::swap(&mut config.answers, &mut next.answers);
             mem::swap(&mut config.alias_resolver, &mut next.alias_resolver);
         }),
     },
-    restarted!(&CacheKeys::SECTION, cache),
+    Part {
+        section: &CacheKeys::SECTION,
+        is_same_start: Some(|config, next| cache_at_start(config) == cache_at_start(next)),
+        take_over: Some(take_over_cache),
+    },
     reloaded!(&Edns::SECTION, edns),
     reloaded!(&Identity::SECTION, identity),
     reloaded!(&RateLimit::SECTION, rate_limit),
@@ -100,8 +104,7 @@ impl Config {
     /// empty one is the top of the file.
     #[must_use]
     pub fn restart_sections(&self, next: &Self) -> Vec<String> {
-        let waits =
-            |part: &&Part| part.section.takes == EffectTime::Restart && !(part.is_same)(self, next);
+        let waits = |part: &&Part| part.is_same_start.is_some_and(|is_same| !is_same(self, next));
         PARTS.iter().filter(waits).map(|part| part.section.header()).collect()
     }
 }
@@ -110,6 +113,21 @@ impl Config {
 fn top(config: &Config) -> impl PartialEq {
     let watch = (config.watch, config.watch_interval);
     (config.user.clone(), watch, config.state.clone(), config.flush_interval)
+}
+
+/// Returns the keys of the cache that a restart changes.
+fn cache_at_start(config: &Config) -> impl PartialEq {
+    let CacheKeys { bytes, persist, persist_interval, .. } = &config.cache;
+    (*bytes, persist.clone(), *persist_interval)
+}
+
+/// Takes over the other keys of the cache.
+fn take_over_cache(config: &mut Config, next: &mut Config) {
+    mem::swap(&mut config.cache, &mut next.cache);
+    let former = &mut next.cache;
+    config.cache.bytes = former.bytes;
+    config.cache.persist = former.persist.take();
+    config.cache.persist_interval = former.persist_interval;
 }
 
 /// Returns the listeners without their access lists, which take effect at once.
@@ -130,6 +148,7 @@ fn take_over_access(config: &mut Config, next: &mut Config) {
 mod tests {
     use super::*;
     use crate::keys::{ACCESS, SECTIONS};
+    use crate::section::EffectTime;
 
     #[test]
     fn each_section_is_compared_and_taken_over_when_it_says_so() {

@@ -399,8 +399,9 @@ section! {
 }
 
 section! {
-    /// The cache of upstreams' answers.
-    pub struct CacheKeys: Table "cache", Restart;
+    /// The cache of upstreams' answers. Changes of `bytes`, `persist` and `persist-interval` wait for
+    /// a restart; the others hold for answers that come from then on.
+    pub struct CacheKeys: Table "cache", Reload;
 
     /// Memory of the cache; it is allocated as the cache fills.
     bytes: Size = "256 MiB", from "1 MiB" to "3 GiB";

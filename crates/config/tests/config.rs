@@ -466,6 +466,18 @@ fn a_reload_takes_over_zones_and_names_the_sections_that_wait_for_a_restart() {
     assert_eq!(config.log.level, level);
 }
 
+#[test]
+fn of_the_cache_a_restart_is_needed_for_its_memory_and_its_file_alone() {
+    let load = |keys: &str| load("cache", &format!("version = 1\n[cache]\n{keys}")).unwrap().config;
+    let mut config = load("bytes = \"2 MiB\"\nttl-max = \"1h\"");
+    let after = load("bytes = \"2 MiB\"\nttl-max = \"2h\"\nnxdomain-cut = false");
+    assert!(config.restart_sections(&after).is_empty());
+    let resized = load("ttl-max = \"2h\"\nnxdomain-cut = false");
+    assert_eq!(config.restart_sections(&resized), ["[cache]"]);
+    config.take_over(resized);
+    assert_eq!(config.cache, after.cache, "the memory stays");
+}
+
 /// Returns how the first forwarded zone is forwarded.
 fn upstream_keys(config: &Config) -> &zonda_config::ForwardKeys {
     &config.forwards().next().unwrap().1.keys

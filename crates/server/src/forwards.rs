@@ -136,7 +136,7 @@ impl Forwards {
 
     /// Puts into force what is configured; whether any zone differs from before. A zone whose
     /// answers come from the same servers keeps its number, and so what is kept of it, and what
-    /// threads know of these.
+    /// threads know of these. How long answers are cached holds for those that come from now on.
     pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
         let zones = config.forwards().filter_map(|(zone, forward)| {
             let (name, forward) = (zone.name.clone()?, Arc::clone(forward));
@@ -152,7 +152,11 @@ impl Forwards {
         let configured: Vec<_> = zones.chain(resolver).collect();
         let bounds = bounds(&config.forwarding);
         let groups = self.groups.load_full();
-        if self.iter_with_resolver().map(|known| &known.config).eq(&configured) {
+        self.cache.set_freshness(freshness(&config.cache));
+        let (policy, nxdomain_cut) = (policy(&config.cache), config.cache.nxdomain_cut);
+        let is_cached_alike = (policy, nxdomain_cut) == (self.policy, self.nxdomain_cut);
+        (self.policy, self.nxdomain_cut) = (policy, nxdomain_cut);
+        if is_cached_alike && self.iter_with_resolver().map(|known| &known.config).eq(&configured) {
             if groups.bounds != bounds {
                 let by_number = groups.by_number.clone();
                 self.groups.store(Arc::new(Groups { by_number, bounds }));
@@ -164,7 +168,7 @@ impl Forwards {
         for config in &configured {
             let same = former.iter().position(|known| answers(&known.config) == answers(config));
             let known = match same.map(|place| former.swap_remove(place)) {
-                Some(known) if known.config == *config => known,
+                Some(known) if is_cached_alike && known.config == *config => known,
                 Some(known) => {
                     let servers = servers(config, Some(&known));
                     let state_log = Arc::clone(&known.group.1.state_log);
@@ -287,12 +291,16 @@ fn secs(time: Duration) -> u32 {
 
 /// Where answers are kept.
 fn cache(keys: &CacheKeys) -> Cache {
-    let freshness = Freshness {
+    Cache::with(keys.bytes.0 as usize, freshness(keys))
+}
+
+/// When answers are refreshed, and what TTL stale ones have.
+fn freshness(keys: &CacheKeys) -> Freshness {
+    Freshness {
         prefetch_percent: keys.prefetch.0,
         prefetch_ttl_secs_min: secs(keys.prefetch_ttl_min),
         stale_ttl_secs: secs(keys.stale_ttl),
-    };
-    Cache::with(keys.bytes.0 as usize, freshness)
+    }
 }
 
 /// How long answers are kept.

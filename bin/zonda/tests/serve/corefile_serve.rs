@@ -196,6 +196,30 @@ fn a_corefile_is_followed_with_its_imports_and_a_broken_one_leaves_the_last_good
 }
 
 #[test]
+fn a_change_of_cache_in_a_corefile_needs_no_restart() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let of = |secs: u32| {
+        let to = upstream.address;
+        format!(".:53 {{\n health\n reload\n forward . {to}\n cache {secs}\n}}\n")
+    };
+    let file = folder.write("Corefile", of(50));
+    let server = Corefile::serve(&folder);
+    let ttl =
+        |name: &str| ask(server.dns, &Question::new(name, "A").recursive()).unwrap().answer[0].ttl;
+    assert!((49..=50).contains(&ttl("a.example")));
+    replace(&file, &of(20));
+    let mut number = 0;
+    wait_until("new answers are kept for 20 s", || {
+        number += 1;
+        ttl(&format!("b{number}.example")) <= 20
+    });
+    assert!(ttl("a.example") > 20, "what is cached stays");
+    let log = server.process.log("");
+    assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
 fn a_corefile_without_reload_is_read_anew_by_sighup_only() {
     let folder = Folder::new("corefile");
     let (first, second) = (upstream(1), upstream(2));
@@ -655,6 +679,49 @@ fn probes_at_the_default_ports_are_answered_where_nothing_can_be_written() {
     assert_eq!(lines.first_chunk(), Some(&["OK 200", "OK 200"]), "{printed}{log}");
     assert!(printed.contains("zone cluster.local. is not served"), "{printed}{log}");
     assert!(printed.contains("\n 503\n1\nstatus: SERVFAIL\n"), "{printed}{log}");
+}
+
+/// The default Corefile of a distribution.
+macro_rules! corefile {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../crates/import/tests/corefile/", $name, ".corefile")),
+        )
+    };
+}
+
+#[test]
+fn real_cluster_names_are_answered_by_the_corefile_of_each_distribution() {
+    let api = ApiServer::start();
+    api.client().create(&namespace("shop"));
+    let ports = [Port::tcp("http", 80)];
+    api.client().create(&headless_service("shop", "db", &ports));
+    let endpoints = [Endpoint::new("10.244.0.1").hostname("db-0")];
+    api.client().create(&endpoint_slice("shop", "db-4", "db", &ports, &endpoints));
+    let upstream = upstream(1);
+    for (name, text) in [
+        corefile!("k3s"),
+        corefile!("kops"),
+        corefile!("eks"),
+        corefile!("aks"),
+        corefile!("openshift"),
+        corefile!("minikube"),
+    ] {
+        let folder = Folder::new(name);
+        let file = folder.write("Corefile", text);
+        folder.write("resolv.conf", format!("nameserver {}\n", upstream.address));
+        let command = pod_command(&folder, &api, &format!("--corefile {}", file.display()));
+        let server = Corefile::start(&folder, &command);
+        server.await_health();
+        server.await_answer("db-0.db.shop.svc.cluster.local", "10.244.0.1");
+        assert_eq!(server.answer("none.shop.svc.cluster.local"), "NXDOMAIN", "{name}");
+        assert_eq!(server.answer("1-2-3-4.shop.pod.cluster.local"), "1.2.3.4", "{name}");
+        assert_eq!(server.answer("a.example"), address(1), "{name}");
+        let name_of_address = Question::new("1.0.244.10.in-addr.arpa", "PTR").recursive();
+        let names = ask(server.dns, &name_of_address).unwrap().answer;
+        assert_eq!(names[0].data.text, "db-0.db.shop.svc.cluster.local.", "{name}");
+    }
 }
 
 /// The command that serves in what looks like a pod of a cluster, with the `resolv.conf` of a

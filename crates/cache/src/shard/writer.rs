@@ -128,7 +128,7 @@ impl<'s> WriteGuard<'s> {
         let offsets = &mut self.writer.offsets;
         ttl_offsets(answer.body, answer.counts, offsets)
             .map_err(|MalformedRecords| InsertError::Malformed)?;
-        let (first_ttl, freshness) = (offsets.first().copied(), self.shard.freshness);
+        let (first_ttl, freshness) = (offsets.first().copied(), self.shard.freshness());
         let header = Header::new(key, answer, (lifetime, freshness), first_ttl.unwrap_or(0));
         self.append(key, header, answer.body, lifetime.now_secs)
     }
@@ -366,7 +366,7 @@ impl<'s> WriteGuard<'s> {
         let answer = Answer { kind: Kind::Failure, flags, onward: None, ede, counts: [0; 3], body };
         // Not served stale, but remembered, so that a failure soon after counts as the next.
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: backoff.secs_max };
-        let life = (lifetime, self.shard.freshness);
+        let life = (lifetime, self.shard.freshness());
         let header = Header { failures, ..Header::new(key, &answer, life, 0) };
         self.writer.offsets.clear();
         let kept = self.append(key, header, body, now_secs);
