@@ -128,8 +128,8 @@ impl Cache {
         Self { shards, bytes_max, flushes: AtomicU64::new(0), cuts: Cuts::new() }
     }
 
-    /// Changes when answers are refreshed, and what TTL stale ones have: at once for expired answers,
-    /// and for answers that are stored from now on.
+    /// Changes when answers are refreshed, and what TTL stale ones have: at once for expired
+    /// answers, and for answers that are stored from now on.
     pub fn set_freshness(&self, freshness: Freshness) {
         self.shards.iter().for_each(|shard| shard.set_freshness(freshness));
     }

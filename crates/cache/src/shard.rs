@@ -36,8 +36,8 @@ pub struct Shard {
     freshness: SharedFreshness,
 }
 
-/// A [`Freshness`] that changes while readers look at it. They may see one part of it changed before
-/// another.
+/// A [`Freshness`] that changes while readers look at it. They may see one part of it changed
+/// before another.
 struct SharedFreshness {
     prefetch_percent: AtomicU8,
     prefetch_ttl_secs_min: AtomicU32,

@@ -399,8 +399,8 @@ section! {
 }
 
 section! {
-    /// The cache of upstreams' answers. Changes of `bytes`, `persist` and `persist-interval` wait for
-    /// a restart; the others hold for answers that come from then on.
+    /// The cache of upstreams' answers. Changes of `bytes`, `persist` and `persist-interval` wait
+    /// for a restart; those of all other keys hold for answers that come from then on.
     pub struct CacheKeys: Table "cache", Reload;
 
     /// Memory of the cache; it is allocated as the cache fills.

@@ -12,9 +12,9 @@ use zonda_testkit::{Question, Upstream, ask};
 
 /// The zones that are served.
 const ZONES: [&str; 5] = ["a.example", "b.example", "c.example", "d.example", "e.example"];
-/// Most KiB with these zones and a few answered queries: a tenth more than the 796 that a start took
-/// each time. An engine more, with its tables touched, or counters for thousands of zones are beyond
-/// it.
+/// Most KiB with these zones and a few answered queries: a tenth more than the 796 that a start
+/// took each time. An engine more, with its tables touched, or counters for thousands of zones are
+/// beyond it.
 const IDLE_KIB_MAX: u64 = 880;
 /// Names that are kept.
 const NAMES: usize = 10_000;

@@ -155,8 +155,9 @@ fn codes(difference: &Difference) -> (String, String) {
 }
 
 /// Whether a question is one of those whose name exists without records of the type, and which
-/// CoreDNS denies: TXT at the apex and at namespaces, types other than PTR at names of addresses,
-/// networks in reverse zones, and `_tcp` in front of a service.
+/// CoreDNS denies: TXT at the apex and at namespaces, types other than TXT at `dns-version` and
+/// other than PTR at names of addresses, `dns` above `ns.dns`, networks in reverse zones, and
+/// `_tcp` in front of a service.
 fn lacks_the_type(question: &Question) -> bool {
     let name = question.name.to_ascii_lowercase();
     let labels: Vec<&str> = name.trim_end_matches('.').split('.').collect();
@@ -173,6 +174,8 @@ fn lacks_the_type(question: &Question) -> bool {
             question.record_type == TXT
         }
         [_, "svc" | "pod", "cluster" | "clusterset", "local"] => question.record_type == TXT,
+        ["dns-version", _, "local"] => question.record_type != TXT,
+        ["dns", _, "local"] => true,
         ["_tcp" | "_udp" | "_sctp", _, _, "svc", _, "local"] => true,
         _ => false,
     }
