@@ -356,22 +356,25 @@ export declare class RedbStore extends Store {
   static open(file: string | URL): Promise<RedbStore>;
 }
 
-/** A store in a Redis or Valkey server. The connection is not encrypted. */
+/** A store in a Redis or Valkey server. */
 export declare class RedisStore extends Store {
   /** In the server at `redis://user:password@host:port/database`, of which all but the host may be
-   * left out. It is connected to when it is needed.
+   * left out. `rediss://…` has the connection encrypted and the server's certificate verified, by
+   * public roots or, with `rediss://host/?ca=FILE`, those of a file in PEM form. It is connected to
+   * when it is needed.
    *
    * `prefix` stands before each key. All is compared after each `compareEvery` milliseconds, by
    * default 30,000, for changes that nobody told. */
   constructor(url: string, options?: { prefix?: string; compareEvery?: number });
 }
 
-/** A store in a PostgreSQL database, in the table `zonda_records`. The connection is not encrypted.
- * */
+/** A store in a PostgreSQL database, in the table `zonda_records`. */
 export declare class PostgresStore extends Store {
   /** In the database that these parameters name, such as
    * `postgresql://user:password@127.0.0.1/database`. It is connected to when it is needed, and the
-   * table is made if it is missing.
+   * table is made if it is missing. With `?sslmode=verify-full` the connection is encrypted and the
+   * server's certificate verified, by public roots or those of `&sslrootcert=FILE`; by default it
+   * is encrypted if the server offers that, and no certificate is verified.
    *
    * All is compared after each `compareEvery` milliseconds, by default 30,000, for changes that no
    * trigger told. */

@@ -187,7 +187,7 @@ impl Reply {
                 pushed.map_err(|error| PyValueError::new_err(error.to_string()))
             }
             (None, Some(_), None, Some((ttl, zone))) => {
-                draft.negative_ttl(&zone, ttl);
+                draft.push_soa_of(&zone, ttl);
                 Ok(())
             }
             _ => Ok(()),

@@ -201,7 +201,7 @@ fn record_set(py: Python<'_>, set: zonda::RecordSet) -> PyResult<Bound<'_, PyAny
 fn store_error(error: StoreError) -> PyErr {
     match error {
         StoreError::Record(_) => PyValueError::new_err(error.to_string()),
-        StoreError::Failed(_) => PyOSError::new_err(error.to_string()),
+        _ => PyOSError::new_err(error.to_string()),
     }
 }
 

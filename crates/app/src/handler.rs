@@ -92,22 +92,71 @@ pub struct WithReply;
 /// What a function returns, unless a value that it takes has refused the query.
 type CallResult<T> = Result<T, Refusal>;
 
+/// The values that a handler in the worker takes, as a tuple.
+trait Values: Sized {
+    /// Takes the values for a query, in their order.
+    fn take(context: &Context<'_>) -> CallResult<Self>;
+
+    /// Checks the values in their order.
+    fn check(definition: &Definition<'_>) -> Result<(), String>;
+}
+
+/// The values that a handler takes which may wait, as a tuple.
+trait AsyncValues: Sized + Send {
+    /// Takes the values for a query, in their order.
+    fn take(context: &AsyncContext<'_>) -> impl Future<Output = CallResult<Self>> + Send;
+
+    /// Checks the values in their order.
+    fn check(definition: &Definition<'_>) -> Result<(), String>;
+}
+
 /// Makes handlers of functions with so many values.
 macro_rules! handlers {
     ($($value:ident),*) => {
+        impl<$($value: FromQuery),*> Values for ($($value,)*) {
+            fn take(_context: &Context<'_>) -> CallResult<Self> {
+                Ok(($($value::from_query(_context)?,)*))
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+
+        impl<$($value: AsyncFromQuery),*> AsyncValues for ($($value,)*) {
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            async fn take(_context: &AsyncContext<'_>) -> CallResult<Self> {
+                // One after the other: a refusal may not be sent to another thread.
+                $(let $value = $value::from_query_async(_context).await?;)*
+                Ok(($($value,)*))
+            }
+
+            fn check(_definition: &Definition<'_>) -> Result<(), String> {
+                $($value::check(_definition)?;)*
+                Ok(())
+            }
+        }
+
         impl<F, R, $($value: FromQuery),*> Handler<(Plain, $($value,)*)> for F
         where
             F: Fn($($value),*) -> R + Send + Sync + 'static,
         {
             type Output = R;
 
-            fn call(&self, _: &Query<'_>, _: &mut Reply, _context: &Context<'_>) -> CallResult<R> {
-                Ok(self($($value::from_query(_context)?),*))
+            #[allow(non_snake_case, reason = "a value is called as its type")]
+            fn call(
+                &self,
+                _: &Query<'_>,
+                _: &mut Reply,
+                context: &Context<'_>,
+            ) -> CallResult<R> {
+                let ($($value,)*) = <($($value,)*) as Values>::take(context)?;
+                Ok(self($($value),*))
             }
 
-            fn check(_definition: &Definition<'_>) -> Result<(), String> {
-                $($value::check(_definition)?;)*
-                Ok(())
+            fn check(definition: &Definition<'_>) -> Result<(), String> {
+                <($($value,)*) as Values>::check(definition)
             }
         }
 
@@ -117,18 +166,19 @@ macro_rules! handlers {
         {
             type Output = R;
 
+            #[allow(non_snake_case, reason = "a value is called as its type")]
             fn call(
                 &self,
                 query: &Query<'_>,
                 _: &mut Reply,
-                _context: &Context<'_>,
+                context: &Context<'_>,
             ) -> CallResult<R> {
-                Ok(self(query, $($value::from_query(_context)?),*))
+                let ($($value,)*) = <($($value,)*) as Values>::take(context)?;
+                Ok(self(query, $($value),*))
             }
 
-            fn check(_definition: &Definition<'_>) -> Result<(), String> {
-                $($value::check(_definition)?;)*
-                Ok(())
+            fn check(definition: &Definition<'_>) -> Result<(), String> {
+                <($($value,)*) as Values>::check(definition)
             }
         }
 
@@ -141,18 +191,19 @@ macro_rules! handlers {
         {
             type Output = R;
 
+            #[allow(non_snake_case, reason = "a value is called as its type")]
             fn call(
                 &self,
                 query: &Query<'_>,
                 reply: &mut Reply,
-                _context: &Context<'_>,
+                context: &Context<'_>,
             ) -> CallResult<R> {
-                Ok(self(query, reply, $($value::from_query(_context)?),*))
+                let ($($value,)*) = <($($value,)*) as Values>::take(context)?;
+                Ok(self(query, reply, $($value),*))
             }
 
-            fn check(_definition: &Definition<'_>) -> Result<(), String> {
-                $($value::check(_definition)?;)*
-                Ok(())
+            fn check(definition: &Definition<'_>) -> Result<(), String> {
+                <($($value,)*) as Values>::check(definition)
             }
         }
 
@@ -165,10 +216,8 @@ macro_rules! handlers {
             type Future = A;
             type Values = ($($value,)*);
 
-            #[allow(non_snake_case, reason = "a value is called as its type")]
-            async fn values(_context: &AsyncContext<'_>) -> CallResult<Self::Values> {
-                $(let $value = $value::from_query_async(_context).await?;)*
-                Ok(($($value,)*))
+            async fn values(context: &AsyncContext<'_>) -> CallResult<Self::Values> {
+                <Self::Values as AsyncValues>::take(context).await
             }
 
             #[allow(non_snake_case, reason = "a value is called as its type")]
@@ -176,9 +225,8 @@ macro_rules! handlers {
                 self($($value),*)
             }
 
-            fn check(_definition: &Definition<'_>) -> Result<(), String> {
-                $($value::check(_definition)?;)*
-                Ok(())
+            fn check(definition: &Definition<'_>) -> Result<(), String> {
+                <Self::Values as AsyncValues>::check(definition)
             }
         }
 
@@ -191,10 +239,8 @@ macro_rules! handlers {
             type Future = A;
             type Values = ($($value,)*);
 
-            #[allow(non_snake_case, reason = "a value is called as its type")]
-            async fn values(_context: &AsyncContext<'_>) -> CallResult<Self::Values> {
-                $(let $value = $value::from_query_async(_context).await?;)*
-                Ok(($($value,)*))
+            async fn values(context: &AsyncContext<'_>) -> CallResult<Self::Values> {
+                <Self::Values as AsyncValues>::take(context).await
             }
 
             #[allow(non_snake_case, reason = "a value is called as its type")]
@@ -202,9 +248,8 @@ macro_rules! handlers {
                 self(query, $($value),*)
             }
 
-            fn check(_definition: &Definition<'_>) -> Result<(), String> {
-                $($value::check(_definition)?;)*
-                Ok(())
+            fn check(definition: &Definition<'_>) -> Result<(), String> {
+                <Self::Values as AsyncValues>::check(definition)
             }
         }
     };

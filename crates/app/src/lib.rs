@@ -65,7 +65,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `server` | [`App::config`], [`App::metrics`], and the three features below |
-//! | `encrypted` | upstreams over TLS, HTTPS and QUIC |
+//! | `encrypted` | upstreams over TLS, HTTPS and QUIC, databases over TLS |
 //! | `dnssec` | zones that were signed with NSEC3; those with NSEC need no feature |
 //! | `json` | zones in JSON files |
 //! | `redb` | a store in a file: `RedbStore` |

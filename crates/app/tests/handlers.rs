@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use zonda::{
-    A, Any, App, AsyncContext, AsyncFromQuery, Captures, ClientSubnet, Context, Definition, Error,
-    Event, Failure, FromQuery, IntoReply, Message, Name, OwnedQuery, Query, Rcode, Refusal, Reply,
-    Running, State, Transport, Txt, Type, Vary,
+    A, Any, App, AsyncContext, AsyncFromQuery, Captures, ClientSubnet, Cname, Context, Definition,
+    Error, Event, Failure, FromQuery, IntoReply, Message, Name, OwnedQuery, Query, Rcode, Refusal,
+    Reply, Running, Section, State, Transport, Txt, Type, Vary,
 };
 
 /// Returns the reply of a running app to a query of a client at an address.
@@ -141,7 +141,7 @@ fn a_returned_nxdomain_is_that_of_the_method() {
     for name in ["a.example", "c.example"] {
         assert_eq!(sections(name), sections("b.example"), "{name}");
     }
-    assert_eq!(sections("d.example"), [(zonda::Section::Authority, Type::SOA)]);
+    assert_eq!(sections("d.example"), [(Section::Authority, Type::SOA)]);
     running.stop_blocking().unwrap();
 }
 
@@ -535,6 +535,225 @@ fn a_query_whose_values_are_late_is_servfail_after_the_deadline() {
     for name in ["a.example", "a.guarded.example"] {
         let rcode = ask_from(&running, "192.0.2.8:1", name, Type::TXT).rcode();
         assert_eq!(rcode, Rcode::SERVFAIL, "{name}");
+    }
+    running.stop_blocking().unwrap();
+}
+
+/// A zone of documentation's addresses.
+const ZONE: &str = "@ 3600 SOA ns host 7 7200 900 1209600 300\n@ NS ns\nns A 192.0.2.9\n\
+                    www 60 A 192.0.2.1\nwww 60 AAAA 2001:db8::1\nalias 60 CNAME www\n\
+                    out 60 CNAME www.elsewhere.test.\nof-code 60 CNAME www.code.example.org.\n";
+
+/// Apex, TTL and minimum of the SOA record of each reply's authority section, as text.
+fn soa_of(reply: &Message) -> Vec<String> {
+    let records = reply.records.iter().filter(|it| it.section == Section::Authority);
+    let told = |record: &zonda::message::Record| {
+        let minimum = record.rdata.last_chunk().copied().map(u32::from_be_bytes).unwrap();
+        format!("{} {} {} {minimum}", record.owner, record.rtype, record.ttl)
+    };
+    records.map(told).collect()
+}
+
+/// Denies a name, for so many seconds.
+fn deny(reply: &mut Reply, ttl_secs: u32) {
+    reply.nxdomain();
+    reply.cache_negative(ttl_secs);
+}
+
+#[test]
+fn a_negative_reply_has_the_soa_record_of_the_zone_that_holds_the_name() {
+    let app = App::new()
+        .listen_nowhere()
+        .zone_text("example.org", ZONE)
+        .handle("sync.example.org", |_: &Query, reply: &mut Reply| deny(reply, 30))
+        .handle_async("async.example.org", async || {
+            let mut reply = Reply::default();
+            deny(&mut reply, 31);
+            reply
+        })
+        .handle("empty.example.org", |_: &Query, reply: &mut Reply| {
+            reply.cache_negative(32);
+            reply.no_data();
+        })
+        .middleware_for("ns.example.org", |_: &Query, reply: &mut Reply| deny(reply, 33));
+    let running = app.start_blocking().unwrap();
+    for (name, rcode, ttl_secs) in [
+        ("sync.example.org", Rcode::NXDOMAIN, 30),
+        ("async.example.org", Rcode::NXDOMAIN, 31),
+        ("empty.example.org", Rcode::NOERROR, 32),
+        ("ns.example.org", Rcode::NXDOMAIN, 33),
+    ] {
+        let reply = ask(&running, name, Type::A);
+        assert_eq!(reply.rcode(), rcode, "{name}");
+        assert_eq!(soa_of(&reply), [format!("example.org. SOA {ttl_secs} {ttl_secs}")], "{name}");
+        let data = &reply.records[0].rdata;
+        let serial = u32::from_be_bytes(data[data.len() - 20..][..4].try_into().unwrap());
+        assert_eq!(serial, 7, "the record is the zone's");
+    }
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_negative_reply_outside_of_all_zones_has_an_soa_record_for_what_its_pattern_spells_out() {
+    let app = App::new()
+        .listen_nowhere()
+        .handle(":user.users.test", |_: &Query, reply: &mut Reply| deny(reply, 30))
+        .handle("*.names.test", |_: &Query, reply: &mut Reply| deny(reply, 31))
+        .handle("one.test", |_: &Query, reply: &mut Reply| deny(reply, 32))
+        .handle("*", |_: &Query, reply: &mut Reply| deny(reply, 33))
+        .handle_async("*.async.test", async || {
+            let mut reply = Reply::default();
+            deny(&mut reply, 34);
+            reply
+        });
+    let running = app.start_blocking().unwrap();
+    for (name, soa) in [
+        ("ann.users.test", "users.test. SOA 30 30"),
+        ("a.b.names.test", "names.test. SOA 31 31"),
+        ("one.test", "one.test. SOA 32 32"),
+        ("two.test", "two.test. SOA 33 33"),
+        ("a.b.async.test", "async.test. SOA 34 34"),
+    ] {
+        assert_eq!(soa_of(&ask(&running, name, Type::A)), [soa], "{name}");
+    }
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_reply_that_is_not_negative_or_has_an_soa_record_gets_no_other_one() {
+    let soa = || zonda::Soa::new("ns.other.test", "host.other.test", 1, 2, 3, 4, 5).unwrap();
+    let app = App::new()
+        .listen_nowhere()
+        .zone_text("example.org", ZONE)
+        .handle("answer.example.org", |_: &Query, reply: &mut Reply| {
+            reply.cache_negative(30);
+            reply.answer(A::new([192, 0, 2, 1]));
+        })
+        .handle("failed.example.org", |_: &Query, reply: &mut Reply| {
+            reply.cache_negative(30);
+            reply.servfail("why");
+        })
+        .handle("referral.example.org", |_: &Query, reply: &mut Reply| {
+            reply.cache_negative(30);
+            reply.authority(zonda::Ns::new("ns.example").unwrap());
+        })
+        .handle("own.example.org", move |_: &Query, reply: &mut Reply| {
+            deny(reply, 30);
+            reply.authority(soa().ttl(5));
+        });
+    let running = app.start_blocking().unwrap();
+    for name in ["answer.example.org", "failed.example.org"] {
+        assert_eq!(soa_of(&ask(&running, name, Type::A)), Vec::<String>::new(), "{name}");
+    }
+    let authority = |name| {
+        let reply = ask(&running, name, Type::A);
+        let records = reply.records.iter().filter(|it| it.section == Section::Authority);
+        records.map(|it| format!("{} {}", it.rtype, it.ttl)).collect::<Vec<_>>()
+    };
+    assert_eq!(authority("own.example.org"), ["SOA 5"]);
+    assert_eq!(authority("referral.example.org").len(), 1);
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn a_kept_negative_reply_has_its_soa_record_too() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let app = App::new().listen_nowhere().zone_text("example.org", ZONE).handle(
+        "kept.example.org",
+        move |_: &Query, reply: &mut Reply| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            reply.cache(60, Vary::Nothing);
+            deny(reply, 30);
+        },
+    );
+    let running = app.start_blocking().unwrap();
+    for _ in 0..3 {
+        let soa = soa_of(&ask(&running, "kept.example.org", Type::A));
+        assert_eq!(soa, ["example.org. SOA 30 30"]);
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    running.stop_blocking().unwrap();
+}
+
+/// An alias for a minute.
+fn alias(target: &str) -> Cname {
+    Cname::new(target).unwrap().ttl(60)
+}
+
+/// An app with a zone, and handlers whose answers are aliases of names in the zone and elsewhere.
+fn aliases() -> App {
+    App::new()
+        .listen_nowhere()
+        .zone_text("example.org", ZONE)
+        .handle("www.code.example.org", || A::new([198, 51, 100, 1]))
+        .handle("sync.test", || alias("www.example.org"))
+        .handle_async("async.test", async || alias("www.example.org"))
+        .handle("chain.test", || alias("alias.example.org"))
+        .handle("absent.test", || alias("absent.example.org"))
+        .handle("out.test", || alias("out.example.org"))
+        .handle("elsewhere.test", || alias("www.elsewhere.test"))
+        .handle("to-code.test", || alias("www.code.example.org"))
+        .handle("by-code.test", || alias("of-code.example.org"))
+        .handle("denied.test", |_: &Query, reply: &mut Reply| {
+            reply.answer(alias("www.example.org"));
+            reply.nxdomain();
+        })
+        .handle("kept.test", |_: &Query, reply: &mut Reply| {
+            reply.cache(60, Vary::Nothing);
+            reply.answer(alias("www.example.org"));
+        })
+}
+
+/// Response code of a reply, and owner and type of each record of its answer.
+fn chain(reply: &Message) -> String {
+    let answers = reply.records.iter().filter(|it| it.section == Section::Answer);
+    let records = answers.map(|it| format!(" {} {}", it.owner, it.rtype));
+    records.fold(reply.rcode().to_string(), |text, record| text + &record)
+}
+
+#[test]
+fn an_alias_that_ends_the_answer_of_a_handler_is_followed_into_zones() {
+    let running = aliases().start_blocking().unwrap();
+    let www = "www.example.org. A";
+    for (name, expected) in [
+        ("sync.test", format!("NOERROR sync.test. CNAME {www}")),
+        ("async.test", format!("NOERROR async.test. CNAME {www}")),
+        ("chain.test", format!("NOERROR chain.test. CNAME alias.example.org. CNAME {www}")),
+        ("absent.test", "NXDOMAIN absent.test. CNAME".to_owned()),
+        ("kept.test", format!("NOERROR kept.test. CNAME {www}")),
+        ("kept.test", format!("NOERROR kept.test. CNAME {www}")), // from the handler cache
+    ] {
+        assert_eq!(chain(&ask(&running, name, Type::A)), expected, "{name}");
+    }
+    let absent = ask(&running, "absent.test", Type::A);
+    assert_eq!(soa_of(&absent), ["example.org. SOA 300 300"]);
+    assert_eq!(
+        chain(&ask(&running, "sync.test", Type::AAAA)),
+        "NOERROR sync.test. CNAME www.example.org. AAAA"
+    );
+    running
+        .set_zone_text_blocking("example.org", ZONE.replace("192.0.2.1\n", "192.0.2.2\n"))
+        .unwrap();
+    let kept = ask(&running, "kept.test", Type::A);
+    assert_eq!(kept.records[1].rdata, [192, 0, 2, 2], "the zone's records are not kept");
+    running.stop_blocking().unwrap();
+}
+
+#[test]
+fn an_alias_of_a_name_that_no_zone_has_is_left_to_the_client() {
+    let running = aliases().start_blocking().unwrap();
+    for (name, expected) in [
+        ("elsewhere.test", "NOERROR elsewhere.test. CNAME"),
+        ("out.test", "NOERROR out.test. CNAME out.example.org. CNAME"),
+        ("to-code.test", "NOERROR to-code.test. CNAME"),
+        ("by-code.test", "NOERROR by-code.test. CNAME of-code.example.org. CNAME"),
+        ("denied.test", "NXDOMAIN denied.test. CNAME"),
+    ] {
+        assert_eq!(chain(&ask(&running, name, Type::A)), expected, "{name}");
+    }
+    for qtype in [Type::TXT, Type::CNAME, Type::ANY] {
+        assert_eq!(chain(&ask(&running, "sync.test", qtype)), "NOERROR sync.test. CNAME");
     }
     running.stop_blocking().unwrap();
 }

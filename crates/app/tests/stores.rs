@@ -497,8 +497,10 @@ mod in_a_file {
 #[cfg(feature = "redis")]
 mod redis {
     use super::*;
+    use std::path::Path;
     use zonda::RedisStore;
     use zonda_testkit::Redis;
+    use zonda_testkit::process::Folder;
 
     #[test]
     fn real_peers_redis_passes_the_tests_of_every_store() {
@@ -600,6 +602,100 @@ mod redis {
         assert_eq!(told(&running, "www.example.org", "A"), "SERVFAIL");
         running.stop_blocking().unwrap();
     }
+
+    /// Returns a store over TLS that trusts the authority of a file, in a server of this name.
+    fn trusting(redis: &Redis, host: &str, authority: &Path) -> RedisStore {
+        let url = redis.url().replacen("127.0.0.1", host, 1);
+        RedisStore::new(&format!("{url}/0?ca={}", authority.display())).unwrap()
+    }
+
+    #[test]
+    fn real_peers_redis_over_tls_passes_the_tests_of_every_store() {
+        let Some(redis) = Redis::start_with_tls(&["127.0.0.1", "localhost"]) else { return };
+        let authority = &redis.certificates().authority;
+        check_store(trusting(&redis, "127.0.0.1", authority));
+        redis.cli(&["FLUSHALL"]);
+        check_store(trusting(&redis, "localhost", authority));
+    }
+
+    #[test]
+    fn real_peers_redis_over_tls_is_followed_through_foreign_changes_and_a_restart() {
+        let Some(mut redis) = Redis::start_with_tls(&["127.0.0.1"]) else { return };
+        let running = serve(trusting(&redis, "127.0.0.1", &redis.certificates().authority));
+        redis.cli(&["HSET", "org:example:www", "A", "[\"192.0.2.1\"]"]);
+        await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.1", SOON);
+        for number in 2..20 {
+            let value = format!("[\"192.0.2.{number}\"]");
+            redis.cli(&["HSET", "org:example:www", "A", &value]);
+            let expected = format!("NOERROR 192.0.2.{number}");
+            await_answer(&running, "www.example.org", "A", &expected, SOON);
+        }
+        redis.stop();
+        redis.restart();
+        redis.cli(&["HSET", "org:example:new", "A", "[\"192.0.2.3\"]"]);
+        await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.3", AGAIN);
+        running.stop_blocking().unwrap();
+    }
+
+    #[test]
+    fn real_peers_redis_over_tls_sends_and_takes_more_than_a_record_of_tls_holds() {
+        let Some(redis) = Redis::start_with_tls(&["127.0.0.1"]) else { return };
+        let store = trusting(&redis, "127.0.0.1", &redis.certificates().authority);
+        let text = vec![format!("\"{}\"", "x".repeat(250)); 200].join(" ");
+        let sets: Vec<_> = (0..200)
+            .map(|number| {
+                RecordSet::new(format!("n{number}.example.org"), "TXT", 60, [text.as_str()])
+            })
+            .collect();
+        store.set_many(&sets).unwrap();
+        let mut loaded = store.load(&"example.org".parse().unwrap()).unwrap();
+        loaded.sort_by_key(|set| set.owner[1..].split('.').next().unwrap().parse::<u32>().unwrap());
+        assert!(loaded == sets, "{} sets", loaded.len());
+    }
+
+    #[test]
+    fn real_peers_redis_of_another_authority_is_refused() {
+        let Some(redis) = Redis::start_with_tls(&["127.0.0.1"]) else { return };
+        let store = trusting(&redis, "127.0.0.1", &redis.certificates().other_authority);
+        let error = store.get("www.example.org").unwrap_err().to_string();
+        assert!(error.contains("invalid peer certificate: UnknownIssuer"), "{error}");
+        let store = RedisStore::new(&redis.url()).unwrap(); // by public roots
+        let error = store.get("www.example.org").unwrap_err().to_string();
+        assert!(error.contains("invalid peer certificate: UnknownIssuer"), "{error}");
+    }
+
+    #[test]
+    fn real_peers_redis_with_a_certificate_for_another_name_is_refused() {
+        let Some(redis) = Redis::start_with_tls(&["127.0.0.1", "db.example"]) else { return };
+        let store = trusting(&redis, "localhost", &redis.certificates().authority);
+        let error = store.get("www.example.org").unwrap_err().to_string();
+        assert!(error.contains("certificate not valid for name \"localhost\""), "{error}");
+    }
+
+    #[test]
+    fn real_peers_redis_that_encrypts_is_not_spoken_to_in_the_open_nor_the_reverse() {
+        let (Some(open), Some(encrypting)) =
+            (Redis::start(), Redis::start_with_tls(&["127.0.0.1"]))
+        else {
+            return;
+        };
+        let url = encrypting.url().replacen("rediss", "redis", 1);
+        assert!(RedisStore::new(&url).unwrap().get("www.example.org").is_err());
+        let url = open.url().replacen("redis", "rediss", 1);
+        let error = RedisStore::new(&url).unwrap().get("www.example.org").unwrap_err();
+        assert!(error.to_string().contains("TLS: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_roots_that_cannot_be_read_is_an_error_of_the_url() {
+        let no_file = RedisStore::new("rediss://127.0.0.1/0?ca=/absent/ca.pem").unwrap_err();
+        assert!(no_file.to_string().contains("/absent/ca.pem: No such file"), "{no_file}");
+        let folder = Folder::new("roots");
+        let file = folder.write("empty.pem", "no certificate\n");
+        let url = format!("rediss://127.0.0.1/0?ca={}", file.display());
+        let empty = RedisStore::new(&url).unwrap_err();
+        assert!(empty.to_string().contains("there is no certificate in it"), "{empty}");
+    }
 }
 
 #[cfg(feature = "postgres")]
@@ -699,6 +795,109 @@ mod postgresql {
         store.set(&www("192.0.2.3")).unwrap();
         await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.3", SOON);
         running.stop_blocking().unwrap();
+    }
+
+    /// Returns a store with these parameters besides, in a server of this name.
+    fn store_with(postgres: &Postgres, host: &str, more: &str) -> PostgresStore {
+        let parameters = postgres.parameters().replacen("127.0.0.1", host, 1);
+        PostgresStore::new(&format!("{parameters} {more}")).unwrap()
+    }
+
+    /// Returns how many connections of stores there are, and how many of them are encrypted.
+    fn connections(postgres: &Postgres) -> String {
+        postgres.psql(
+            "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_activity
+             JOIN pg_stat_ssl USING (pid) WHERE application_name = 'zonda'",
+        )
+    }
+
+    #[test]
+    fn real_peers_postgresql_over_tls_passes_the_tests_of_every_store() {
+        let Some(postgres) = Postgres::start_with_tls(&["127.0.0.1"]) else { return };
+        let authority = postgres.certificates().authority.display();
+        let more = format!("sslmode=verify-full sslrootcert={authority}");
+        check_store(store_with(&postgres, "127.0.0.1", &more));
+        let url = format!("{}?sslmode=require&sslrootcert={authority}", postgres.url());
+        let store = PostgresStore::new(&url).unwrap();
+        let _watch = store.watch(&"example.org".parse().unwrap()).unwrap();
+        assert!(store.get("elsewhere.example").unwrap().len() == 1);
+        assert_eq!(connections(&postgres), "2|2");
+    }
+
+    #[test]
+    fn real_peers_postgresql_over_tls_is_followed_through_foreign_changes_and_a_restart() {
+        let Some(mut postgres) = Postgres::start_with_tls(&["127.0.0.1"]) else { return };
+        let authority = postgres.certificates().authority.display();
+        let more = format!("sslmode=verify-full sslrootcert={authority}");
+        let running = serve(store_with(&postgres, "127.0.0.1", &more));
+        postgres.psql(
+            "INSERT INTO zonda_records SELECT 'n' || n || '.example.org', 'A', 60, '192.0.2.7'
+             FROM generate_series(1, 3000) AS n",
+        );
+        await_answer(&running, "n3000.example.org", "A", "NOERROR 192.0.2.7", SOON);
+        postgres.stop();
+        postgres.restart();
+        postgres.psql(&insert("new.example.org", "A", "192.0.2.4"));
+        await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.4", AGAIN);
+        postgres.psql("UPDATE zonda_records SET data = '192.0.2.5'");
+        await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.5", SOON);
+        running.stop_blocking().unwrap();
+    }
+
+    #[test]
+    fn real_peers_postgresql_of_another_authority_is_refused_where_that_is_verified() {
+        let Some(postgres) = Postgres::start_with_tls(&["127.0.0.1"]) else { return };
+        let other = postgres.certificates().other_authority.display();
+        for more in [
+            format!("sslmode=require sslrootcert={other}"),
+            format!("sslmode=verify-full sslrootcert={other}"),
+            "sslmode=require".to_owned(), // by public roots
+        ] {
+            let store = store_with(&postgres, "127.0.0.1", &more);
+            let error = store.get("www.example.org").unwrap_err().to_string();
+            assert!(error.contains("invalid peer certificate: UnknownIssuer"), "{more}: {error}");
+        }
+        for (more, encrypted) in
+            [("", "1|1"), ("sslmode=prefer", "1|1"), ("sslmode=disable", "1|0")]
+        {
+            let store = store_with(&postgres, "127.0.0.1", more);
+            store.get("www.example.org").unwrap();
+            assert_eq!(connections(&postgres), encrypted, "{more}");
+            drop(store);
+            let dropped = Instant::now();
+            while connections(&postgres) != "0|0" {
+                assert!(dropped.elapsed() < AGAIN, "{more}: the connection stays");
+            }
+        }
+    }
+
+    #[test]
+    fn real_peers_postgresql_with_a_certificate_for_another_name_is_refused() {
+        let Some(postgres) = Postgres::start_with_tls(&["db.example"]) else { return };
+        let authority = postgres.certificates().authority.display();
+        for mode in ["require", "verify-full"] {
+            let more = format!("sslmode={mode} sslrootcert={authority}");
+            let error = store_with(&postgres, "localhost", &more).get("example.org").unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains("certificate not valid for name \"localhost\""), "{error}");
+            // The name is that of the host, also where an address is given besides.
+            let more = format!("{more} hostaddr=127.0.0.1");
+            assert_eq!(store_with(&postgres, "db.example", &more).get("example.org").unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn real_peers_postgresql_without_tls_is_used_by_sslmode_prefer_and_refused_by_others() {
+        let Some(postgres) = Postgres::start() else { return };
+        for mode in ["require", "verify-full"] {
+            let store = store_with(&postgres, "127.0.0.1", &format!("sslmode={mode}"));
+            let error = store.get("www.example.org").unwrap_err().to_string();
+            assert!(error.contains("server does not support TLS"), "{error}");
+        }
+        for mode in ["prefer", "disable"] {
+            let store = store_with(&postgres, "127.0.0.1", &format!("sslmode={mode}"));
+            assert_eq!(store.get("www.example.org").unwrap(), []);
+        }
     }
 
     #[test]

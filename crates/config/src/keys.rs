@@ -268,7 +268,9 @@ section! {
 
     /// The database: a URL of PostgreSQL, or of Redis or Valkey, or a file of redb. It is never
     /// printed, as it may hold a password. Zones with the same database and options share its
-    /// connections. These are not encrypted: reach the database on this machine, or by a tunnel.
+    /// connections. `rediss://…` is Redis over TLS, and `?sslmode=verify-full` has a connection to
+    /// PostgreSQL encrypted and its server verified, by public roots or those of a file:
+    /// `rediss://HOST/?ca=FILE`, `postgres://HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE`.
     url: StoreUrl, like "redis://127.0.0.1:6379/0";
     /// Beginning of each key of Redis.
     prefix: Option<String>, like "dns:";

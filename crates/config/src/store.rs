@@ -2,7 +2,9 @@
 
 use crate::section::Shape;
 use crate::value::Value;
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// A database.
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub enum StoreUrl {
     /// A PostgreSQL server: its URL, which may hold a password.
     Postgres(String),
-    /// A Redis or Valkey server: its URL, which may hold a password.
+    /// A Redis or Valkey server: its URL, which may hold a password. `rediss` is encrypted.
     Redis(String),
     /// A file of redb.
     Redb(PathBuf),
@@ -46,7 +48,7 @@ fn password_range(url: &str) -> Option<std::ops::Range<usize>> {
     let at = start + url[start..end].rfind('@')?;
     match url[start..at].find(':') {
         Some(colon) => Some(start + colon + 1..at).filter(|range| !range.is_empty()),
-        None if url.starts_with("redis:") => Some(start..at).filter(|range| !range.is_empty()),
+        None if url.starts_with("redis") => Some(start..at).filter(|range| !range.is_empty()),
         None => None,
     }
 }
@@ -80,8 +82,8 @@ impl Value for StoreUrl {
     const SHAPE: Shape = Shape::Text;
 
     fn form() -> String {
-        "postgres://USER:PASSWORD@HOST/DATABASE, redis://USER:PASSWORD@HOST:PORT/NUMBER or \
-         redb:FILE"
+        "postgres://USER:PASSWORD@HOST/DATABASE, redis://USER:PASSWORD@HOST:PORT/NUMBER, \
+         rediss://USER:PASSWORD@HOST:PORT/NUMBER or redb:FILE"
             .into()
     }
 
@@ -107,9 +109,11 @@ impl Value for StoreUrl {
         port.map_or(Ok(0), str::parse::<u16>).ok()?;
         match scheme {
             "postgres" | "postgresql" => Some(Self::Postgres(text.to_owned())),
-            "redis" => {
-                let is_number = path.is_empty() || path.parse::<u32>().is_ok();
-                is_number.then(|| Self::Redis(text.to_owned()))
+            "redis" | "rediss" => {
+                let (number, parameters) = path.split_once('?').unwrap_or((path, ""));
+                let is_number = number.is_empty() || number.parse::<u32>().is_ok();
+                let may_have = scheme == "rediss" || parameters.is_empty();
+                (is_number && may_have).then(|| Self::Redis(text.to_owned()))
             }
             _ => None,
         }
@@ -122,9 +126,46 @@ impl Value for StoreUrl {
                 // One file has one name here, however it is spelled.
                 Self::Redb(file.canonicalize().unwrap_or(file))
             }
-            server => server,
+            Self::Redis(url) => Self::Redis(with_file_in(&url, "ca", directory)),
+            Self::Postgres(url) => Self::Postgres(with_file_in(&url, "sslrootcert", directory)),
         }
     }
+}
+
+/// Returns a URL whose parameter of this name, a file, lies in a directory if its path is
+/// relative. A parameter that is no file stays as it is, for the store to refuse.
+fn with_file_in(url: &str, name: &str, directory: &Path) -> String {
+    let Some((server, parameters)) = url.split_once('?') else { return url.to_owned() };
+    let parameters = parameters.split('&').map(|parameter| {
+        let value = parameter.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+        match value.filter(|value| !value.is_empty()).and_then(unescaped) {
+            Some(file) => format!("{name}={}", escaped(&directory.join(file))),
+            None => parameter.to_owned(),
+        }
+    });
+    format!("{server}?{}", parameters.collect::<Vec<_>>().join("&"))
+}
+
+/// Returns the path that text of a URL is, with its `%xx` put back.
+fn unescaped(text: &str) -> Option<PathBuf> {
+    let mut parts = text.split('%');
+    let mut octets = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        octets.push(u8::from_str_radix(digits, 16).ok()?);
+        octets.extend_from_slice(rest.as_bytes());
+    }
+    Some(OsString::from_vec(octets).into())
+}
+
+/// Returns the text of a URL that a path is.
+fn escaped(path: &Path) -> String {
+    let octets = path.as_os_str().as_bytes().iter();
+    octets.fold(String::new(), |text, octet| match octet {
+        b'/' | b'.' | b'-' | b'_' | b'~' => text + &char::from(*octet).to_string(),
+        octet if octet.is_ascii_alphanumeric() => text + &char::from(*octet).to_string(),
+        octet => text + &format!("%{octet:02X}"),
+    })
 }
 
 #[cfg(test)]
@@ -145,6 +186,9 @@ mod tests {
             ("redis://:secret@localhost:6379/1", "redis://:hidden@localhost:6379/1"),
             ("redis://secret@localhost", "redis://hidden@localhost"),
             ("redis://localhost", "redis://localhost"),
+            ("rediss://secret@localhost/", "rediss://hidden@localhost/"),
+            ("rediss://u:secret@h:1/3?ca=/etc/ca.pem", "rediss://u:hidden@h:1/3"),
+            ("rediss://localhost", "rediss://localhost"),
             ("redb:zones.redb", "redb:zones.redb"),
         ] {
             assert_eq!(shown(text).as_deref(), Some(expected));
@@ -166,6 +210,10 @@ mod tests {
             "redis://",
             "redis://localhost:x",
             "redis://a/b",
+            "redis://a/0?ca=b",
+            "rediss://a/b",
+            "rediss://a?ca=b",
+            "rediss://:secret",
             "postgres:///dns",
             "postgres://u:p@/dns",
             "mysql://localhost/dns",
@@ -182,5 +230,27 @@ mod tests {
             url.relative_to(Path::new("/etc/zonda")).to_string(),
             "redb:/etc/zonda/zones.redb"
         );
+        let beside = |text: &str| {
+            let url = StoreUrl::from_text(text).unwrap();
+            let (StoreUrl::Postgres(url) | StoreUrl::Redis(url)) =
+                url.relative_to(Path::new("/etc/zo nda"))
+            else {
+                panic!("{text} is a file")
+            };
+            url
+        };
+        for (text, expected) in [
+            ("rediss://db/?ca=my%26ca.pem", "rediss://db/?ca=/etc/zo%20nda/my%26ca.pem"),
+            ("rediss://db/0?ca=/ca.pem", "rediss://db/0?ca=/ca.pem"),
+            ("rediss://db/?ca=", "rediss://db/?ca="),
+            ("rediss://db/?ca=%z", "rediss://db/?ca=%z"),
+            (
+                "postgres://db/dns?sslmode=require&sslrootcert=ca.pem&connect_timeout=1",
+                "postgres://db/dns?sslmode=require&sslrootcert=/etc/zo%20nda/ca.pem&\
+                 connect_timeout=1",
+            ),
+        ] {
+            assert_eq!(beside(text), expected);
+        }
     }
 }

@@ -33,6 +33,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// The transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Transport {
     /// A datagram: its source may be forged, and its reply must be small.
     Udp,

@@ -7,7 +7,7 @@ use crate::gate::{
 };
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
-use crate::source::{chain, code, hot};
+use crate::source::{chain, hot};
 use crate::transfer;
 use crate::update;
 use crate::verdict::{Flow, Verdict};
@@ -36,7 +36,7 @@ const GATES: [Gate; 7] = [
 /// decides.
 const SOURCES: [Source; 6] = [
     middleware::before,    // before all that answers: middleware sees every question
-    code::answer,          // code may answer for any name, in a zone or not
+    chain::from_code,      // code may answer for any name, in a zone or not
     access::by_zone,       // as soon as the zone is known, before its data is read
     chain::from_templates, // before all data: they answer for the names that they are for
     hot::answer,           // after all that depends on the client, before all that looks data up

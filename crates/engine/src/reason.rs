@@ -10,6 +10,7 @@ macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
         /// What became of a query.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         #[repr(u8)]
         pub enum Reason { $($(#[$doc])* $reason,)* }
 

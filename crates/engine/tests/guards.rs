@@ -402,14 +402,14 @@ fn a_denial_by_middleware_takes_the_place_of_the_answer_but_for_aliases() {
     impl Stage for Denies {
         fn after(&self, _: &HandlerQuery<'_>, draft: &mut HandlerReply) {
             draft.nxdomain();
-            draft.negative_ttl(&"test".parse().unwrap(), 9);
+            draft.push_soa_of(&"test".parse().unwrap(), 9);
         }
     }
     let alias = here("alias.test", |_, draft| {
         let target: Name = "to.test".parse().unwrap();
         draft.push(Section::Answer, &[], (Type::CNAME, 60), target.as_wire()).unwrap();
         draft.push(Section::Answer, target.as_wire(), (Type::A, 60), &[192, 0, 2, 1]).unwrap();
-        draft.negative_ttl(&"other".parse().unwrap(), 5);
+        draft.push_soa_of(&"other".parse().unwrap(), 5);
         draft.reply(Rcode::NOERROR);
     });
     let guard =

@@ -240,11 +240,8 @@ impl Change {
             let fixed: (Type, Class, u32) = (record.rtype, record.class, ttl);
             let owner = Owner::Name(&memory.owner);
             let written = reply.record(record.section, owner, fixed, &memory.rdata);
-            match record.section {
-                Section::Additional => {}
-                Section::Answer | Section::Authority => {
-                    written.map_err(|_| Unsendable::Full)?;
-                }
+            if record.section != Section::Additional {
+                written.map_err(|_| Unsendable::Full)?;
             }
         }
         Ok(())

@@ -16,8 +16,7 @@ use crate::publish::Publishing;
 use crate::run::{Options, run};
 use crate::serve_error::ServeError;
 use crate::signals::Signals;
-use zonda_engine::code::{LookupName, Pattern};
-use zonda_engine::zones::Source;
+use zonda_engine::code::{LookupName, Pattern, enclosing_soa};
 use zonda_engine::{AnswerBelow, Peer};
 use zonda_store::Store;
 use zonda_wire::{Name, Type};
@@ -135,15 +134,8 @@ impl Server {
     pub fn negative_soa(&self, name: &[u8], ttl_secs: u32) -> Option<(Name, Vec<u8>)> {
         let snapshot = self.control.snapshot();
         let name = LookupName::new(name, snapshot.zones.seed());
-        let entry = snapshot.zones.get(snapshot.zones.find(&name, name.label_count())?.index);
-        let zone = match &entry.source {
-            Source::Data(zone) => zone,
-            Source::Local(local) => &local.zone,
-            Source::Cluster(cluster) => &cluster.data,
-            Source::Forward(_) | Source::Excepted | Source::Unavailable(_) => return None,
-        };
-        let mut rdata = zone.soa().0.first().to_vec();
-        *rdata.last_chunk_mut()? = ttl_secs.to_be_bytes();
+        let mut rdata = Vec::new();
+        let entry = enclosing_soa(&snapshot, &name, ttl_secs, &mut rdata)?;
         Some((entry.apex.clone(), rdata))
     }
 

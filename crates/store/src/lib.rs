@@ -13,6 +13,8 @@
 mod changes;
 #[cfg(feature = "redb")]
 mod embedded;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod escape;
 #[cfg(any(feature = "postgres", feature = "redb", feature = "redis"))]
 mod limit;
 mod memory;
@@ -21,6 +23,11 @@ mod postgresql;
 mod record_set;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(all(any(feature = "postgres", feature = "redis"), not(feature = "tls")))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(all(any(feature = "postgres", feature = "redis"), feature = "tls"))]
+mod tls;
 mod watches;
 mod zone_content;
 mod zone_names;
@@ -176,6 +183,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
 /// Why a store did not do what it was asked for.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StoreError {
     /// What it was to keep could not be served.
     Record(RecordError),
@@ -210,10 +218,44 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl Error for StoreError {}
+impl Error for StoreError {
+    /// Returns the error that [`failed`](StoreError::failed) was called with, or what is wrong with
+    /// the record; the text of this error has its text, too.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Record(error) => Some(error),
+            Self::Failed(error) => Some(&**error),
+        }
+    }
+}
 
 impl From<RecordError> for StoreError {
     fn from(error: RecordError) -> Self {
         Self::Record(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn the_error_of_a_database_is_the_source_and_can_be_told_by_its_type() {
+        let error = StoreError::failed(io::Error::from(io::ErrorKind::ConnectionRefused));
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
+        let error: StoreError =
+            RecordSet::new("a..b", "A", 60, ["192.0.2.1"]).normal().map(drop).unwrap_err().into();
+        assert!(error.source().is_some_and(|source| source.is::<RecordError>()), "{error}");
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn the_error_of_a_connection_to_redis_can_be_told_by_its_kind() {
+        let error = RedisStore::new("redis://127.0.0.1:1").unwrap().get("a.test").unwrap_err();
+        let of_server = error.source().and_then(Error::source);
+        let of_system = of_server.and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(of_system.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
     }
 }

@@ -1,10 +1,11 @@
 //! Real databases, which can go away and come back with what they had.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::authority::Authority;
 use crate::process::{Folder, required};
 use crate::restartable::RestartableServer;
 
@@ -25,10 +26,40 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
+/// Files of the certificates of a database and of authorities.
+#[derive(Clone)]
+pub struct Certificates {
+    /// Certificate of the authority, which the clients trust.
+    pub authority: PathBuf,
+    /// Certificate of another authority, which has signed nothing.
+    pub other_authority: PathBuf,
+    server: PathBuf,
+    key: PathBuf,
+}
+
+impl Certificates {
+    /// Makes an authority in a folder, and a certificate for names and addresses.
+    fn make(folder: &Folder, names: &[&str]) -> Self {
+        let authority = Authority::new("authority of databases");
+        let other = Authority::new("another authority");
+        let (server, key) = authority.sign(names);
+        let key = folder.write("server.key", key.serialize_pem());
+        let private = fs::Permissions::from_mode(0o600); // PostgreSQL asks for it
+        fs::set_permissions(&key, private).expect("the file is ours");
+        Self {
+            authority: folder.write("ca.pem", authority.certificate.pem()),
+            other_authority: folder.write("other-ca.pem", other.certificate.pem()),
+            server: folder.write("server.pem", server.pem()),
+            key,
+        }
+    }
+}
+
 /// Redis, which announces what happens to keys.
 pub struct Redis {
     database: RestartableServer,
     program: PathBuf,
+    certificates: Option<Certificates>,
 }
 
 impl Redis {
@@ -37,31 +68,68 @@ impl Redis {
     /// # Panics
     /// When it is not installed or does not come up.
     pub fn start() -> Option<Self> {
+        Self::start_in(Folder::new("redis"), None)
+    }
+
+    /// Starts an empty one, whose connections are all encrypted and which has a certificate for
+    /// these names and addresses; nothing if tests may do without.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn start_with_tls(names: &[&str]) -> Option<Self> {
+        let folder = Folder::new("redis");
+        let certificates = Certificates::make(&folder, names);
+        Self::start_in(folder, Some(certificates))
+    }
+
+    /// Starts an empty one with its files in a folder.
+    fn start_in(folder: Folder, certificates: Option<Certificates>) -> Option<Self> {
         let program = required("redis-server")?;
-        let command = |folder: &Folder, port| Self::command(&program, folder, port);
-        let database =
-            RestartableServer::start("redis", Folder::new("redis"), command, Self::is_up);
-        Some(Self { database, program })
+        let tls = certificates.as_ref();
+        let command = |folder: &Folder, port| Self::command(&program, folder, port, tls);
+        let is_up = |port| cli(port, tls, &["PING"]).is_ok_and(|said| said == "PONG");
+        let database = RestartableServer::start("redis", folder, command, is_up);
+        Some(Self { database, program, certificates })
     }
 
     /// Returns how it is run: it has written to its file before it says so.
-    fn command(program: &Path, folder: &Folder, port: u16) -> Command {
+    fn command(
+        program: &Path,
+        folder: &Folder,
+        port: u16,
+        certificates: Option<&Certificates>,
+    ) -> Command {
         let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        let port = port.to_string();
+        match certificates {
+            None => command.args(["--port", &port]),
+            Some(files) => {
+                command.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
+                command.arg("--tls-cert-file").arg(&files.server);
+                command.arg("--tls-key-file").arg(&files.key);
+                command.arg("--tls-ca-cert-file").arg(&files.authority)
+            }
+        };
+        command.args(["--bind", "127.0.0.1", "--save", ""]);
         command.arg("--dir").arg(folder.path()).args(["--requirepass", PASSWORD]);
         command.args(["--appendonly", "yes", "--appendfsync", "always"]);
         command.args(["--notify-keyspace-events", "Kghx"]);
         command
     }
 
-    /// Whether the database answers on this port.
-    fn is_up(port: u16) -> bool {
-        cli(port, &["PING"]).is_ok_and(|said| said == "PONG")
+    /// Returns the URL of the database, with its password; with TLS, without the file of the
+    /// authority.
+    pub fn url(&self) -> String {
+        let scheme = if self.certificates.is_some() { "rediss" } else { "redis" };
+        format!("{scheme}://:{}@127.0.0.1:{}", PASSWORD.replace('/', "%2F"), self.database.port)
     }
 
-    /// Returns the URL of the database, with its password.
-    pub fn url(&self) -> String {
-        format!("redis://:{}@127.0.0.1:{}", PASSWORD.replace('/', "%2F"), self.database.port)
+    /// Returns the certificates of a database with TLS.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn certificates(&self) -> &Certificates {
+        self.certificates.as_ref().expect("the database was started with TLS")
     }
 
     /// Returns what a command of its own client says.
@@ -69,7 +137,8 @@ impl Redis {
     /// # Panics
     /// When it fails.
     pub fn cli(&self, command: &[&str]) -> String {
-        cli(self.database.port, command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+        let tls = self.certificates.as_ref();
+        cli(self.database.port, tls, command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
     /// Ends the server.
@@ -87,15 +156,20 @@ impl Redis {
     /// # Panics
     /// When it does not come up.
     pub fn restart(&mut self) {
-        let command = |folder: &Folder, port| Self::command(&self.program, folder, port);
-        let is_up = self.database.restart(command, Self::is_up);
+        let tls = self.certificates.as_ref();
+        let command = |folder: &Folder, port| Self::command(&self.program, folder, port, tls);
+        let is_up = |port| cli(port, tls, &["PING"]).is_ok_and(|said| said == "PONG");
+        let is_up = self.database.restart(command, is_up);
         assert!(is_up, "redis does not come back:\n{}", self.database.log());
     }
 }
 
 /// Returns what a command of Redis's client says.
-fn cli(port: u16, command: &[&str]) -> Result<String, String> {
+fn cli(port: u16, certificates: Option<&Certificates>, command: &[&str]) -> Result<String, String> {
     let mut cli = Command::new("redis-cli");
+    if let Some(files) = certificates {
+        cli.arg("--tls").arg("--cacert").arg(&files.authority);
+    }
     cli.args(["-e", "--no-auth-warning", "-h", "127.0.0.1", "-p", &port.to_string()]);
     output(cli.args(["-a", PASSWORD]).args(command))
 }
@@ -104,6 +178,7 @@ fn cli(port: u16, command: &[&str]) -> Result<String, String> {
 pub struct Postgres {
     database: RestartableServer,
     programs: PathBuf,
+    certificates: Option<Certificates>,
 }
 
 impl Postgres {
@@ -112,9 +187,24 @@ impl Postgres {
     /// # Panics
     /// When it is not installed or does not come up.
     pub fn start() -> Option<Self> {
+        Self::start_in(Folder::new("postgres"), None)
+    }
+
+    /// Starts a database that offers TLS and has a certificate for these names and addresses;
+    /// nothing if its programs are missing and tests may do without them.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn start_with_tls(names: &[&str]) -> Option<Self> {
+        let folder = Folder::new("postgres");
+        let certificates = Certificates::make(&folder, names);
+        Self::start_in(folder, Some(certificates))
+    }
+
+    /// Starts a database with its files in a folder.
+    fn start_in(folder: Folder, certificates: Option<Certificates>) -> Option<Self> {
         required("psql")?;
         let programs = newest_programs().expect("`make packages` installs PostgreSQL's server");
-        let folder = Folder::new("postgres");
         let password = folder.write("password", PASSWORD);
         if is_root() {
             let path = folder.path().display().to_string();
@@ -124,17 +214,28 @@ impl Postgres {
         initdb.arg("-D").arg(folder.path().join("data")).arg("--pwfile").arg(password);
         initdb.args(["-U", "zonda", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"]);
         output(initdb.arg("--no-sync")).expect("initdb needs an empty folder of its own");
-        let command = |folder: &Folder, port| Self::command(&programs, folder, port);
+        let tls = certificates.as_ref();
+        let command = |folder: &Folder, port| Self::command(&programs, folder, port, tls);
         let database = RestartableServer::start("postgres", folder, command, Self::is_up);
-        Some(Self { database, programs })
+        Some(Self { database, programs, certificates })
     }
 
     /// Returns the command that runs the database.
-    fn command(programs: &Path, folder: &Folder, port: u16) -> Command {
+    fn command(
+        programs: &Path,
+        folder: &Folder,
+        port: u16,
+        certificates: Option<&Certificates>,
+    ) -> Command {
         let mut command = unprivileged(&programs.join("postgres"));
         command.arg("-D").arg(folder.path().join("data")).args(["-p", &port.to_string()]);
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
         command.args(["-c", "fsync=off"]);
+        if let Some(files) = certificates {
+            command.args(["-c", "ssl=on"]);
+            command.args(["-c", &format!("ssl_cert_file={}", files.server.display())]);
+            command.args(["-c", &format!("ssl_key_file={}", files.key.display())]);
+        }
         command
     }
 
@@ -155,6 +256,14 @@ impl Postgres {
         format!("postgres://zonda:{password}@127.0.0.1:{port}/postgres")
     }
 
+    /// Returns the certificates of a database with TLS.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn certificates(&self) -> &Certificates {
+        self.certificates.as_ref().expect("the database was started with TLS")
+    }
+
     /// Returns what its own client says to a statement.
     ///
     /// # Panics
@@ -173,7 +282,8 @@ impl Postgres {
     /// # Panics
     /// When it does not come up.
     pub fn restart(&mut self) {
-        let command = |folder: &Folder, port| Self::command(&self.programs, folder, port);
+        let tls = self.certificates.as_ref();
+        let command = |folder: &Folder, port| Self::command(&self.programs, folder, port, tls);
         let is_up = self.database.restart(command, Self::is_up);
         assert!(is_up, "postgres does not come back:\n{}", self.database.log());
     }

@@ -3,6 +3,7 @@
 //! The kit shares no code with the server that it judges: it has its own reader of messages, so a
 //! mistake in `zonda-wire` cannot hide itself.
 
+mod authority;
 pub mod client;
 pub mod cluster;
 pub mod database;

@@ -28,6 +28,7 @@ pub struct Name(Arc<[u8]>);
 
 /// Why octets or text are not a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NameError {
     /// Over 255 octets in wire form.
     TooLong,

@@ -23,6 +23,7 @@ const POINTER_MAX: usize = 0x3fff;
 
 /// The sections of a message that hold records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Section {
     /// The records asked for.
     Answer,

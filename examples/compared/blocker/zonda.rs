@@ -1,13 +1,13 @@
 //! Names on a list do not lead anywhere; all other names are forwarded.
 
-use zonda::{A, App, Name, Query, Reply, Type};
+use zonda::{A, App, Query, Reply, Type};
 
-fn block(query: &Query, reply: &mut Reply, name: Name) {
+fn block(query: &Query, reply: &mut Reply) {
     match query.qtype() {
         Type::A => reply.answer(A::new([0, 0, 0, 0]).ttl(60)),
         _ => {
             reply.no_data();
-            reply.negative_ttl(&name, 60);
+            reply.cache_negative(60);
         }
     }
 }

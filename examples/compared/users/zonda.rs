@@ -1,11 +1,10 @@
 //! An address for each user.
 
 use std::collections::HashMap;
-use zonda::{A, App, Captures, Name, Query, Reply, Type};
+use zonda::{A, App, Captures, Query, Reply, Type};
 
 fn main() -> Result<(), zonda::Error> {
     let users = HashMap::from([("ann", [192, 0, 2, 10]), ("bob", [192, 0, 2, 11])]);
-    let zone: Name = "users.example".parse().expect("a name");
     let answer = move |query: &Query, reply: &mut Reply, Captures([user]): Captures<1>| {
         match users.get(user.as_str()) {
             Some(&address) if query.qtype() == Type::A => {
@@ -14,7 +13,7 @@ fn main() -> Result<(), zonda::Error> {
             Some(_) => reply.no_data(),
             None => reply.nxdomain(),
         }
-        reply.negative_ttl(&zone, 60);
+        reply.cache_negative(60);
     };
     let address = std::env::args().nth(1).expect("an address");
     App::new().listen(address).handle(":user.users.example", answer).run()

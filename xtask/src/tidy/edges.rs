@@ -170,6 +170,8 @@ const CONFINED: &[(&str, &[&str])] = &[
             "zonda-forward",
             "zonda-health",
             "zonda-kubernetes",
+            // The streams of PostgreSQL's client, which TLS wraps.
+            "zonda-store",
             "zonda-transport",
             "zonda-server",
             "zonda-cli",

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -228,6 +229,36 @@ fn real_peers_a_zone_is_served_from_postgresql_by_one_flag() {
     let list = text(&list.stdout);
     assert!(list.contains("a.test.") && !list.contains("s3cret"), "{list}");
     assert!(!server.get("/v1/zones/a.test").1.contains("s3cret"));
+}
+
+#[test]
+fn real_peers_zones_are_served_from_databases_over_tls_by_files_beside_the_configuration() {
+    let (Some(redis), Some(postgres)) =
+        (Redis::start_with_tls(&["127.0.0.1"]), Postgres::start_with_tls(&["127.0.0.1"]))
+    else {
+        return;
+    };
+    redis.cli(&["HSET", "test:a:www", "A", "[\"192.0.2.1\"]"]);
+    let server = Server::start(&[], "");
+    let copy = |file: &Path, name: &str| {
+        fs::copy(file, server.folder.path().join(name)).unwrap();
+    };
+    copy(&redis.certificates().authority, "redis ca.pem");
+    copy(&postgres.certificates().authority, "postgres.pem");
+    copy(&postgres.certificates().other_authority, "other.pem");
+    let of_postgres = |file| format!("{}?sslmode=verify-full&sslrootcert={file}", postgres.url());
+    server.configure(
+        &(zone("a.test", &format!("{}/0?ca=redis%20ca.pem", redis.url()), "")
+            + &zone("b.test", &of_postgres("postgres.pem"), "")
+            + &zone("c.test", &of_postgres("other.pem"), "")),
+    );
+    assert_eq!(server.post("/v1/reload").0, 200);
+    await_answer(&server, "www.a.test", "A", "NOERROR 192.0.2.1");
+    await_answer(&server, "b.test", "NS", "NOERROR localhost.");
+    wait_until("the certificate is refused", || about(&server, "c.test")["error"] != Value::Null);
+    let error = about(&server, "c.test")["error"].to_string();
+    assert!(error.contains("UnknownIssuer"), "{error}");
+    assert_eq!(told(&server, "c.test", "NS"), "SERVFAIL");
 }
 
 /// A database in a file, with a zone `file.test`.

@@ -270,13 +270,15 @@ class RedbStore(Store):
 
 @final
 class RedisStore(Store):
-    """A store in a Redis or Valkey server. The connection is not encrypted."""
+    """A store in a Redis or Valkey server."""
 
     def __new__(
         cls, url: str, *, prefix: str = "", compare_every: float = 30.0
     ) -> RedisStore:
         """In the server at a URL, `redis://user:password@host:port/database`, which is connected to
-        when it is needed. Raises `ValueError` for what is no such URL.
+        when it is needed. `rediss://` has the connection encrypted and the server's certificate
+        verified, by public roots or, with `rediss://host/?ca=FILE`, those of a file in PEM form.
+        Raises `ValueError` for what is no such URL.
 
         prefix: what stands before each key.
         compare_every: seconds after which all is compared, for changes that nobody told.
@@ -285,12 +287,14 @@ class RedisStore(Store):
 @final
 class PostgresStore(Store):
     """A store in a PostgreSQL database, in the table `zonda_records`, which is made if it is
-    missing. The connection is not encrypted."""
+    missing."""
 
     def __new__(cls, url: str, *, compare_every: float = 30.0) -> PostgresStore:
         """In the database at a URL, `postgresql://user:password@host/database`, or that parameters
-        name, `host=127.0.0.1 user=...`, which is connected to when it is needed. Raises
-        `ValueError` for what is neither.
+        name, `host=127.0.0.1 user=...`, which is connected to when it is needed. With
+        `sslmode=verify-full` the connection is encrypted and the server's certificate verified, by
+        public roots or those of `sslrootcert=FILE`; by default it is encrypted if the server offers
+        that, and no certificate is verified. Raises `ValueError` for what is neither.
 
         compare_every: seconds after which all is compared, for changes that no trigger told.
         """

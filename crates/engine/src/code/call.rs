@@ -7,6 +7,7 @@ use super::handler_cache;
 use super::handlers::Handlers;
 use super::history::ResumePoint;
 use super::keep::{Keep, Vary};
+use super::negative_soa::negative_soa;
 use super::pattern::Pattern;
 use super::watch::Watch;
 use super::{Ending, HandlerReply};
@@ -92,7 +93,7 @@ pub fn call(
             worker.deferral.history.then = then;
             flow
         }
-        _ => answer_with(ask, answer, worker, (handlers, &filled, may_keep)),
+        _ => answer_with(ask, answer, worker, (handlers, &filled, may_keep), pattern),
     };
     worker.put_handler_reply(filled);
     flow
@@ -130,12 +131,14 @@ pub fn offer_to_users_cache(
 }
 
 /// Answers with the reply that code has filled in, unless that passes the query on. A reply for
-/// all clients is not kept if its code has read which client asks.
+/// all clients is not kept if its code has read which client asks. `pattern` is that of the code's
+/// route.
 pub fn answer_with(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
     (handlers, filled, may_keep): (&Handlers, &HandlerReply, bool),
+    pattern: Option<&Pattern>,
 ) -> Flow {
     match filled.ending {
         Ending::PassOn => return Continue(()),
@@ -145,7 +148,7 @@ pub fn answer_with(
     }
     let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
     let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
-    write(answer, worker, filled);
+    write(ask, answer, worker, (filled, pattern));
     if let Some(Keep { ttl_secs, vary }) = wanted {
         let depends_on = Dependence { vary, scope: filled.scope };
         handler_cache::insert(ask, answer, handlers, (ttl_secs, depends_on), filled.rcode);
@@ -153,10 +156,18 @@ pub fn answer_with(
     reply(filled.rcode, Reason::Handled)
 }
 
-/// Writes the reply that code has filled in.
-pub fn write(answer: &mut Answer<'_>, worker: &mut Worker, filled: &HandlerReply) {
+/// Writes the reply that code of a pattern, or for all names, has filled in.
+pub fn write(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (filled, pattern): (&HandlerReply, Option<&Pattern>),
+) {
     answer.flags = answer.flags & !FLAGS | filled.flags & FLAGS;
-    if filled.write(&mut answer.reply).is_err() {
+    let soa = filled.ttl_of_denial().map(|ttl_secs| {
+        negative_soa(ask.snapshot, ask.name, (pattern, ttl_secs), &mut worker.rdata)
+    });
+    if filled.write(&mut answer.reply, soa).is_err() {
         answer.flags |= flag::TC;
     }
     if let Some((code, text)) = filled.error() {

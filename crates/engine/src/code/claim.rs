@@ -11,6 +11,11 @@ pub fn claim(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> Claim {
     handlers.map_or(Claim::default(), |it| it.routes.claim(name, qtype))
 }
 
+/// Whether there is a route for a name and type.
+pub fn has_route(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> bool {
+    snapshot.handlers.as_ref().is_some_and(|it| it.routes.find(name, qtype).is_some())
+}
+
 /// Whether a route spells a name out and is for the type, so that no upstream is asked for that.
 pub fn has_exact_route(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> bool {
     let found = snapshot.handlers.as_ref().and_then(|it| it.routes.find(name, qtype));

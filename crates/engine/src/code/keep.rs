@@ -11,6 +11,7 @@ pub struct Keep {
 
 /// The facts that an answer depends on besides the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Vary {
     /// The answer depends on nothing but the question: it is for every client.
     Nothing = 0,

@@ -320,12 +320,17 @@ impl Pattern {
         name::labels(name).nth(first + place).map(<[u8]>::to_ascii_lowercase)
     }
 
+    /// The number of labels behind its last capture, in which all names that match it end.
+    pub(super) fn literal_labels(&self) -> usize {
+        let is_literal = |label: &&Label| matches!(label, Label::Literal(_));
+        self.labels.iter().rev().take_while(is_literal).count()
+    }
+
     /// The name made of the labels behind its last capture, in which all that match it end.
     #[must_use]
     pub fn literal_suffix(&self) -> Name {
         let mut wire = Vec::new();
-        let is_capture = |label: &Label| matches!(label, Label::Capture(_));
-        let first = self.labels.iter().rposition(is_capture).map_or(0, |place| place + 1);
+        let first = self.labels.len() - self.literal_labels();
         for label in &self.labels[first..] {
             if let Label::Literal(octets) = label {
                 wire.push(octets.len() as u8); // at most 63

@@ -6,6 +6,7 @@
 use super::elsewhere::Elsewhere;
 use super::history::Tags;
 use super::keep::{Keep, Vary};
+use super::made_soa::{NegativeSoa, write_made_soa};
 use super::record::Record;
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -56,6 +57,9 @@ pub struct Reply {
     /// all of them. Set by the caller of the code.
     #[doc(hidden)]
     pub saw_client: bool,
+    /// How long resolvers are to cache the reply if it is negative, seconds; none if that is left
+    /// to the records that it has.
+    negative_ttl_secs: Option<u32>,
     /// Text of the extended error, or the reason for a failure.
     text: String,
     /// Tags of the query for the log.
@@ -119,6 +123,7 @@ impl Default for Reply {
             keep: None,
             scope: None,
             saw_client: false,
+            negative_ttl_secs: None,
             text: String::new(),
             tags: Tags::default(),
         }
@@ -137,6 +142,7 @@ impl Reply {
         self.keep = None;
         self.scope = None;
         self.saw_client = false;
+        self.negative_ttl_secs = None;
         self.text.clear();
     }
 
@@ -283,10 +289,11 @@ impl Reply {
         })
     }
 
-    /// The least TTL of all records; nothing if there are none, which say for how long they hold.
+    /// The least TTL of all records, and of the one by which a negative reply is cached; nothing if
+    /// there are none, which say for how long they hold.
     #[must_use]
     pub fn shortest_ttl_secs(&self) -> Option<u32> {
-        self.records.iter().map(|record| record.ttl).min()
+        self.records.iter().map(|record| record.ttl).chain(self.ttl_of_denial()).min()
     }
 
     /// Copies another reply into this one, with TTLs that have counted down by `age_secs`. The tags
@@ -301,6 +308,7 @@ impl Reply {
         self.records.extend(other.records.iter().map(aged));
         (self.ending, self.rcode, self.flags) = (other.ending, other.rcode, other.flags);
         (self.ede, self.scope) = (other.ede, other.scope);
+        self.negative_ttl_secs = other.negative_ttl_secs.map(|ttl| ttl.saturating_sub(age_secs));
         self.text.push_str(&other.text);
     }
 
@@ -312,12 +320,16 @@ impl Reply {
             .retain(|record| keep(record.section, record.rtype, &octets[record.places().1]));
     }
 
-    /// Writes the records, the sections in their order. What does not fit of the additional section
-    /// is left out.
+    /// Writes the records, the sections in their order, and `soa`, if there is one, into the
+    /// authority section. What does not fit of the additional section is left out.
     ///
     /// # Errors
     /// When the other records do not fit; the reply then is as it was before.
-    pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>) -> Result<(), Full> {
+    pub(crate) fn write(
+        &self,
+        reply: &mut ReplyWriter<'_>,
+        soa: Option<NegativeSoa<'_>>,
+    ) -> Result<(), Full> {
         let mark = reply.mark();
         let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names
         for wanted in [Section::Answer, Section::Authority, Section::Additional] {
@@ -335,6 +347,15 @@ impl Reply {
                         return Err(Full);
                     }
                     _ => {}
+                }
+            }
+            if wanted == Section::Authority
+                && let Some(NegativeSoa { apex, ttl_secs, rdata }) = soa
+            {
+                let fixed = (Type::SOA, Class::IN, ttl_secs);
+                if reply.record(wanted, Owner::Name(apex), fixed, rdata).is_err() {
+                    reply.rewind(mark);
+                    return Err(Full);
                 }
             }
         }
@@ -413,30 +434,52 @@ impl Reply {
                 }
                 (Section::Answer, ..) => is_alias(rtype),
                 (Section::Authority, ..) => rtype == Type::SOA,
-                (Section::Additional, ..) => false,
+                _ => false,
             });
         }
         self.reply(rcode);
     }
 
-    /// Adds the SOA record by which resolvers cache a negative reply, NXDOMAIN or NODATA, for some
-    /// seconds (rfc2308#5), in place of one that the reply has. The name of the zone is that asked
-    /// for, or one above it.
-    pub fn negative_ttl(&mut self, zone: &Name, ttl_secs: u32) {
-        /// Serial, refresh, retry and expire: no server transfers the zone.
-        const TIMES: [u32; 4] = [1, 7200, 900, 1_209_600];
+    /// Has resolvers cache a negative reply, NXDOMAIN or NODATA, for some seconds: it is sent with
+    /// an SOA record for that (rfc2308#5), in place of one that the reply has. The record is that
+    /// of the zone of this server that holds the name asked for, with the seconds in place of its
+    /// minimum. If no zone with data here holds the name, the record is made for what the handler's
+    /// pattern spells out behind its captures, or else for the name itself.
+    ///
+    /// A reply is negative that is NXDOMAIN, or NOERROR without records in its answer and not a
+    /// referral. Other replies get none, nor do those to which code adds an SOA record afterwards.
+    pub fn cache_negative(&mut self, ttl_secs: u32) {
+        self.retain(|section, rtype, _| (section, rtype) != (Section::Authority, Type::SOA));
+        self.negative_ttl_secs = Some(ttl_secs);
+    }
+
+    /// Returns how long resolvers are to cache the reply, seconds, if it is negative and lacks the
+    /// SOA record that says so.
+    pub(crate) fn ttl_of_denial(&self) -> Option<u32> {
+        let ttl_secs = self.negative_ttl_secs?;
+        let has = |section, rtype| {
+            self.records.iter().any(|it| it.section == section && rtype == it.rtype)
+        };
+        let is_denial = match self.rcode {
+            Rcode::NXDOMAIN => true,
+            Rcode::NOERROR => self.records.iter().all(|it| it.section != Section::Answer),
+            _ => false,
+        };
+        let is_told = has(Section::Authority, Type::SOA) || has(Section::Authority, Type::NS);
+        (is_denial && !is_told).then_some(ttl_secs)
+    }
+
+    /// Adds the SOA record by which resolvers cache a negative reply for some seconds, in place of
+    /// one that the reply has, made for a zone of this name.
+    #[doc(hidden)]
+    pub fn push_soa_of(&mut self, zone: &Name, ttl_secs: u32) {
         if self.is_overfull() {
             return;
         }
         self.clear_authority();
         let zone = zone.as_wire();
-        let mailbox = [b"\x0ahostmaster", zone].concat();
-        let mailbox = if mailbox.len() > name::NAME_BYTES_MAX { zone } else { &mailbox };
         let pushed = self.push_with(Section::Authority, zone, (Type::SOA, ttl_secs), |out| {
-            out.extend_from_slice(zone);
-            out.extend_from_slice(mailbox);
-            let numbers = TIMES.into_iter().chain([ttl_secs]);
-            numbers.for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+            write_made_soa(zone, ttl_secs, out);
         });
         if let Err(overfull) = pushed {
             self.servfail(&overfull.to_string());
@@ -514,24 +557,6 @@ impl Reply {
         self.ending = Ending::Drop;
     }
 
-    /// Former name of [`servfail`](Self::servfail).
-    #[deprecated(note = "it is called `servfail`")]
-    pub fn fail(&mut self, why: &str) {
-        self.servfail(why);
-    }
-
-    /// Former name of [`drop`](Self::drop).
-    #[deprecated(note = "it is called `drop`")]
-    pub fn silence(&mut self) {
-        self.drop();
-    }
-
-    /// Former name of [`extended_error`](Self::extended_error).
-    #[deprecated(note = "it is called `extended_error`")]
-    pub fn set_error(&mut self, code: Ede, text: &str) {
-        self.extended_error(code, text);
-    }
-
     /// Leaves the query to the handler of the next wider pattern, and behind the last one to the
     /// zones, as if there were no handler.
     pub fn pass_on(&mut self) {
@@ -574,7 +599,7 @@ mod tests {
             let (zone, mailbox): (Name, Name) = (zone.parse().unwrap(), mailbox.parse().unwrap());
             let mut reply = Reply::default();
             reply.nxdomain();
-            reply.negative_ttl(&zone, 60);
+            reply.push_soa_of(&zone, 60);
             let (section, owner, rtype, ttl, rdata) = reply.records().next().unwrap();
             assert_eq!((section, owner), (Section::Authority, zone.as_wire()));
             assert_eq!((rtype, ttl, reply.rcode), (Type::SOA, 60, Rcode::NXDOMAIN));

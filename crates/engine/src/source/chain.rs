@@ -2,7 +2,7 @@
 //!
 //! The one file that knows all sources: what leads from one to another is decided here.
 
-use super::{data, forward, local, template};
+use super::{code, data, forward, local, template};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
@@ -12,8 +12,8 @@ use crate::verdict::{Flow, Verdict, reply};
 use crate::worker::Worker;
 use crate::zones::{ClusterZone, Forward, Local, Overlay, Source, ZoneEntry};
 use std::ops::ControlFlow::{Break, Continue};
-use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::{Rcode, Type};
 
 /// Answers the query from the source of the zone that holds the name; always ends or defers it.
 #[inline]
@@ -29,13 +29,34 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     }
 }
 
+/// Has code answer the query, if there is any for it; an alias that ends its answer is followed
+/// into data of this server.
+#[inline]
+pub fn from_code(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
+    match code::answer(ask, answer, worker) {
+        Break(Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Code)))
+            if ends_with_alias(ask, answer) =>
+        {
+            Break(data::follow_into_data(ask, answer, worker, reason))
+        }
+        flow => flow,
+    }
+}
+
+/// Whether the answer that was written ends with an alias that is to be followed: that of a
+/// question for addresses, with nothing behind it.
+fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
+    matches!(ask.query.qtype, Type::A | Type::AAAA)
+        && answer.flags & flag::TC == 0
+        && answer.reply.counts()[1..] == [0, 0]
+        && answer.reply.records().last().is_some_and(|record| record.rtype == Type::CNAME)
+}
+
 /// Answers by a template, if one is for the question; an alias that ends its answer is followed.
 #[inline]
 pub fn from_templates(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     match template::answer(ask, answer, worker, data::must_fetch_written) {
-        Break(Verdict::Reply(Rcode::NOERROR, reason, _))
-            if template::ends_with_alias(ask, answer) =>
-        {
+        Break(Verdict::Reply(Rcode::NOERROR, reason, _)) if ends_with_alias(ask, answer) => {
             Break(data::follow_written(ask, answer, worker, reason))
         }
         flow => flow,

@@ -3,12 +3,11 @@
 //! Small enough to be written here: the crate `redis` would bring some thirty more crates, most of
 //! them to read a URL.
 
-use crate::limit::{READ_TIME_MAX, too_large};
-use std::fmt;
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use super::address::Address;
+use super::stream::Stream;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -20,81 +19,10 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// How deep lists may lie in lists.
 const DEPTH_MAX: usize = 4;
+/// Octets of commands that are collected before they are sent.
+const OUTPUT_BYTES: usize = 8 << 10;
 /// Octets that a server may send until a password is accepted and a database selected.
 const GREETING_MAX: u64 = 64 << 10;
-/// Where a server listens that says nothing else.
-const PORT: u16 = 6379;
-
-/// Address of a server, and the user's credentials.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
-    host: String,
-    port: u16,
-    user: Option<String>,
-    password: Option<String>,
-    /// The number of the database.
-    pub database: u32,
-}
-
-impl fmt::Display for Address {
-    /// Without the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    /// Reads a URL: `redis://[[user]:password@]host[:port][/database]`.
-    fn from_str(url: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("redis://…: {why}"); // the URL may hold a password
-        let rest = url
-            .strip_prefix("redis://")
-            .ok_or_else(|| wrong("it does not begin with `redis://`"))?;
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let database = match database {
-            "" => 0,
-            number => number.parse().map_err(|_| wrong("the database is not a number"))?,
-        };
-        let (credentials, server) = match authority.rsplit_once('@') {
-            Some((credentials, server)) => (Some(credentials), server),
-            None => (None, authority),
-        };
-        let decoded = |text: &str| {
-            decoded(text).ok_or_else(|| wrong("a `%` is not followed by two digits of a character"))
-        };
-        let (mut user, mut password) = (None, None);
-        if let Some(credentials) = credentials {
-            let (name, secret) = credentials.split_once(':').unwrap_or(("", credentials));
-            user = (!name.is_empty()).then(|| decoded(name)).transpose()?;
-            password = Some(decoded(secret)?);
-        }
-        let (host, port) = match server.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| wrong("the port is not a number"))?)
-            }
-            _ => (server, PORT),
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        if host.is_empty() {
-            return Err(wrong("the host is missing"));
-        }
-        Ok(Self { host, port, user, password, database })
-    }
-}
-
-/// Text with its `%xx` put back.
-fn decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut octets = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        octets.push(u8::from_str_radix(digits, 16).ok()?);
-        octets.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(octets).ok()
-}
 
 /// What a server says.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,45 +58,12 @@ impl Reply {
     }
 }
 
-/// A stream of which so much is read at most, and for so long.
-struct LimitedStream {
-    stream: TcpStream,
-    /// Octets that may be read at a time.
-    max: u64,
-    /// How many of them may still be read.
-    left: u64,
-    /// When all must have been read.
-    deadline: Instant,
-}
-
-impl LimitedStream {
-    /// Allows so many octets to be read from now on.
-    fn allow(&mut self, max: u64) {
-        (self.max, self.left, self.deadline) = (max, max, Instant::now() + READ_TIME_MAX);
-    }
-}
-
-impl Read for LimitedStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::Error::new(ErrorKind::QuotaExceeded, too_large(self.max)));
-        }
-        if Instant::now() >= self.deadline {
-            let secs = READ_TIME_MAX.as_secs();
-            let why = format!("the records were not read within {secs} seconds");
-            return Err(io::Error::new(ErrorKind::QuotaExceeded, why));
-        }
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let count = self.stream.read(&mut buffer[..wanted])?;
-        self.left -= count as u64;
-        Ok(count)
-    }
-}
-
 /// A connection to the server.
 pub(super) struct Connection {
-    input: BufReader<LimitedStream>,
-    output: BufWriter<TcpStream>,
+    /// The stream in both directions, of which what came is read ahead.
+    input: BufReader<Stream>,
+    /// Commands that are not sent yet.
+    output: Vec<u8>,
 }
 
 impl Connection {
@@ -184,15 +79,14 @@ impl Connection {
         Err(last)
     }
 
-    /// Authenticates and selects the database.
+    /// Encrypts if that is asked for, authenticates and selects the database.
     fn greet(stream: TcpStream, address: &Address) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY))?;
         stream.set_write_timeout(Some(REPLY))?;
-        let output = BufWriter::new(stream.try_clone()?);
-        let deadline = Instant::now() + READ_TIME_MAX;
-        let stream = LimitedStream { stream, max: GREETING_MAX, left: GREETING_MAX, deadline };
-        let mut connection = Self { input: BufReader::new(stream), output };
+        let stream = Stream::new(stream, GREETING_MAX, &address.host, address.trust.as_ref())?;
+        let (input, output) = (BufReader::new(stream), Vec::new());
+        let mut connection = Self { input, output };
         match (&address.user, &address.password) {
             (Some(user), Some(password)) => connection.authenticate(&["AUTH", user, password])?,
             (None, Some(password)) => connection.authenticate(&["AUTH", password])?,
@@ -237,12 +131,15 @@ impl Connection {
         for word in command {
             write!(self.output, "${}\r\n{word}\r\n", word.len())?;
         }
-        Ok(())
+        if self.output.len() < OUTPUT_BYTES { Ok(()) } else { self.flush() }
     }
 
     /// Sends what was written.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
+        let stream = self.input.get_mut();
+        stream.write_all(&self.output)?;
+        self.output.clear();
+        stream.flush()
     }
 
     /// Waits for the next reply.
@@ -258,8 +155,8 @@ impl Connection {
         }
         let is_asked = patience.is_zero(); // the kernel would round the shortest wait up to 8 ms
         match is_asked {
-            true => self.input.get_ref().stream.set_nonblocking(true)?,
-            false => self.input.get_ref().stream.set_read_timeout(Some(patience))?,
+            true => self.input.get_ref().socket().set_nonblocking(true)?,
+            false => self.input.get_ref().socket().set_read_timeout(Some(patience))?,
         }
         let has_more = match self.input.fill_buf() {
             Ok([]) => Err(ErrorKind::UnexpectedEof.into()),
@@ -270,8 +167,8 @@ impl Connection {
             },
         };
         match is_asked {
-            true => self.input.get_ref().stream.set_nonblocking(false)?,
-            false => self.input.get_ref().stream.set_read_timeout(Some(REPLY))?,
+            true => self.input.get_ref().socket().set_nonblocking(false)?,
+            false => self.input.get_ref().socket().set_read_timeout(Some(REPLY))?,
         }
         has_more
     }
@@ -316,32 +213,6 @@ fn read(input: &mut impl BufRead, depth: usize) -> io::Result<Reply> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Host, port, user, password and database.
-    type Parts = (String, u16, Option<String>, Option<String>, u32);
-
-    fn address(url: &str) -> Result<Parts, String> {
-        url.parse::<Address>().map(|it| (it.host, it.port, it.user, it.password, it.database))
-    }
-
-    #[test]
-    fn a_url_gives_server_credentials_and_database() {
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(address("redis://db"), Ok(("db".into(), 6379, None, None, 0)));
-        assert_eq!(
-            address("redis://me:p%40ss:x@[::1]:7000/3"),
-            Ok(("::1".into(), 7000, some("me"), some("p@ss:x"), 3))
-        );
-        assert_eq!(
-            address("redis://:secret@db/"),
-            Ok(("db".into(), 6379, None, some("secret"), 0))
-        );
-        assert_eq!(address("redis://[::1]").map(|it| it.0), Ok("::1".into()));
-        for wrong in ["rediss://db", "redis://", "redis://db:x", "redis://db/x", "redis://%zz@db"] {
-            let error = address(wrong).unwrap_err();
-            assert!(error.starts_with("redis://…: "), "{error}");
-        }
-    }
 
     #[test]
     fn replies_of_each_kind_are_read_and_unknown_kinds_refused() {

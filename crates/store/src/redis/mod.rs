@@ -11,15 +11,23 @@
 //! (`notify-keyspace-events`, at least `Kghx`); a periodic comparison of all records finds further
 //! ones.
 
+mod address;
 mod connection;
 mod key;
+mod stream;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls_stream.rs"]
+mod tls_stream;
+#[cfg(feature = "tls")]
+mod tls_stream;
 mod value;
 
 use super::limit::READ_MAX;
 use super::record_set::{normal, normal_owner};
 use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
-use connection::{Address, Connection, Reply};
+use address::Address;
+use connection::{Connection, Reply};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
@@ -67,12 +75,20 @@ impl fmt::Debug for RedisStore {
 
 impl RedisStore {
     /// In the server at a URL such as `redis://127.0.0.1:6379`, in full
-    /// `redis://user:password@host:port/database`. It is connected to when it is needed.
+    /// `redis://user:password@host:port/database`. With `rediss://` the connection is encrypted
+    /// by TLS, and the server must have a certificate for the host in the URL: one that leads to a
+    /// public root, or with `rediss://host/?ca=FILE` to one of the certificates in a file of PEM
+    /// form, which is read for each connection. It is connected to when it is needed.
     ///
     /// # Errors
-    /// When the URL is none of these.
+    /// When the URL is none of these, the file cannot be read, or the program was built without
+    /// the feature `encrypted`.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let address = url.parse().map_err(|why: String| StoreError::failed(why))?;
+        let address: Address = url.parse().map_err(|why: String| StoreError::failed(why))?;
+        if let Some(trust) = &address.trust {
+            let server = address.to_string();
+            trust.check().map_err(|error| StoreError::failed(ServerError { server, error }))?;
+        }
         let connection = Mutex::new(None);
         let (prefix, compare_every) = (String::new(), COMPARE_EVERY);
         Ok(Self { address, prefix, compare_every, read_max: READ_MAX, connection })
@@ -140,7 +156,7 @@ impl RedisStore {
 
     /// An error that says of which server it is.
     fn failed(&self, error: io::Error) -> StoreError {
-        StoreError::failed(format!("Redis at {}: {error}", self.address))
+        StoreError::failed(ServerError { server: self.address.to_string(), error })
     }
 
     /// The records that keys hold; keys that are no hashes are passed over.
@@ -231,6 +247,26 @@ impl RedisStore {
             (None, Reply::Nothing) => Ok(None),
             (None, other) => Err(other.unexpected()),
         }
+    }
+}
+
+/// An error of a connection, and of which server it is.
+#[derive(Debug)]
+struct ServerError {
+    /// Host and port.
+    server: String,
+    error: io::Error,
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis at {}: {}", self.server, self.error)
+    }
+}
+
+impl std::error::Error for ServerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
     }
 }
 

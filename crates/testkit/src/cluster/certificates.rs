@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
+use crate::authority::{Authority, new_key};
 use crate::process::Folder;
 
 /// Names and addresses that the server's certificate is for.
@@ -35,36 +35,18 @@ impl Certificates {
     /// # Panics
     /// When the folder cannot be written.
     pub(super) fn make(folder: &Folder) -> Self {
-        let (authority, issuer) = authority();
-        let key = new_key();
-        let names: Vec<String> = SERVER_NAMES.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).expect("the names are names");
-        let server = params.signed_by(&key, &issuer).expect("the authority may sign");
+        let authority = Authority::new("authority of a cluster");
+        let (server, key) = authority.sign(SERVER_NAMES);
         let account = new_key();
         Self {
-            authority: folder.write("ca.crt", authority.pem()),
+            authority: folder.write("ca.crt", authority.certificate.pem()),
             server: folder.write("server.crt", server.pem()),
             server_key: folder.write("server.key", key.serialize_pem()),
             account_key: folder.write("account.key", account.serialize_pem()),
             account_public_key: folder.write("account.pub", account.public_key_pem()),
-            client: client(authority.der().clone()),
+            client: client(authority.certificate.der().clone()),
         }
     }
-}
-
-/// Returns a private key.
-fn new_key() -> KeyPair {
-    KeyPair::generate().expect("the system has random numbers")
-}
-
-/// Makes an authority.
-fn authority() -> (rcgen::Certificate, Issuer<'static, KeyPair>) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let key = new_key();
-    let certificate = params.self_signed(&key).expect("the parameters are complete");
-    (certificate, Issuer::new(params, key))
 }
 
 /// Returns the TLS of a client that trusts this authority only.

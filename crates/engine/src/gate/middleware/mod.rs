@@ -132,7 +132,7 @@ fn show_reply(
         }
         Ending::Drop => Some(Verdict::Drop(Reason::HandlerDropped)),
         _ if is_changed => {
-            write(answer, worker, &shown);
+            write(ask, answer, worker, (&shown, None));
             Some(Verdict::Reply(shown.rcode, reason, REUSE))
         }
         _ => None,

@@ -211,7 +211,23 @@ fn answer_as_supplied(
             return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
         }
     }
-    answer_with(ask, answer, worker, (handlers, filled, route.is_some()))
+    let pattern = pattern_of_supplied(ask, handlers);
+    answer_with(ask, answer, worker, (handlers, filled, route.is_some()), pattern)
+}
+
+/// The pattern of the handler elsewhere that was asked; none if middleware alone was, and if the
+/// handler was taken away meanwhile.
+fn pattern_of_supplied<'h>(ask: &Ask<'_>, handlers: &'h Handlers) -> Option<&'h Pattern> {
+    let asked = ask.progress.history?.code?;
+    let mut passed = None;
+    while let Some((place, route)) = handlers.routes.find_behind(ask.name, ask.query.qtype, passed)
+    {
+        if matches!(route.handler, Handler::Elsewhere(code) if code == asked) {
+            return Some(&route.pattern);
+        }
+        passed = Some(handlers.routes.passed(place));
+    }
+    None
 }
 
 /// The route whose code elsewhere has filled in a reply that may be kept. There is none if the

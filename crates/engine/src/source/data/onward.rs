@@ -1,6 +1,6 @@
 //! Chains of aliases that begin in an answer which another source has written.
 
-use super::alias::{append, forwarded_target};
+use super::alias::{append, data_of, forwarded_target};
 use super::flatten::must_fetch_behind;
 use super::follow::{self, is_allowed};
 use super::walk::Walk;
@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::History;
-use crate::code::claim::has_exact_route;
+use crate::code::claim::{has_exact_route, has_route};
 use crate::deferral::{Deferral, To};
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
@@ -115,6 +115,34 @@ pub fn follow_written(
             Verdict::Reply(rcode, fetched.reason, REUSE)
         }
         false => Verdict::Reply(rcode, reason, REUSE),
+    }
+}
+
+/// Follows the alias that ends an answer of code into zone data of this server that the client may
+/// query. A target that code has, that upstreams would be asked for, or that this server does not
+/// answer for is left to the client: a reply of code has begun, and could not wait.
+#[inline(never)] // it would only make the path of other answers longer
+pub fn follow_into_data(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    reason: Reason,
+) -> Verdict {
+    const REUSE: Reuse = Reuse::No(NotReused::Code);
+    let end = Verdict::Reply(Rcode::NOERROR, reason, REUSE);
+    let (snapshot, qtype) = (ask.snapshot, ask.query.qtype);
+    if !answer.reply.last_alias(&mut worker.target) {
+        return end;
+    }
+    let target = LookupName::new(&worker.target, snapshot.zones.seed());
+    let found = snapshot.zones.find_answering(&target, qtype);
+    let is_data = found.is_some_and(|it| data_of(&snapshot.zones.get(it.index).source).is_some());
+    if !is_data || has_route(snapshot, &target, qtype) {
+        return end;
+    }
+    match continue_chain(ask, answer, worker, reason) {
+        Verdict::Reply(rcode, reason, _) => Verdict::Reply(rcode, reason, REUSE),
+        _ => end, // nothing waits behind what was written
     }
 }
 

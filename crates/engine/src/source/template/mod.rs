@@ -75,7 +75,7 @@ fn answer_by(
         }
     }
     if is_whole {
-        call::write(answer, worker, &filled);
+        call::write(ask, answer, worker, (&filled, None));
     }
     if rcode == Rcode::SERVFAIL {
         answer.flags &= !flag::AA;
@@ -85,13 +85,4 @@ fn answer_by(
         true => reply(rcode, Reason::Templated, NotReused::Template),
         false => reply(Rcode::SERVFAIL, Reason::TemplateFailed, NotReused::Template),
     }
-}
-
-/// Whether the answer that a template has made ends with an alias that is to be followed: that of a
-/// question for addresses, with nothing behind it.
-pub fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
-    matches!(ask.query.qtype, Type::A | Type::AAAA)
-        && answer.flags & flag::TC == 0
-        && answer.reply.counts()[1..] == [0, 0]
-        && answer.reply.records().last().is_some_and(|record| record.rtype == Type::CNAME)
 }

@@ -11,14 +11,23 @@
 //! A table that was dropped or restored has lost its trigger, and announces nothing. So all records
 //! are compared from time to time, and a missing table or trigger is created.
 
+#[cfg(feature = "tls")]
+mod connector;
+#[cfg(not(feature = "tls"))]
+#[path = "no_connector.rs"]
+mod connector;
+mod parameters;
+mod server;
+
 use super::limit::{READ_MAX, READ_TIME_MAX, ReadLimit, TEXT_MAX};
 use super::record_set::{normal, normal_owner, without_final_dot};
 use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
+use postgres::Client;
 use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
-use postgres::{Client, Config, NoTls};
+use server::{ANSWER, SILENCE, Server};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicUsize;
@@ -28,21 +37,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zonda_wire::{Name, Type};
 
-/// How long a connection may take to come up.
-const CONNECT: Duration = Duration::from_secs(3);
 /// How many times as long as a connection may take to come up a call may take that needs moments:
 /// to connect, with greeting and table, or to look at the triggers.
 const CALL_FACTOR: u32 = 3;
 /// Calls that may wait for the server at a time, those included that are not waited for any more.
 const CALLS_MAX: usize = 4;
-/// After so long a silence the other end is asked whether it is there.
-const SILENCE: Duration = Duration::from_secs(10);
 /// Default time between two comparisons of all records.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
-/// How long it may take to say so, or to acknowledge what was sent.
-const ANSWER: Duration = Duration::from_secs(5);
-/// How long the server may take for a statement, and wait for a lock of the table, milliseconds.
-const LIMITS: &str = "-c statement_timeout=60000 -c lock_timeout=5000";
 /// Makes table and trigger, one program at a time. An owner is short enough for a notification.
 const MAKE_TABLE: &str = "
     BEGIN;
@@ -101,10 +102,8 @@ const ADD: &str = "INSERT INTO zonda_records (owner, type, ttl, data)
     SELECT $1::text, $2::text, $3::integer, unnest($4::text[]) ON CONFLICT DO NOTHING";
 
 /// A store in a PostgreSQL database.
-///
-/// Connections are not encrypted: reach the server on this machine, or through a tunnel.
 pub struct PostgresStore {
-    config: Config,
+    server: Arc<Server>,
     compare_every: Duration,
     read_max: u64,
     client: Mutex<Option<Client>>,
@@ -116,8 +115,8 @@ impl fmt::Debug for PostgresStore {
     /// Writes the hosts and the database, and no password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore")
-            .field("hosts", &self.config.get_hosts())
-            .field("database", &self.config.get_dbname())
+            .field("hosts", &self.server.config.get_hosts())
+            .field("database", &self.server.config.get_dbname())
             .finish_non_exhaustive()
     }
 }
@@ -127,22 +126,18 @@ impl PostgresStore {
     /// `postgresql://user:password@127.0.0.1/database`, or `host=127.0.0.1 user=…`. It is connected
     /// to when it is needed; the table `zonda_records` is made if it is missing.
     ///
+    /// `sslmode` says whether connections are encrypted: `disable`, `prefer`, which is the default
+    /// and verifies no certificate, or `require` and `verify-full`, which both verify that the
+    /// server's certificate is for the host and leads to a public root, or with `sslrootcert=FILE`
+    /// to one of the certificates in a file of PEM form. The file is read for each connection.
+    ///
     /// # Errors
-    /// When the parameters are none.
+    /// When the parameters are none, the file cannot be read, or encryption is required and the
+    /// program was built without the feature `encrypted`.
     pub fn new(parameters: &str) -> Result<Self, StoreError> {
-        let mut config = parameters.parse::<Config>().map_err(StoreError::failed)?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("zonda");
-        }
-        if config.get_options().is_none() {
-            config.options(LIMITS);
-        }
-        config.keepalives_idle(SILENCE).tcp_user_timeout(ANSWER);
+        let server = Arc::new(Server::new(parameters)?);
         let (client, calls) = (Mutex::new(None), Calls::default());
-        Ok(Self { config, compare_every: COMPARE_EVERY, read_max: READ_MAX, client, calls })
+        Ok(Self { server, compare_every: COMPARE_EVERY, read_max: READ_MAX, client, calls })
     }
 
     /// Sets how many octets are read at a time at most, as the configuration says.
@@ -163,13 +158,13 @@ impl PostgresStore {
 
     /// How long a call may take that needs moments.
     fn call_max(&self) -> Duration {
-        self.config.get_connect_timeout().map_or(CONNECT, |limit| *limit) * CALL_FACTOR
+        self.server.connect_max() * CALL_FACTOR
     }
 
     /// Connects; the table is there then.
     fn connect(&self) -> Result<Client, StoreError> {
-        let config = self.config.clone();
-        self.calls.wait(self.call_max(), move || connect(&config))
+        let server = Arc::clone(&self.server);
+        self.calls.wait(self.call_max(), move || connect(&server))
     }
 
     /// Does something with a connection; once more if that had become stale, or if the table was
@@ -223,8 +218,8 @@ impl PostgresStore {
 }
 
 /// Connects to a server; the table is there then.
-fn connect(config: &Config) -> Result<Client, Failure> {
-    let mut client = config.connect(NoTls)?;
+fn connect(server: &Server) -> Result<Client, Failure> {
+    let mut client = server.connect()?;
     if Triggers::of(&mut client)? == Triggers::Missing {
         client.batch_execute(MAKE_TABLE)?;
     }
@@ -235,8 +230,8 @@ fn connect(config: &Config) -> Result<Client, Failure> {
 enum Failure {
     /// The server says so, or cannot be reached.
     Database(postgres::Error),
-    /// A limit of this program.
-    Limit(StoreError),
+    /// This program says so: a limit, or a server that cannot be connected to.
+    Store(StoreError),
 }
 
 impl From<postgres::Error> for Failure {
@@ -247,7 +242,7 @@ impl From<postgres::Error> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Limit(error)
+        Self::Store(error)
     }
 }
 
@@ -256,7 +251,7 @@ impl Failure {
     fn into_store_error(self) -> StoreError {
         match self {
             Self::Database(error) => StoreError::failed(error),
-            Self::Limit(error) => error,
+            Self::Store(error) => error,
         }
     }
 }
@@ -355,9 +350,9 @@ impl Store for PostgresStore {
     }
 
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
-        let config = self.config.clone();
+        let server = Arc::clone(&self.server);
         let client = self.calls.wait(self.call_max(), move || {
-            let mut client = connect(&config)?;
+            let mut client = connect(&server)?;
             client.batch_execute("LISTEN zonda_records")?;
             Ok(client)
         });
