@@ -158,6 +158,9 @@ export declare class Query<C = Captures> {
   readonly pattern: string | null;
   /** What middleware wants to tell handlers. */
   state: any;
+  /** What a log has of it: name, type, client, transport, DNSSEC, network, pattern and captures. The
+   * client counts as looked at; it does not when `console.log` shows the query. */
+  toJSON(): object;
   /** @deprecated It is called `captures`. */
   readonly params: Readonly<C>;
   /** @deprecated It is called `clientSubnet`. */
@@ -232,6 +235,9 @@ export declare class Reply {
   of<T extends KnownType | `TYPE${number}`>(type: T): AnswerOf<T>[];
   /** What middleware notes for later middleware and handlers. */
   state: any;
+  /** What a log has of it: whether there is an answer, response code, flags, extended error and
+   * records, those of the handler as it gave them. */
+  toJSON(): object;
   /** @deprecated It is called `noData`. */
   nodata(): this;
   /** @deprecated It is called `servfail`. */
@@ -404,9 +410,14 @@ export interface AppOptions {
    * address, unless the configuration file has a token.
    */
   metrics?: string;
-  /** What the core logs to standard error; the first app of a process decides. By default `warn`.
-   * */
+  /** From which level on the core logs: to `logger` and to listeners of the event `log`, or else to
+   * standard error, for which the first app of a process decides. By default `warn`. */
   log?: 'off' | 'error' | 'warn' | 'info' | 'debug';
+  /** Told of each event of the core's log, in place of standard error, from `start` until the app has
+   * stopped. The log is that of the process: while an app reads it, none of it goes to standard
+   * error, and each app that reads it has all of it. 10,000 records wait at most; of further ones,
+   * their number is told. */
+  logger?: (record: LogRecord) => void;
   /** Whether other processes answer on the same addresses, as those of a cluster do. */
   sharesAddresses?: boolean;
   /** Whether the app starts also if zones that are given as files or texts cannot be loaded. Their
@@ -418,6 +429,19 @@ export interface AppOptions {
    * sent, and so are records that it returns; a query that it does not answer is SERVFAIL. If it returns a promise, that is waited for.
    * There is no reply where one cannot be sent, as it has a wrong record, or was sent before. */
   onError?: (error: Error, query: Query, reply?: Reply) => unknown;
+}
+
+/** An event of the core's log. */
+export interface LogRecord {
+  level: 'error' | 'warn' | 'info' | 'debug';
+  /** What has happened, in words that are the same for all events of a kind. */
+  event: string;
+  /** The whole line: the event and its fields. */
+  message: string;
+  /** What it is about, by names such as `zone` and `error`. */
+  fields: Record<string, string>;
+  /** When it has happened. */
+  time: Date;
 }
 
 /** A question for {@link App.query}. */
@@ -479,14 +503,16 @@ export declare class App extends EventEmitter {
    * it had to stop. */
   serve(): Promise<void>;
   /** Calls a function when the app listens, has stopped, or an error has made a query fail: with a
-   * listener for that, it is not logged. */
+   * listener for that, it is not logged; or for each record of the core's log, as `logger`. */
   on(event: 'listening', listener: (addresses: string[]) => void): this;
   on(event: 'closed', listener: (error?: Error) => void): this;
   on(event: 'error', listener: (error: Error, query: Query) => void): this;
+  on(event: 'log', listener: (record: LogRecord) => void): this;
   /** Calls a function once. */
   once(event: 'listening', listener: (addresses: string[]) => void): this;
   once(event: 'closed', listener: (error?: Error) => void): this;
   once(event: 'error', listener: (error: Error, query: Query) => void): this;
+  once(event: 'log', listener: (record: LogRecord) => void): this;
   /** Settled when the server has stopped, by `stop()` or through the admin interface; rejected if it
    * had to stop. Nothing keeps the process alive then. */
   readonly closed: Promise<void>;
@@ -521,7 +547,8 @@ export declare class App extends EventEmitter {
   readonly addresses: string[];
   /** The zones that could not be loaded when that was last tried, but for those of stores. */
   readonly failedZones: FailedZone[];
-  /** Asks the app itself, without sockets, as if a client at `client` had. If no reply is sent, it
+  /** Asks the app itself, without sockets, as if a client at `client` had, which is an address, or
+   * one with a port: `192.0.2.7`, `192.0.2.7:53`. If no reply is sent, it
    * is rejected with the code `ZONDA_NO_REPLY`. */
   query(question: Question | string, options?: { client?: string }): Promise<Message>;
   query(name: string, type: RecordType, options?: { client?: string }): Promise<Message>;
@@ -535,6 +562,16 @@ export declare class App extends EventEmitter {
 
 /** A message read from its octets; `null` if they are none. */
 export declare function decodeMessage(octets: Uint8Array): Message | null;
+/** The line of a zone file for a record, such as `www.example.org. 300 IN A 192.0.2.1`; the owner of
+ * one without a name is `@`. Throws a `TypeError`, `RangeError` or `Error` that says what is wrong. */
+export declare function recordText(record: ResourceRecord | Answer): string;
+/** A record of the line of a zone file, as it is read. Names without a final dot end at `origin`, or
+ * at the root; a record without a time to live has `ttl`, by default 300 seconds. Throws what is wrong
+ * with the line, with the code `ZONDA_RECORD`; so does `@` without an origin. */
+export declare function parseRecord(
+  text: string,
+  options?: { origin?: string; ttl?: number },
+): Answer;
 /** A query in wire form. */
 export declare function makeQuery(question: Question | string): Buffer;
 

@@ -6,6 +6,7 @@ const { Message, decodeMessage } = require('./lib/message.js');
 const { Query } = require('./lib/request.js');
 const { Reply } = require('./lib/response.js');
 const { MemoryStore, PostgresStore, RedbStore, RedisStore, Store } = require('./lib/store.js');
+const { parseRecord, recordText } = require('./lib/zone-text.js');
 const { App, makeQuery } = require('./lib/zonda.js');
 
 module.exports = {
@@ -20,6 +21,8 @@ module.exports = {
   PostgresStore,
   decodeMessage,
   makeQuery,
+  parseRecord,
+  recordText,
   // Former names.
   Zonda: App,
   Request: Query,

@@ -7,6 +7,7 @@ const os = require('node:os');
 const { Bridge } = require('../lib/bridge.js');
 const { ENDING, LOOKS, ReplyBatch } = require('../lib/batch.js');
 const { FLAGS } = require('../lib/message.js');
+const { TICKET_HIGH, TICKET_LOW } = require('../lib/request.js');
 const { writeRecord } = require('../lib/response.js');
 const { CoreNetwork } = require('./networks.js');
 const { CORE, FAILED, NAME_EXISTS, SINK, clocks, fromCore } = require('./packet.js');
@@ -308,12 +309,12 @@ function emitDone(res) {
 function writeResponse(batch, res) {
   const { raw } = res.packet;
   const request = res[CORE];
-  const { ticketHigh, ticketLow } = request;
+  const [low, high] = [request[TICKET_LOW], request[TICKET_HIGH]];
   const flags = raw.flags ?? 0;
   const additionals = raw.additionals ?? [];
   const error = additionals.length > 0 ? extendedError(additionals) : null;
   const [rcode, own] = [flags & 0xf, flags & FLAGS_OWN];
-  batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, own, error, null, LOOKS.client);
+  batch.begin(low, high, ENDING.REPLY, rcode, own, error, null, LOOKS.client);
   for (const record of raw.answers ?? []) writeRecord(batch, 0, record, request);
   for (const record of raw.authorities ?? []) writeRecord(batch, 1, record, request);
   for (const record of additionals) writeRecord(batch, 2, record, request);

@@ -7,7 +7,7 @@ const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
 const { coreError, errorWith, withCode } = require('./errors.js');
 const native = require('./native.js');
 const { OwnStores } = require('./own-stores.js');
-const { Query } = require('./request.js');
+const { Query, SAW_BELOW, TICKET_HIGH, TICKET_LOW } = require('./request.js');
 const { handleOf } = require('./store.js');
 
 /** What the core returns in place of a reply to a request that it has answered SERVFAIL, as it was
@@ -25,6 +25,8 @@ class Bridge {
   /** The requests whose replies lie in the batch, and what is to be called when they are sent. */
   #written = [];
   #sentCallbacks = [];
+  /** Told of each record of the core's log, while that is read. */
+  #tellLog;
   /** Whether replies that are written now are sent without more ado. */
   #inTurn = false;
   #isFlushDue = false;
@@ -61,6 +63,31 @@ class Bridge {
   async stop() {
     this.#flush();
     await this.#ask('ZONDA_STATE', (token) => this.#core.stop(token));
+  }
+
+  /** Has each record of the core's log given to a function, in place of standard error. */
+  readLog(tell) {
+    if (this.#tellLog === undefined) withCode('ZONDA_CONFIG', () => this.#core.readLog());
+    this.#tellLog = tell;
+  }
+
+  /** Gives the records that wait, and reads the log no longer. */
+  endLog() {
+    if (this.#tellLog === undefined) return;
+    this.#giveLog();
+    this.#tellLog = undefined;
+    this.#core.endLog();
+  }
+
+  #giveLog() {
+    for (const { level, event, message, fields, time } of this.#core.logRecords()) {
+      const record = { level, event, message, fields: Object.fromEntries(fields) };
+      try {
+        this.#tellLog?.({ ...record, time: new Date(time) });
+      } catch (error) {
+        console.error('zonda: the logger has failed:', error);
+      }
+    }
   }
 
   /** Reads the configuration and changed zones anew. */
@@ -147,9 +174,8 @@ class Bridge {
    * with the request, and sends it if that is passed on. */
   queryBelow(request) {
     const token = this.#token();
-    request.sawBelow = true; // access lists may have another answer for another client
-    const { ticketLow, ticketHigh } = request;
-    let reply = this.#core.queryBelow(ticketLow, ticketHigh, token);
+    request[SAW_BELOW] = true; // access lists may have another answer for another client
+    let reply = this.#core.queryBelow(request[TICKET_LOW], request[TICKET_HIGH], token);
     if (reply === WAITS_NO_LONGER) {
       reply = this.#core.queryLate(request.message, request.clientText, token);
     }
@@ -186,6 +212,7 @@ class Bridge {
 
   /** Called by the core, when queries wait or something has ended. */
   #wake() {
+    if (this.#tellLog !== undefined) this.#giveLog();
     if (this.#asked.size > 0) {
       for (const { token, error, reply } of this.#core.events()) {
         const asked = this.#asked.get(token);
@@ -226,8 +253,8 @@ class Bridge {
   }
 
   #failInto(request) {
-    const { ticketLow, ticketHigh } = request;
-    this.#replies.begin(ticketLow, ticketHigh, ENDING.FAILED, 0, 0, null, null, 0);
+    const [low, high] = [request[TICKET_LOW], request[TICKET_HIGH]];
+    this.#replies.begin(low, high, ENDING.FAILED, 0, 0, null, null, 0);
     this.#replies.end();
   }
 

@@ -78,4 +78,13 @@ function isAsRead(record) {
   return known !== undefined && known.data === record.data && known.type === record.type;
 }
 
-module.exports = { FLAGS, Message, decodeMessage, isAsRead, readable, recordsOf, wireOf };
+module.exports = {
+  FLAGS,
+  Message,
+  decodeMessage,
+  isAsRead,
+  record,
+  readable,
+  recordsOf,
+  wireOf,
+};

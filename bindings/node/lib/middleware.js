@@ -2,19 +2,21 @@
 
 // Functions that stand in front of all queries, or of those for a pattern.
 
+const { ENTER_GUARD, ROUTE, SET_ROUTE } = require('./request.js');
+
 /** Middleware for a pattern, which has the captures of that for as long as it runs itself; what is
  * behind it has those of its own route. */
 function inGuard(guard, function_) {
   return (request, response, next) => {
-    const own = request.route;
+    const own = request[ROUTE];
     // What is behind may still run, with a route of its own.
     const leave = () => {
-      if (request.route === guard) request.setRoute(own);
+      if (request[ROUTE] === guard) request[SET_ROUTE](own);
     };
     const goOn = (error) => {
       leave();
       const behind = next(error);
-      const back = () => request.enterGuard(guard);
+      const back = () => request[ENTER_GUARD](guard);
       const returned = behind.then(back, (thrown) => {
         back();
         throw thrown;
@@ -22,7 +24,7 @@ function inGuard(guard, function_) {
       returned.catch(() => {}); // the error is that of `behind`, which is waited for in any case
       return returned;
     };
-    request.enterGuard(guard);
+    request[ENTER_GUARD](guard);
     let result;
     try {
       result = function_(request, response, goOn);
@@ -51,7 +53,7 @@ const UNDECIDED =
 
 /** Middleware that fails where it decides nothing: what it left out would open what it guards. */
 function decisive(function_) {
-  return (request, response, next) => {
+  const checked = (request, response, next) => {
     let isNextCalled = false;
     const goOn = (error) => {
       isNextCalled = true;
@@ -65,6 +67,7 @@ function decisive(function_) {
     const result = function_(request, response, goOn);
     return typeof result?.then === 'function' ? result.then(ended) : ended(result);
   };
+  return Object.defineProperty(checked, 'name', { value: function_.name }); // what an app shows
 }
 
 module.exports = { decisive, inGuard };

@@ -37,6 +37,7 @@ const OPTIONS = {
   waitingMax: COUNT,
   metrics: ADDRESS,
   log: LEVEL,
+  logger: FUNCTION,
   sharesAddresses: YES_OR_NO,
   allowFailedZones: YES_OR_NO,
   onError: FUNCTION,

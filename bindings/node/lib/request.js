@@ -3,8 +3,29 @@
 // A query as handlers see it: read from the batch that brought it, each part when it is asked for.
 
 const { addFormerNames } = require('./former.js');
-const { typeWord } = require('./tables.js');
 const { decodeMessage } = require('./message.js');
+const { custom, shown } = require('./shown.js');
+const { typeWord } = require('./tables.js');
+
+// What the server alone asks of a query: symbols, so that programs do not come across it.
+
+/** The halves of the number that the core knows it by. */
+const TICKET_LOW = Symbol('ticketLow');
+const TICKET_HIGH = Symbol('ticketHigh');
+/** The number of its handler, and the numbers of the guards that it passes. */
+const HANDLER = Symbol('handler');
+const GUARDS = Symbol('guards');
+/** The route or the guard that it has come to last, and what tells it these. */
+const ROUTE = Symbol('route');
+const SET_ROUTE = Symbol('setRoute');
+const ENTER_GUARD = Symbol('enterGuard');
+/** The zone that a negative reply is from. */
+const ZONE = Symbol('zone');
+/** Whether something was read that other clients may have otherwise, whether what the core answers
+ * was asked for, and whether a handler has left it to another one. */
+const SAW_CLIENT = Symbol('sawClient');
+const SAW_BELOW = Symbol('sawBelow');
+const HAS_GONE_ON = Symbol('hasGoneOn');
 
 /** The handler of a query that only passes middleware. */
 const NO_HANDLER = 0xffffffff;
@@ -40,34 +61,29 @@ class Query {
   #zone;
   /** The pattern of its route; `null` if it has none. */
   pattern = null;
-  /** Whether something was read that other clients may have otherwise. */
-  sawClient = false;
-  /** Whether what the core answers was asked for. */
-  sawBelow = false;
-  /** Whether a handler has left it to another one. */
-  hasGoneOn = false;
+  [SAW_CLIENT] = false;
+  [SAW_BELOW] = false;
+  [HAS_GONE_ON] = false;
 
   constructor(batch, at) {
     this.#batch = batch;
     this.#at = at;
   }
 
-  /** The halves of the number that the core knows it by. */
-  get ticketLow() {
+  get [TICKET_LOW]() {
     return this.#batch.words[this.#at + 1];
   }
 
-  get ticketHigh() {
+  get [TICKET_HIGH]() {
     return this.#batch.words[this.#at + 2];
   }
 
-  /** The number of its handler. */
-  get handler() {
+  get [HANDLER]() {
     return this.#batch.words[this.#at + 3];
   }
 
   /** The numbers of the guards that it passes, in this order. */
-  get guards() {
+  get [GUARDS]() {
     const { words } = this.#batch;
     const at = this.#at;
     if ((words[at + 4] & GUARDED) === 0) return NO_GUARDS;
@@ -89,7 +105,7 @@ class Query {
 
   /** The name as it was asked for, capitals included. */
   get originalName() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     const octets = this.#octets;
     let text = '';
     for (let at = 12; octets[at]; at += octets[at] + 1) text += `.${labelText(octets, at)}`;
@@ -108,7 +124,7 @@ class Query {
 
   /** How it came. */
   get transport() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return (this.#batch.words[this.#at + 4] >>> 16) & 1 ? 'tcp' : 'udp';
   }
 
@@ -119,7 +135,7 @@ class Query {
 
   /** The client's address. */
   get clientAddress() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     const at = (this.#at + 7) * 4;
     const { octets } = this.#batch;
     if (!(this.#batch.words[this.#at + 4] >>> 24)) {
@@ -130,7 +146,7 @@ class Query {
 
   /** The client's port. */
   get clientPort() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.#batch.words[this.#at + 5] & 0xffff;
   }
 
@@ -142,7 +158,7 @@ class Query {
 
   /** The message as it came. */
   get message() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.#octets;
   }
 
@@ -168,13 +184,13 @@ class Query {
 
   /** The number that the client gave it. */
   get id() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.#header(0);
   }
 
   /** The flags of its header. */
   get flags() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.#header(2);
   }
 
@@ -185,7 +201,7 @@ class Query {
 
   /** What its EDNS record says; `null` if it has none. */
   get edns() {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.#ednsRecord;
   }
 
@@ -212,13 +228,13 @@ class Query {
   }
 
   #option(code) {
-    this.sawClient = true;
+    this[SAW_CLIENT] = true;
     return this.edns?.options.find((option) => option.code === code)?.data;
   }
 
   /** The zone that a negative reply is from if no zone of the server holds the name: a name above
    * could be another server's. */
-  get zone() {
+  get [ZONE]() {
     return this.#zone ?? this.name;
   }
 
@@ -235,7 +251,7 @@ class Query {
   }
 
   /** Tells which route it has come to, and so which labels of the name are captured. */
-  setRoute(route) {
+  [SET_ROUTE](route) {
     this.#route = route;
     this.pattern = route?.pattern ?? null;
     this.#zone = route?.zone;
@@ -244,7 +260,7 @@ class Query {
   }
 
   /** Tells which guard it passes, whose pattern captures labels as long as that runs. */
-  enterGuard(guard) {
+  [ENTER_GUARD](guard) {
     this.#route = guard;
     this.#zone = guard.zone;
     this.#captures = guard.captures;
@@ -252,7 +268,7 @@ class Query {
   }
 
   /** The route or the guard that was told last; `undefined` without any. */
-  get route() {
+  get [ROUTE]() {
     return this.#route;
   }
 
@@ -263,6 +279,22 @@ class Query {
 
   set state(state) {
     this.#state = state;
+  }
+
+  /** What a log has of it. The client counts as looked at, as for all that reads its address. */
+  toJSON() {
+    const { name, type, client, transport, dnssecOk, clientSubnet, pattern, captures } = this;
+    return { name, type, client, transport, dnssecOk, clientSubnet, pattern, captures };
+  }
+
+  /** What `util.inspect` shows: the same, which does not count as looking at the client. */
+  [custom](depth, options) {
+    const sawClient = this[SAW_CLIENT];
+    try {
+      return shown('Query', this.toJSON(), depth, options);
+    } finally {
+      this[SAW_CLIENT] = sawClient;
+    }
   }
 }
 
@@ -343,4 +375,21 @@ function ipv6Text(octets) {
   return `${text.slice(0, longest.index)}::${text.slice(end)}`.replace(/:{3,}/, '::');
 }
 
-module.exports = { NO_HANDLER, Query, ipv6Text, labelText, splitLabels };
+module.exports = {
+  ENTER_GUARD,
+  GUARDS,
+  HANDLER,
+  HAS_GONE_ON,
+  NO_HANDLER,
+  Query,
+  ROUTE,
+  SAW_BELOW,
+  SAW_CLIENT,
+  SET_ROUTE,
+  TICKET_HIGH,
+  TICKET_LOW,
+  ZONE,
+  ipv6Text,
+  labelText,
+  splitLabels,
+};

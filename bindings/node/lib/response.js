@@ -9,6 +9,15 @@ const { ENDING, LOOKS } = require('./batch.js');
 const { checkFields } = require('./data.js');
 const { errorWith } = require('./errors.js');
 const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
+const {
+  HAS_GONE_ON,
+  SAW_BELOW,
+  SAW_CLIENT,
+  TICKET_HIGH,
+  TICKET_LOW,
+  ZONE,
+} = require('./request.js');
+const { custom, shown } = require('./shown.js');
 const { errorNumber, rcodeNumber, rcodeWord, typeNumber, typeWord } = require('./tables.js');
 
 /** The time to live of a record that says nothing else, seconds. */
@@ -141,7 +150,7 @@ class Reply {
     const isTtl = Number.isInteger(ttl) && ttl >= 0 && ttl <= TTL_MAX; // it is told when it is sent
     const known = isTtl ? this.#soaFor(this.#request.name, ttl) : null;
     if (known !== null) return { type: 'SOA', ttl, ...known };
-    const name = this.#request.zone;
+    const name = this.#request[ZONE];
     const below = `hostmaster.${name === '.' ? '' : name}`;
     const mailbox = below.length <= NAME_LENGTH_MAX ? below : name;
     const times = { serial: 1, refresh: 7200, retry: 900, expire: 1_209_600, minimum: ttl };
@@ -337,6 +346,24 @@ class Reply {
     this.#state = state;
   }
 
+  /** What a log has of it. Records that the handler has added are as it gave them. */
+  toJSON() {
+    this.#look();
+    const { answered } = this;
+    if (!answered) return { answered };
+    if (this.#ending === ENDING.DROP) return { answered, isDropped: true };
+    const { rcode, authoritative, authenticData } = this;
+    const [answers, authorities, additionals] = this.#sections.map((records) => records ?? []);
+    const flags = { authoritative, authenticData };
+    const error = this.#error === null ? {} : { error: { ...this.#error } };
+    return { answered, rcode, ...flags, ...error, answers, authorities, additionals };
+  }
+
+  /** What `util.inspect` shows: the same. */
+  [custom](depth, options) {
+    return shown('Reply', this.toJSON(), depth, options);
+  }
+
   /** Takes note of what the core would answer; `null` is silence. */
   setBelow(octets) {
     if (octets === null) this.#ending = ENDING.DROP;
@@ -379,7 +406,8 @@ class Reply {
   /** Writes the reply into a batch. */
   write(batch) {
     this.#sent = true;
-    const { ticketLow, ticketHigh, sawClient, sawBelow, hasGoneOn } = this.#request;
+    const { [TICKET_LOW]: low, [TICKET_HIGH]: high, [SAW_CLIENT]: sawClient } = this.#request;
+    const { [SAW_BELOW]: sawBelow, [HAS_GONE_ON]: hasGoneOn } = this.#request;
     const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
     const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
@@ -388,7 +416,7 @@ class Reply {
     }
     if (this.#ending !== ENDING.REPLY || isUnchanged) {
       const ending = isUnchanged ? ENDING.PASS_ON : this.#ending;
-      batch.begin(ticketLow, ticketHigh, ending, 0, 0, null, null, looks);
+      batch.begin(low, high, ending, 0, 0, null, null, looks);
       batch.end();
       return;
     }
@@ -396,7 +424,7 @@ class Reply {
     // A handler that has left the query need not do so the next time.
     const kept = isOfClient || hasGoneOn ? null : this.#kept;
     const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
-    batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags, error, kept, looks);
+    batch.begin(low, high, ENDING.REPLY, rcode, flags, error, kept, looks);
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;
@@ -501,4 +529,14 @@ function isSame(name, asked) {
   );
 }
 
-module.exports = { Reply, TTL, TTL_MAX, isSame, writeRecord, writeResponse };
+module.exports = {
+  Reply,
+  TTL,
+  TTL_MAX,
+  check,
+  isSame,
+  notARecord,
+  secondsOf,
+  writeRecord,
+  writeResponse,
+};

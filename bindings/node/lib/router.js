@@ -3,6 +3,7 @@
 // Handlers and middleware of the names below a suffix.
 
 const { below, checkSuffix } = require('./pattern.js');
+const { custom, shown } = require('./shown.js');
 
 /** Names below a suffix, which patterns leave out. */
 class Router {
@@ -48,6 +49,11 @@ class Router {
   /** The names below a suffix that is itself below this one. */
   route(suffix) {
     return this.#app.route(below(suffix, this.#suffix));
+  }
+
+  /** What `util.inspect` shows. */
+  [custom](depth, options) {
+    return shown('Router', { suffix: this.#suffix }, depth, options);
   }
 }
 

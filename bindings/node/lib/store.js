@@ -6,6 +6,7 @@ const { checkFields, text } = require('./data.js');
 const native = require('./native.js');
 const { pathOf } = require('./path.js');
 const { TTL, TTL_MAX } = require('./response.js');
+const { custom, shown } = require('./shown.js');
 const { typeNumber, typeWord } = require('./tables.js');
 
 /** The core's half of a store; nothing if that is all JavaScript. */
@@ -15,16 +16,25 @@ let handleOf;
  * thread of its own. */
 class Store {
   #handle;
+  /** What `util.inspect` shows of it: where the records are, and no password. */
+  #place;
+  #isClosed = false;
 
   static {
     handleOf = (store) => (Object(store) === store && #handle in store ? store.#handle : undefined);
   }
 
-  constructor(handle) {
+  constructor(handle, place = {}) {
     if (!(handle instanceof native.StoreHandle)) {
       throw new TypeError('await RedbStore.open(file) opens a store in a file');
     }
     this.#handle = handle;
+    this.#place = place;
+  }
+
+  [custom](depth, options) {
+    const fields = this.#isClosed ? { ...this.#place, isClosed: true } : this.#place;
+    return shown(this.constructor.name, fields, depth, options);
   }
 
   /** All record sets of a zone, and perhaps those of further names. */
@@ -60,6 +70,7 @@ class Store {
 
   /** Gives its file or its connections back, once no app that runs serves it. */
   async close() {
+    this.#isClosed = true;
     await result(this.#handle.close());
   }
 }
@@ -76,22 +87,25 @@ class RedbStore extends Store {
   /** Opens a file, or makes it. */
   static async open(file) {
     const handle = native.StoreHandle.unopened();
-    await result(handle.openFile(pathOf(file)));
-    return new this(handle);
+    const path = pathOf(file);
+    await result(handle.openFile(path));
+    return new this(handle, { file: path });
   }
 }
 
 /** A store in a Redis or Valkey server. */
 class RedisStore extends Store {
   constructor(url, { prefix = '', compareEvery } = {}) {
-    super(native.StoreHandle.redis(String(url), String(prefix), compareEvery));
+    const handle = native.StoreHandle.redis(String(url), String(prefix), compareEvery);
+    super(handle, { server: handle.place(), prefix: String(prefix) });
   }
 }
 
 /** A store in a PostgreSQL database. */
 class PostgresStore extends Store {
   constructor(parameters, { compareEvery } = {}) {
-    super(native.StoreHandle.postgres(String(parameters), compareEvery));
+    const handle = native.StoreHandle.postgres(String(parameters), compareEvery);
+    super(handle, { server: handle.place() });
   }
 }
 

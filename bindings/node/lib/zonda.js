@@ -14,9 +14,10 @@ const native = require('./native.js');
 const { checkedOptions, coreOptions } = require('./options.js');
 const { pathOf } = require('./path.js');
 const { canonicalPattern, captures, zoneOf } = require('./pattern.js');
-const { NO_HANDLER } = require('./request.js');
+const { GUARDS, HANDLER, HAS_GONE_ON, NO_HANDLER, SET_ROUTE } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
 const { Router } = require('./router.js');
+const { custom, shown } = require('./shown.js');
 const { typeNumber } = require('./tables.js');
 
 /** Functions that are called by `next()` of one another on one stack. */
@@ -28,6 +29,7 @@ const FORGET_MILLIS = 10_000;
 class App extends EventEmitter {
   #bridge;
   #onError;
+  #logger;
   /** Functions that all queries pass. */
   #middleware = [];
   /** Functions that queries for the names of a pattern pass: its guard, by the number that the core
@@ -63,6 +65,12 @@ class App extends EventEmitter {
     super();
     const options = checkedOptions(given);
     this.#onError = options.onError;
+    this.#logger = options.logger;
+    // Listeners of the log come and go also while the app runs.
+    this.on('newListener', (event) => event === 'log' && this.#isUp() && this.#readLog());
+    this.on('removeListener', (event) => {
+      if (event === 'log' && !this.#wantsLog()) this.#bridge.endLog();
+    });
     const dispatch = (request) => this.#dispatch(request);
     this.#bridge = new Bridge(coreOptions(options), dispatch, this.#tell);
     for (const [name, zone] of Object.entries(options.zones ?? {})) {
@@ -202,9 +210,11 @@ class App extends EventEmitter {
 
   async #startCore() {
     try {
+      if (this.#wantsLog()) this.#readLog();
       this.#setCode();
       await this.#bridge.start((error) => this.#end(error));
     } catch (error) {
+      this.#bridge.endLog();
       this.#state = this.#state === 'starting' ? 'new' : 'stopped';
       throw error;
     }
@@ -219,9 +229,27 @@ class App extends EventEmitter {
     }
   }
 
+  /** Whether there is a server, which may still start, or stop. */
+  #isUp() {
+    return this.#state !== 'new' && this.#state !== 'stopped';
+  }
+
+  #wantsLog() {
+    return this.#logger !== undefined || this.listenerCount('log') > 0;
+  }
+
+  /** Has the core's log given to the logger and to those that listen to the event. */
+  #readLog() {
+    this.#bridge.readLog((record) => {
+      this.#logger?.(record);
+      this.emit('log', record);
+    });
+  }
+
   /** Takes note that the server has stopped, because it was asked to, here or through its admin
    * interface, or because it had to. */
   #end(error) {
+    this.#bridge.endLog();
     this.#state = 'stopped';
     if (error === undefined) this.#closed.resolve();
     else this.#closed.reject(error);
@@ -329,6 +357,16 @@ class App extends EventEmitter {
     return withCode('ZONDA_STATE', () => this.#bridge.core.failedZones());
   }
 
+  /** What `util.inspect` shows: what it does, and for which patterns. */
+  [custom](depth, options) {
+    const addresses = this.#bridge.core.isRunning() ? { addresses: this.addresses } : {};
+    const handlers = Array.from(this.#routes.values(), ({ pattern }) => pattern);
+    const guards = [...this.#guardNumbers.keys()];
+    const middleware = [...this.#middleware.map(({ name }) => name || '(anonymous)'), ...guards];
+    const fields = { state: this.#state, ...addresses, handlers, middleware };
+    return shown('App', fields, depth, options);
+  }
+
   /** Asks the app itself, without sockets. Without a reply, it is an error. */
   async query(question, type, options) {
     if (Object(type) === type) return await this.query(question, undefined, type);
@@ -374,11 +412,11 @@ class App extends EventEmitter {
 
   /** Has code answer a query. */
   #dispatch(request) {
-    const { handler } = request;
+    const handler = request[HANDLER];
     // One that is gone has left the query to the next one.
     const found = () => this.#numbered.get(handler) ?? this.#next(undefined, request);
     const route = handler === NO_HANDLER ? undefined : found();
-    if (route !== undefined) request.setRoute(route);
+    if (route !== undefined) request[SET_ROUTE](route);
     const response = new Reply(request, this.#tell, this.#soaFor);
     let result;
     this.#isInFunction = true;
@@ -403,7 +441,7 @@ class App extends EventEmitter {
   /** Calls middleware, guards, and the handlers of a route; returns a promise if they want to be
    * waited for. */
   #run(route, request, response) {
-    const { guards } = request;
+    const guards = request[GUARDS];
     if (this.#middleware.length === 0 && guards.length === 0) {
       if (route?.handlers.length === 1) return this.#call(route, request, response);
       return this.#handle(route, request, response);
@@ -422,7 +460,7 @@ class App extends EventEmitter {
     let now = route;
     while (now !== undefined && !response.answered) {
       const called = now;
-      request.setRoute(called);
+      request[SET_ROUTE](called);
       const behind = () => this.#behind(called, request, response);
       await this.#pass(called.handlers, request, response, behind);
       now = response.answered ? undefined : this.#next(called, request);
@@ -436,7 +474,7 @@ class App extends EventEmitter {
     try {
       await this.#leave(route, request, response);
     } finally {
-      request.setRoute(route); // what the functions of the route see behind `next()`
+      request[SET_ROUTE](route); // what the functions of the route see behind `next()`
     }
     await this.#below(request, response);
   }
@@ -446,7 +484,7 @@ class App extends EventEmitter {
   #next(route, request) {
     if (this.#routes.size < (route === undefined ? 1 : 2)) return undefined;
     const next = this.#numbered.get(this.#bridge.nextHandler(request, route?.pattern));
-    if (next !== undefined) request.hasGoneOn = true;
+    if (next !== undefined) request[HAS_GONE_ON] = true;
     return next;
   }
 

@@ -9,6 +9,6 @@ const built = buildNative(process.argv.includes('--debug') ? 'dev' : 'release');
 // By a new name first: a process that has the former one loaded keeps it whole.
 const place = join(folder, 'zonda.node');
 copyFileSync(built, `${place}.new`);
-// What only a debugger reads is five sixths of the file. Without `strip`, it stays.
-spawnSync('strip', ['--strip-debug', `${place}.new`], { stdio: 'ignore' });
+// What only debuggers read, symbols included, is most of the file. Without `strip`, it stays.
+spawnSync('strip', [`${place}.new`], { stdio: 'ignore' });
 renameSync(`${place}.new`, place);

@@ -61,7 +61,7 @@ function makeNative(system, file) {
   const place = emptyFolder(name);
   copyFileSync(built, join(place, 'zonda.node'));
   const strip = process.env.STRIP ?? 'strip'; // that of another processor has another name
-  const { status } = spawnSync(strip, ['--strip-debug', join(place, 'zonda.node')]);
+  const { status } = spawnSync(strip, [join(place, 'zonda.node')]);
   if (status !== 0) console.error(`${name}: ${strip} has failed, so that the package is large`);
   const [os, cpu, library] = system.split('-');
   const libc = [library === 'gnu' ? 'glibc' : 'musl'];

@@ -1,6 +1,7 @@
 //! The server as JavaScript holds it.
 
 mod code;
+mod log;
 mod options;
 mod queries;
 mod zones;
@@ -16,7 +17,7 @@ use napi_derive::napi;
 use zonda_engine::code::HandlerReply;
 use zonda_runtime::Runtime;
 use zonda_server::{
-    Code, CodeUpdates, ProgramConfig, ProgramError, RuntimeHandle, Server, Stores, Texts,
+    Code, CodeUpdates, LogReader, ProgramConfig, ProgramError, RuntimeHandle, Server, Stores, Texts,
 };
 use zonda_wire::Name;
 
@@ -24,7 +25,7 @@ use crate::batch;
 use crate::own_store::{Calls, OwnStore};
 use crate::server::{self, RunningServer};
 use crate::table::Table;
-use options::{log, start};
+use options::start;
 
 /// Queries that one call takes: replies to the first must not wait for all the rest.
 const TAKE_MAX: usize = 512;
@@ -144,6 +145,9 @@ struct Shared {
     wake: Mutex<Option<Wake>>,
     /// There from the start until the server has stopped.
     closed: Mutex<Option<OnClose>>,
+    /// The log, while JavaScript reads it, and whether it was woken for what it has not read yet.
+    log: Mutex<Option<Arc<LogReader>>>,
+    is_log_due: AtomicBool,
     /// Whether JavaScript has forgotten the app, perhaps while it starts.
     is_gone: AtomicBool,
 }
@@ -291,7 +295,7 @@ impl Core {
     /// One that is to be started.
     #[napi(constructor)]
     pub fn new(options: CoreOptions) -> napi::Result<Self> {
-        log(options.log.as_deref().unwrap_or("warn"))?;
+        log::install(options.log.as_deref())?;
         let shared = Arc::<Shared>::default();
         let of_stores = Arc::clone(&shared);
         Ok(Self {

@@ -5,6 +5,7 @@ use napi_derive::napi;
 use serde_json::{Map, Value, json};
 use zonda::Any;
 use zonda::Record as _;
+use zonda_server::RecordLine;
 use zonda_wire::rdata::print::{FieldText, Presentation};
 use zonda_wire::rdata::schema::{self, Kind};
 use zonda_wire::rdata::{self, wire};
@@ -23,6 +24,12 @@ pub fn tables() -> String {
     let rcodes: Vec<Value> = Rcode::KNOWN.iter().map(|it| json!([it.0.0, it.1])).collect();
     let errors: Vec<Value> = Ede::KNOWN.iter().map(|it| json!([it.0.0, it.1])).collect();
     json!({ "types": types, "rcodes": rcodes, "errors": errors }).to_string()
+}
+
+/// Whether the native half is an optimised build, of which the size of the package is held.
+#[napi]
+pub fn is_optimized() -> bool {
+    !cfg!(debug_assertions)
 }
 
 /// What JavaScript needs to know of a kind of field to write its text.
@@ -94,19 +101,66 @@ fn record(record: &zonda_wire::message::Record) -> Value {
 /// What is wrong with them.
 #[napi]
 pub fn read_data(rtype: u32, is_text: bool, given: &[u8]) -> napi::Result<String> {
+    let (rtype, rdata) = checked_data(rtype, is_text, given)?;
+    Ok(json!({ "data": data(rtype, &rdata), "wire": hex(&rdata) }).to_string())
+}
+
+/// A record of a line of a zone file, in JSON; names without a final dot end at the origin, or at
+/// the root.
+///
+/// # Errors
+/// What is wrong with the line or the origin.
+#[napi]
+pub fn read_record(line: String, origin: Option<String>, ttl: u32) -> napi::Result<String> {
+    let wrong = |error: zonda_wire::NameError| crate::core::error(format!("origin: {error}"));
+    let origin = origin.map(|name| name.parse::<Name>().map_err(wrong)).transpose()?;
+    let read = RecordLine::read(&line, origin.as_ref(), ttl).map_err(crate::core::error)?;
+    let RecordLine { owner, rtype, ttl_secs, rdata } = read;
+    let owner = owner.ok_or_else(|| crate::core::error("`@` needs an origin"))?;
+    let json = json!({
+        "name": name_text(owner.as_wire()),
+        "type": rtype.to_string(),
+        "class": "IN",
+        "ttl": ttl_secs,
+        "data": data(rtype, &rdata),
+        "wire": hex(&rdata),
+    });
+    Ok(json.to_string())
+}
+
+/// The line of a zone file for a record, whose data are text or octets; without a name, its owner is
+/// `@`.
+///
+/// # Errors
+/// What is wrong with the data or the name.
+#[napi]
+pub fn record_line(
+    name: Option<String>,
+    rtype: u32,
+    ttl: u32,
+    is_text: bool,
+    given: &[u8],
+) -> napi::Result<String> {
+    let wrong = |error: zonda_wire::NameError| crate::core::error(format!("name: {error}"));
+    let name = name.map(|name| name.parse::<Name>().map_err(wrong)).transpose()?;
+    let owner = name.map_or_else(|| "@".to_owned(), |name| name.to_string());
+    let (rtype, rdata) = checked_data(rtype, is_text, given)?;
+    Ok(format!("{owner} {ttl} IN {rtype} {}", Presentation { rtype, rdata: &rdata }))
+}
+
+/// The type and the data of a record that a program has made, as text or octets.
+fn checked_data(rtype: u32, is_text: bool, given: &[u8]) -> napi::Result<(Type, Vec<u8>)> {
     let rtype = Type(rtype as u16); // JavaScript knows only such types
-    let rdata = match is_text {
-        false => given.to_vec(),
-        true => {
-            let text = std::str::from_utf8(given).map_err(crate::core::error)?;
-            let mut rdata = Vec::new();
-            Any::new(rtype, text).map_err(crate::core::error)?.write_rdata(&mut rdata);
-            rdata
-        }
-    };
+    let mut rdata = Vec::new();
+    if is_text {
+        let text = std::str::from_utf8(given).map_err(crate::core::error)?;
+        Any::new(rtype, text).map_err(crate::core::error)?.write_rdata(&mut rdata);
+    } else {
+        rdata.extend_from_slice(given);
+    }
     let wrong = |error| crate::core::error(format!("{rtype} record: {error}"));
     rdata::validate(rtype, &rdata).map_err(wrong)?;
-    Ok(json!({ "data": data(rtype, &rdata), "wire": hex(&rdata) }).to_string())
+    Ok((rtype, rdata))
 }
 
 /// Data by their fields; what has none is text as of an unknown type (rfc3597#5).

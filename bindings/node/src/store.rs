@@ -29,6 +29,8 @@ type Slot = Arc<Mutex<Option<Arc<dyn Store>>>>;
 #[napi]
 pub struct StoreHandle {
     slot: Slot,
+    /// Where a database is, without a password; nothing for other stores.
+    place: Option<String>,
     /// What is still to be done: as much as the program asks at a time, which has promises of it.
     jobs: mpsc::Sender<Job>,
 }
@@ -38,13 +40,13 @@ impl StoreHandle {
     /// One in memory.
     #[napi(factory)]
     pub fn memory() -> napi::Result<Self> {
-        Self::with(Some(Arc::new(MemoryStore::new())))
+        Self::with(Some(Arc::new(MemoryStore::new())), None)
     }
 
     /// One in a file that is still to be opened.
     #[napi(factory)]
     pub fn unopened() -> napi::Result<Self> {
-        Self::with(None)
+        Self::with(None, None)
     }
 
     /// One in Redis.
@@ -54,7 +56,8 @@ impl StoreHandle {
         if let Some(millis) = compare_millis {
             store = store.compare_every(duration(millis)?);
         }
-        Self::with(Some(Arc::new(store)))
+        let place = store.place();
+        Self::with(Some(Arc::new(store)), Some(place))
     }
 
     /// One in PostgreSQL.
@@ -64,7 +67,14 @@ impl StoreHandle {
         if let Some(millis) = compare_millis {
             store = store.compare_every(duration(millis)?);
         }
-        Self::with(Some(Arc::new(store)))
+        let place = store.place();
+        Self::with(Some(Arc::new(store)), Some(place))
+    }
+
+    /// Where a database is, without a password.
+    #[napi]
+    pub fn place(&self) -> Option<String> {
+        self.place.clone()
     }
 
     /// Opens a file, or makes it.
@@ -130,7 +140,7 @@ impl StoreHandle {
 
 impl StoreHandle {
     /// One with a thread of its own.
-    fn with(store: Option<Arc<dyn Store>>) -> napi::Result<Self> {
+    fn with(store: Option<Arc<dyn Store>>, place: Option<String>) -> napi::Result<Self> {
         let slot = Arc::new(Mutex::new(store));
         let (jobs, asked) = mpsc::channel::<Job>();
         // The thread holds the store, so that it goes there: to close a connection takes time.
@@ -141,7 +151,7 @@ impl StoreHandle {
         };
         let thread = std::thread::Builder::new().name("store-calls".to_owned()).spawn(work);
         thread.map_err(error)?;
-        Ok(Self { slot, jobs })
+        Ok(Self { slot, place, jobs })
     }
 
     /// What an app serves.

@@ -585,6 +585,18 @@ test('an app is asked without sockets, by its own handlers too', async (t) => {
   await assert.rejects(app.query({ name: 'a.example' }, { client: 'nobody' }), /nobody/);
 });
 
+test('the client of a question is an address, with or without a port', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('a.example/TXT', ({ clientText }) => ({ type: 'TXT', data: clientText }));
+  });
+  const told = async (client) => (await app.query('a.example', 'TXT', { client })).answers[0].data[0];
+  assert.equal(await told('192.0.2.7'), '192.0.2.7:0');
+  assert.equal(await told('192.0.2.7:53'), '192.0.2.7:53');
+  assert.equal(await told('2001:db8::1'), '[2001:db8::1]:0');
+  assert.equal(await told('[2001:db8::1]:53'), '[2001:db8::1]:53');
+  await assert.rejects(told('192.0.2.7:'), { code: 'ZONDA_QUERY', message: /with or without a port/ });
+});
+
 test('mistakes are told where they are made', async () => {
   const app = new App({ listen: '127.0.0.1:0', log: 'off' });
   assert.throws(() => app.handle('a.*.example', () => {}), /a\.\*\.example/);

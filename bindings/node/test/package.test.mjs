@@ -21,10 +21,15 @@ const run = promisify(execFile);
 const here = fileURLToPath(new URL('..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'zonda-package-'));
 
+/** Octets of the packed package at most, where it is an optimised build. */
+const PACKED_MAX = 5_000_000;
+/** What npm says of the packed package. */
+let packed;
+
 before(() => {
   const npm = (...args) =>
     execFileSync('npm', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
-  const [packed] = JSON.parse(npm('pack', here, '--json'));
+  [packed] = JSON.parse(npm('pack', here, '--json'));
   writeFileSync(join(folder, 'package.json'), '{ "private": true }');
   npm('install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename));
 });
@@ -235,11 +240,17 @@ test('programs give and take messages and records of the types of dns-packet', a
 test('the native half has nothing that only debuggers read, and says what it was built for', () => {
   const installed = join(folder, 'node_modules', 'zonda');
   const sections = execFileSync('readelf', ['-S', '-W', join(installed, 'zonda.node')]);
-  assert.doesNotMatch(String(sections), /\.debug_info/);
+  assert.doesNotMatch(String(sections), /\.debug_info|\.symtab/);
   const { cpu, libc } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
   assert.deepEqual([cpu, libc], [[process.arch], ['glibc']]);
   const source = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
   assert.equal(source.cpu, undefined, 'the sources are for all processors');
+});
+
+test('the package has at most 5 MB', async (t) => {
+  const { default: native } = await import('../lib/native.js');
+  if (!native.isOptimized()) return t.skip('the native half is no optimised build');
+  assert.ok(packed.size <= PACKED_MAX, `it has ${packed.size} octets`);
 });
 
 test('the example program answers', async () => {

@@ -7,7 +7,7 @@ import tables from '../lib/tables.js';
 import { recordTypes } from '../scripts/types.mjs';
 import { started } from './helpers.mjs';
 
-const { decodeMessage } = zonda;
+const { decodeMessage, parseRecord, recordText } = zonda;
 const digest = 'ab'.repeat(32);
 
 /** Types, their data as programs give them, and as zone files have them. */
@@ -274,4 +274,34 @@ test('what is no record is told, with its place and its data', async (t) => {
 
 test('octets that are no message are null', () => {
   assert.equal(decodeMessage(Buffer.from([1, 2, 3])), null);
+});
+
+test('a record of each type is a line of a zone file, and that is the same record', () => {
+  for (const [type, text] of SAMPLES) {
+    const line = `a\\.b.Example. 60 IN ${type} ${text}`;
+    const read = parseRecord(line);
+    assert.equal(recordText(read), line);
+    const { name, ttl, type: word, data } = read;
+    assert.deepEqual([name, ttl, word], ['a\\.b.Example', 60, type]);
+    assert.equal(recordText({ name, ttl, type, data: structuredClone(data) }), line, type);
+    assert.deepEqual(parseRecord(recordText(read)), read);
+  }
+});
+
+test('lines have an origin and a time to live, and records without them have defaults', () => {
+  const at = { origin: 'example.org', ttl: 60 };
+  assert.equal(recordText(parseRecord('www MX 10 mx', at)), 'www.example.org. 60 IN MX 10 mx.example.org.');
+  assert.equal(parseRecord('@ 1h TXT "a b" c', at).name, 'example.org');
+  assert.deepEqual(parseRecord('@ 1h TXT "a b" c', at).data, ['a b', 'c']);
+  assert.equal(parseRecord('www A 192.0.2.1').ttl, 300);
+  assert.equal(recordText({ type: 'A', data: '192.0.2.1' }), '@ 300 IN A 192.0.2.1');
+  const wrong = { code: 'ZONDA_RECORD' };
+  assert.throws(() => parseRecord('@ A 192.0.2.1'), { ...wrong, message: /needs an origin/ });
+  assert.throws(() => parseRecord('a A 192.0.2'), wrong);
+  assert.throws(() => parseRecord('a A 192.0.2.1\nb A 192.0.2.1'), { ...wrong, message: /several/ });
+  assert.throws(() => parseRecord(''), { ...wrong, message: /no record/ });
+  assert.throws(() => parseRecord('a A 192.0.2.1', { origin: 'a..b' }), { ...wrong, message: /origin/ });
+  assert.throws(() => parseRecord('a A 192.0.2.1', { ttl: -1 }), RangeError);
+  assert.throws(() => recordText({ type: 'A', data: 'no address' }), wrong);
+  assert.throws(() => recordText('a A 192.0.2.1'), TypeError);
 });

@@ -13,10 +13,7 @@ use crate::record::{Record, TTL_SECS};
 /// The records that an object of dnspython stands for, with `ttl` or else its own time to live.
 pub fn records(object: &Bound<'_, PyAny>, ttl: Option<u32>) -> PyResult<Vec<Record>> {
     let Ok(rtype) = object.getattr("rdtype").and_then(|it| it.extract::<u16>()) else {
-        let what = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
-            "expected a record such as zonda.A(\"192.0.2.1\"), not {what}"
-        )));
+        return Err(PyTypeError::new_err("expected a record such as zonda.A"));
     };
     let Ok(own_ttl) = object.getattr("ttl") else {
         return Ok(vec![record(object, rtype, ttl.unwrap_or(TTL_SECS), None)?]);

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 use zonda_engine::code::HandlerReply;
+use zonda_server::RecordLine;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::rdata::{self, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
@@ -189,6 +190,29 @@ impl Record {
         }
         let _ = write!(text, "ttl={})", record.ttl);
         Ok(text)
+    }
+
+    /// Reads the line of a zone file, as `str()` writes one.
+    #[classmethod]
+    // The number is `TTL_SECS`. No constant: `help` would show `...`.
+    #[pyo3(signature = (line, *, origin=None, ttl=300))]
+    fn parse<'py>(
+        cls: &Bound<'py, PyType>,
+        line: &str,
+        origin: Option<&Bound<'py, PyAny>>,
+        ttl: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = cls.py();
+        let origin = origin.map(owner_name).transpose()?;
+        let read = RecordLine::read(line, origin.as_ref(), ttl)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let number: u16 = cls.getattr(intern!(py, "_number"))?.extract()?;
+        if number != 0 && number != read.rtype.0 {
+            let what = format!("expected a {} record, not {}", Type(number), read.rtype);
+            return Err(PyValueError::new_err(what));
+        }
+        let owner = read.owner.as_ref().map_or(&[][..], Name::as_wire);
+        make(py, owner, (read.rtype, read.ttl_secs), &read.rdata)
     }
 
     fn __str__(&self) -> String {

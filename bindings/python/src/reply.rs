@@ -1,6 +1,6 @@
 //! A reply that Python's code puts together.
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
@@ -15,6 +15,8 @@ use crate::record::{self, Record};
 
 /// The option that says why there is no, or another, answer (rfc8914#2).
 const EXTENDED_ERROR: u16 = 15;
+/// Characters of a wrong record's text in an error.
+const VALUE_CHARS_MAX: usize = 80;
 /// The bits of a reply's header that are kept of one that was received.
 const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 
@@ -457,13 +459,47 @@ fn add(
     record: &Bound<'_, PyAny>,
     ttl: Option<u32>,
 ) -> PyResult<()> {
-    if let Ok(record) = record.cast::<Record>() {
-        return record.get().push(draft, section, ttl);
+    if let Ok(known) = record.cast::<Record>() {
+        let pushed = known.get().push(draft, section, ttl);
+        return pushed.map_err(|error| named(error, draft, section, record));
     }
     if record.is_instance_of::<PyList>() || record.is_instance_of::<PyTuple>() {
         return record.try_iter()?.try_for_each(|record| add(draft, section, &record?, ttl));
     }
-    foreign::records(record, ttl)?.iter().try_for_each(|record| record.push(draft, section, None))
+    let records = foreign::records(record, ttl);
+    let pushed = records.and_then(|records| {
+        records.iter().try_for_each(|record| record.push(draft, section, None))
+    });
+    pushed.map_err(|error| named(error, draft, section, record))
+}
+
+/// The error of a record that cannot be added, with its place in the reply and its value:
+/// `answers[1]: expected a record such as zonda.A; it is 42 (int)`. What is no `TypeError` or
+/// `ValueError`, such as an exception of the object's own code, stays as it is.
+fn named(error: PyErr, draft: &HandlerReply, section: Section, record: &Bound<'_, PyAny>) -> PyErr {
+    let py = record.py();
+    let is_type_error = error.is_instance_of::<PyTypeError>(py);
+    if !is_type_error && !error.get_type(py).is(py.get_type::<PyValueError>()) {
+        return error;
+    }
+    let name = match section {
+        Section::Answer => "answers",
+        Section::Authority => "authorities",
+        Section::Additional => "additionals",
+    };
+    let place = draft.records().filter(|(of, ..)| *of == section).count();
+    let class = record.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    let value = match record.repr() {
+        Ok(text) => text.to_string_lossy().chars().take(VALUE_CHARS_MAX).collect(),
+        Err(_) => "?".to_owned(), // the object's own code raises
+    };
+    let what = format!("{name}[{place}]: {}; it is {value} ({class})", error.value(py));
+    let named = match is_type_error {
+        true => PyTypeError::new_err(what),
+        false => PyValueError::new_err(what),
+    };
+    named.set_cause(py, error.cause(py));
+    named
 }
 
 /// A code by its number or name.

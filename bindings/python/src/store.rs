@@ -29,15 +29,17 @@ static RECORD_SET: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 #[pyclass(frozen, subclass, module = "zonda")]
 pub struct Store {
     store: Arc<dyn zonda::Store>,
+    /// Where the records are, without a password; empty for those in memory.
+    place: String,
 }
 
 impl Store {
     /// What an object of a class of stores begins with.
-    fn of<C>(store: impl zonda::Store + 'static, class: C) -> PyClassInitializer<C>
+    fn of<C>(store: impl zonda::Store + 'static, place: String, class: C) -> PyClassInitializer<C>
     where
         C: PyClass<BaseType = Self>,
     {
-        PyClassInitializer::from(Self { store: Arc::new(store) }).add_subclass(class)
+        PyClassInitializer::from(Self { store: Arc::new(store), place }).add_subclass(class)
     }
 }
 
@@ -87,6 +89,12 @@ impl Store {
         let rtype = parse_type(rtype)?;
         py.detach(|| self.store.remove(owner, rtype)).map_err(store_error)
     }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (class, place) = (slf.get_type().name()?, &slf.get().place);
+        let space = if place.is_empty() { "" } else { " " };
+        Ok(format!("<zonda.{class}{space}{place}>"))
+    }
 }
 
 /// A store that forgets all when the process ends.
@@ -98,7 +106,7 @@ impl MemoryStore {
     /// One without records.
     #[new]
     fn new() -> PyClassInitializer<Self> {
-        Store::of(zonda::MemoryStore::new(), Self)
+        Store::of(zonda::MemoryStore::new(), String::new(), Self)
     }
 }
 
@@ -111,8 +119,9 @@ impl RedbStore {
     /// Opens a file, or makes it.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<PyClassInitializer<Self>> {
+        let place = path.display().to_string();
         let store = py.detach(|| zonda::RedbStore::open(path)).map_err(store_error)?;
-        Ok(Store::of(store, Self))
+        Ok(Store::of(store, place, Self))
     }
 }
 
@@ -129,7 +138,9 @@ impl RedisStore {
     fn new(url: &str, prefix: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
         let every = interval(compare_every)?;
         let store = zonda::RedisStore::new(url).map_err(wrong_address)?;
-        Ok(Store::of(store.prefix(prefix).compare_every(every), Self))
+        let of_prefix = if prefix.is_empty() { String::new() } else { format!(" {prefix:?}") };
+        let place = store.place() + &of_prefix;
+        Ok(Store::of(store.prefix(prefix).compare_every(every), place, Self))
     }
 }
 
@@ -151,7 +162,8 @@ impl PostgresStore {
     #[pyo3(signature = (url, *, compare_every=30.0))]
     fn new(url: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
         let store = zonda::PostgresStore::new(url).map_err(wrong_address)?;
-        Ok(Store::of(store.compare_every(interval(compare_every)?), Self))
+        let place = store.place();
+        Ok(Store::of(store.compare_every(interval(compare_every)?), place, Self))
     }
 }
 

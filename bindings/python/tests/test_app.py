@@ -932,3 +932,24 @@ def test_several_record_sets_are_put_in_one_step():
         wrong = [("a.example", "A", 60, ["192.0.2.3"]), ("b.example", "A", 60, ["192.0.2"])]
         store.set_many(wrong)
     assert store.get("a.example")[0].data == ["192.0.2.1"]
+
+
+def test_an_app_and_a_router_show_what_they_are(app):
+    app.add_handler("a.example", lambda query, reply: None)
+    app.middleware("*.example")(lambda query, reply, call_next: call_next())
+    app.middleware(lambda query, reply, call_next: call_next())
+    has = "handlers: 1, middleware: 2"
+    assert repr(app) == f"<zonda.App not running, {has}>"
+    assert repr(app.route("eu.example")) == "<zonda.Router below 'eu.example'>"
+
+    async def main():
+        starting = asyncio.create_task(app.start())
+        await asyncio.sleep(0)
+        assert repr(app) == f"<zonda.App starting or stopping, {has}>"
+        await starting
+        _, port = app.addresses[0]
+        assert repr(app) == f"<zonda.App on 127.0.0.1:{port}, {has}>"
+        await app.stop()
+
+    asyncio.run(main())
+    assert repr(app) == f"<zonda.App not running, {has}>"

@@ -55,6 +55,37 @@ def test_a_record_is_the_same_by_text_by_fields_and_by_octets(mnemonic, text):
 
 
 @pytest.mark.parametrize(("mnemonic", "text"), SAMPLES + MORE)
+def test_a_record_is_the_line_of_a_zone_file_and_that_is_the_same_record(mnemonic, text):
+    made = getattr(zonda, mnemonic.replace("-", "_"))
+    for owner in (None, "a\\.b.Example."):
+        record = zonda.Record(mnemonic, text, ttl=7, owner=owner)
+        assert str(record).startswith(f"{owner or '@'} 7 IN {mnemonic} ")
+        for parsed in (zonda.Record.parse(str(record)), made.parse(str(record))):
+            assert type(parsed) is made
+            assert (parsed.rdata, parsed.ttl, parsed.owner) == (record.rdata, 7, record.owner)
+            assert str(parsed) == str(record)
+
+
+def test_a_line_has_an_origin_and_a_time_to_live_and_what_is_none_is_told():
+    read = zonda.Record.parse
+    record = read("www MX 10 mx ; the first", origin="example.org", ttl=60)
+    assert record == zonda.MX(10, "mx.example.org", owner="www.example.org", ttl=60)
+    assert read("@ 1h A 192.0.2.1", origin="example.org").owner == "example.org."
+    assert read("www A 192.0.2.1") == zonda.A("192.0.2.1", owner="www", ttl=300)
+    assert read("a TYPE65280 \\# 1 ff").rtype == "TYPE65280"
+    for line, why in [
+        ("a A 192.0.2", "192.0.2"),
+        ("", "no record"),
+        ("a A 192.0.2.1\nb A 192.0.2.1", "several"),
+        ("$INCLUDE /etc/passwd", "include"),
+    ]:
+        with pytest.raises(ValueError, match=f"(?i){why}"):
+            read(line)
+    with pytest.raises(ValueError, match="expected a MX record, not A"):
+        zonda.MX.parse("a A 192.0.2.1")
+
+
+@pytest.mark.parametrize(("mnemonic", "text"), SAMPLES + MORE)
 def test_a_record_is_the_same_when_it_is_copied_and_pickled(mnemonic, text):
     for record in [
         zonda.Record(mnemonic, text, ttl=7),

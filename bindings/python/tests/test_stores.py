@@ -523,3 +523,17 @@ def test_types_know_stores_of_both_kinds_and_their_mistakes(tmp_path):
     right, wrong = check("right.py"), check("wrong.py")
     assert right.returncode == 0, right.stdout + right.stderr
     assert "wrong.py:2: error: " in wrong.stdout
+
+
+def test_stores_show_where_their_records_are_and_no_password(tmp_path):
+    file = tmp_path / "records.redb"
+    assert repr(zonda.RedbStore(file)) == f"<zonda.RedbStore {file}>"
+    assert repr(zonda.MemoryStore()) == "<zonda.MemoryStore>"
+    redis = zonda.RedisStore("redis://ann:secret@127.0.0.1:6380/3", prefix="eu:")
+    assert repr(redis) == '<zonda.RedisStore 127.0.0.1:6380 "eu:">'
+    assert repr(zonda.RedisStore("redis://127.0.0.1")) == "<zonda.RedisStore 127.0.0.1:6379>"
+    for parameters in (
+        "postgresql://ann:secret@127.0.0.1/zones",
+        "host=127.0.0.1 user=ann password='secret' dbname=zones",
+    ):
+        assert repr(zonda.PostgresStore(parameters)) == "<zonda.PostgresStore 127.0.0.1/zones>"

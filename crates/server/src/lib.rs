@@ -45,6 +45,7 @@ mod load_error;
 mod local;
 mod log;
 mod log_budget;
+mod log_events;
 #[cfg(feature = "whole")]
 mod node_local;
 #[cfg(not(feature = "whole"))]
@@ -58,6 +59,7 @@ mod program_config;
 mod program_error;
 mod publish;
 mod query_log;
+mod record_line;
 mod rights;
 mod run;
 mod running;
@@ -93,6 +95,7 @@ pub use failed_zones::{FailedZone, failed_text};
 pub use feed::stores::Stores;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
+pub use log_events::{LogCollector, LogEvent, LogReader};
 pub use program::{
     Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config,
     zones_in_code,
@@ -101,6 +104,7 @@ pub use program_config::{ConfigChangeError, ProgramConfig};
 pub use program_error::{ErrorCode, ProgramError};
 pub use publish::{PublisherFailed, Publishing};
 pub use query_log::Rfc3339;
+pub use record_line::{RecordLine, RecordLineError};
 pub use run::{Options, serve};
 pub use running::Server;
 pub use serve_error::ServeError;

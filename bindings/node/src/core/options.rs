@@ -1,13 +1,11 @@
-//! What an app's options say of its server, and of its log.
+//! What an app's options say of its server.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tracing_subscriber::filter::LevelFilter;
 use zonda_config::Flags;
 use zonda_runtime::RuntimeConfig;
-use zonda_server::{Code, StandardError, Stores, Texts};
+use zonda_server::{Code, Stores, Texts};
 
 use super::{CoreOptions, error};
 use crate::server::{Start, Transports};
@@ -65,14 +63,4 @@ fn listener(text: &str) -> (&str, Transports) {
 /// What a text says, or an error that names it.
 pub(super) fn parsed<T: FromStr>(text: &str, what: &str) -> napi::Result<T> {
     text.parse().map_err(|_| error(format!("`{text}` is no {what}")))
-}
-
-/// Has the server log to standard error, once for all apps of the process.
-pub(super) fn log(level: &str) -> napi::Result<()> {
-    let level: LevelFilter = parsed(level, "level of the log: error, warn, info, debug, or off")?;
-    let is_terminal = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(is_terminal);
-    let log = log.with_writer(|| StandardError).log_internal_errors(false);
-    let _ = log.try_init(); // the first app's level holds; a program in Rust may have its own
-    Ok(())
 }

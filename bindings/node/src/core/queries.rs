@@ -26,7 +26,7 @@ impl Core {
         address: Option<String>,
         token: u32,
     ) -> napi::Result<Either<Buffer, u32>> {
-        let address = address.map(|text| parsed::<SocketAddr>(&text, "address and port"));
+        let address = address.map(|text| client(&text));
         let running = self.shared.running()?;
         self.expect(server::ask(&running, query, address.transpose()?), token)
     }
@@ -71,6 +71,14 @@ impl Core {
         let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
         let running = self.shared.running()?;
         self.expect(server::ask_below(&running, query, peer, |below| below.message), token)
+    }
+}
+
+/// A client's address, with or without a port.
+fn client(text: &str) -> napi::Result<SocketAddr> {
+    match text.parse() {
+        Ok(ip) => Ok(SocketAddr::new(ip, 0)),
+        Err(_) => parsed(text, "address, with or without a port"),
     }
 }
 

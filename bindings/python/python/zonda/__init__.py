@@ -24,6 +24,7 @@ from ._core import (
 )
 from .app import App, FailedZone, Router
 from .errors import ConfigError, Error, NoReply, PatternError, StateError, ZoneError
+from .lifespan import Lifespan
 from .records import *  # noqa: F403 - a class for each type of record
 from .serving import Answer, CallNext, ErrorHandler, Handler, Middleware
 from .stores import OwnStore, RecordSet
@@ -31,6 +32,6 @@ from .stores import OwnStore, RecordSet
 __all__ = ["App", "FailedZone", "Query", "Record", "Reply", "Router"]
 __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
-__all__ += ["Answer", "CallNext", "ErrorHandler", "Handler", "Middleware"]
+__all__ += ["Answer", "CallNext", "ErrorHandler", "Handler", "Lifespan", "Middleware"]
 __all__ += ["ConfigError", "Error", "NoReply", "PatternError", "StateError", "ZoneError"]
 __all__ += records.__all__

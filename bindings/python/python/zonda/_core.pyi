@@ -36,6 +36,14 @@ class Record:
         """Its data in presentation format."""
     def replace(self, *, ttl: int | None = None, owner: object | None = None) -> Record:
         """The same with another time to live or owner."""
+    @classmethod
+    def parse(
+        cls: type[_R], line: str, *, origin: object | None = None, ttl: int = 300
+    ) -> _R:
+        """The record of the line of a zone file, as `str()` writes one. Names without a final dot end
+        at `origin`, or at the root, and `@` without an origin is the name asked for; a record without
+        a time to live has `ttl`. Raises `ValueError` with what is wrong, also for a record of another
+        type than the class."""
     def _field(self, place: int) -> Any: ...
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]: ...
     def __eq__(self, other: object, /) -> bool: ...

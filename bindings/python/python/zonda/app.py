@@ -22,6 +22,7 @@ from ._core import (
 )
 from .arguments import name_of, with_captures
 from .errors import NoReply, StateError
+from .lifespan import Lifespan, LifespanTask, checked
 from .serving import (
     CallNext,
     ErrorHandler,
@@ -87,6 +88,7 @@ class App:
         waiting_max: int = 65_536,
         allow_failed_zones: bool = False,
         shares_addresses: bool = False,
+        lifespan: Lifespan | None = None,
     ) -> None:
         """An app that answers nothing yet.
 
@@ -100,6 +102,8 @@ class App:
             cannot be loaded; their names are SERVFAIL then, and ``failed_zones`` has them.
         shares_addresses: whether other processes of the program answer on the same addresses, which
             the system then spreads clients over; each of them says so.
+        lifespan: a function of the app that gives an async context manager, which is entered before
+            the app listens, and left when it has sent its last reply; ``state`` has what it yields.
         """
         self._listen = [listen] if isinstance(listen, str) else list(listen or ())
         self._listens_nowhere = listen is not None and not self._listen
@@ -110,6 +114,12 @@ class App:
         self._waiting_max = waiting_max
         self._allow_failed_zones = allow_failed_zones
         self._shares_addresses = shares_addresses
+        self._lifespan = checked(lifespan)
+        # What is to be left when the app has stopped, and the values that it has put into `state`.
+        self._in_lifespan: LifespanTask | None = None
+        self._state: dict[str, Any] = {}
+        self._state_of_lifespan: dict[str, Any] = {}
+        self._is_entering = False
         self._zones: list[tuple[str, str]] = []
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
@@ -183,13 +193,14 @@ class App:
 
     def remove_handler(
         self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
-    ) -> None:
-        """Takes a handler out. Raises ``KeyError`` where there is none."""
+    ) -> bool:
+        """Takes a handler out; whether there was one."""
         route = _route(pattern, types)
         if route not in self._routes:
-            raise KeyError(route)
+            return False
         self._drop(route)
         self._publish()
+        return True
 
     @overload
     def middleware(self, function: _Middleware) -> _Middleware: ...
@@ -325,7 +336,7 @@ class App:
 
         Raises ``ConfigError`` with all that is wrong with the configuration and with zones that are
         given as files or texts, line by line, ``ZoneError`` for such zones alone, or ``OSError``
-        when an address cannot be listened on.
+        when an address cannot be listened on; or what the lifespan raises that is entered first.
         """
         if self._core is not None:
             raise StateError("the app runs already")
@@ -348,21 +359,46 @@ class App:
         """Answers what was received, and stops. If ``start`` is under way, that raises
         ``StateError``.
 
-        Called by a handler, or by a task that a handler has begun, it comes back at once, as the
-        query of the handler waits for an answer; the app then stops by itself.
+        Called by a handler, by the lifespan, or by a task that one of them has begun, it comes back
+        at once, as the query of the handler waits for an answer, and the stop for the lifespan; the
+        app then stops by itself. Raises what the lifespan raises when it is left.
         """
         core, pump = self._core, self._pump
         if core is None or pump is None:
             return
+        stopping = self._begin_stop(core, pump)
+        if pump.is_calling():
+            stopping.add_done_callback(_log_failure)
+        else:
+            await asyncio.shield(stopping)
+
+    def _begin_stop(self, core: Core, pump: Pump) -> asyncio.Task[None]:
+        """Begins to stop, if that is not under way."""
         if self._stopping is None:
             core.give_up()
-            self._stopping = asyncio.get_running_loop().create_task(self._stop(core, pump))
+            if self._in_lifespan is not None:
+                self._in_lifespan.give_up()
+            self._stopping = pump.loop.create_task(self._stop(core, pump))
             ended = self._end_of_run()
             self._stopping.add_done_callback(lambda stopping: _settle(ended, stopping))
-        if pump.is_calling():
-            self._stopping.add_done_callback(_log_failure)
-        else:
-            await asyncio.shield(self._stopping)
+        return self._stopping
+
+    def _stop_by_itself(self) -> None:
+        """Stops, as the lifespan has ended although the app runs."""
+        if self._core is not None and self._pump is not None and not self._pump.loop.is_closed():
+            self._begin_stop(self._core, self._pump).add_done_callback(_log_failure)
+
+    def __repr__(self) -> str:
+        state = "not running"
+        if self._core is not None:
+            try:
+                both = self._core.addresses()
+                listeners = [f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in both]
+                state = f"on {', '.join(listeners)}" if listeners else "running"
+            except StateError:
+                state = "starting or stopping"
+        middleware = len(self._middleware) + sum(map(len, self._guards))
+        return f"<zonda.App {state}, handlers: {len(self._routes)}, middleware: {middleware}>"
 
     async def __aenter__(self) -> App:
         await self.start()
@@ -383,10 +419,12 @@ class App:
                 pass  # not in the main thread: somebody else looks after signals
         try:
             await self.start()
+            ended = self._end_of_run()
             try:
                 await self._until_stopped(told)
             finally:
                 await self.stop()
+            await ended  # raises why it has stopped by itself
         finally:
             for number in heeded:
                 loop.remove_signal_handler(number)
@@ -405,6 +443,12 @@ class App:
                 runner.run(self.serve())
         else:
             _run(self.serve(), loop_factory())
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Values for handlers: what the lifespan has yielded, while the app runs, and what the
+        program puts into it."""
+        return self._state
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -543,6 +587,7 @@ class App:
     async def _start(self, core: Core) -> None:
         """Starts the core. A port that the system has chosen as free for UDP may be taken for TCP:
         then it is asked for another one."""
+        await self._enter_lifespan()
         tries = _PORT_TRIES if any(it.endswith(":0") for it in self._listen) else 1
         for left in reversed(range(tries)):
             try:
@@ -567,8 +612,35 @@ class App:
                 await pump.drain(self._deadline)
             finally:
                 pump.close()
-                self._core = self._pump = self._starting = self._stopping = None
-                self._published = None
+                try:
+                    await self._leave_lifespan()
+                finally:
+                    self._core = self._pump = self._starting = self._stopping = None
+                    self._published = None
+
+    async def _enter_lifespan(self) -> None:
+        """Enters the lifespan, if there is one, and takes over what it yields."""
+        if self._lifespan is None or self._pump is None:
+            return
+        self._is_entering = True
+        context = self._pump.context()
+        self._in_lifespan = LifespanTask(self._lifespan, self, context, self._stop_by_itself)
+        try:
+            self._state_of_lifespan = await self._in_lifespan.enter()
+        finally:
+            self._is_entering = False
+        self._state.update(self._state_of_lifespan)
+
+    async def _leave_lifespan(self) -> None:
+        """Leaves the lifespan, if it was entered; ``state`` then has nothing of it any more."""
+        left, self._in_lifespan = self._in_lifespan, None
+        try:
+            if left is not None:
+                await left.leave()
+        finally:
+            for key in self._state_of_lifespan:
+                self._state.pop(key, None)
+            self._state_of_lifespan = {}
 
     async def _below(self, query: Query, reply: Reply) -> None:
         """Has the reply be what the core answers without handlers."""
@@ -596,7 +668,7 @@ class App:
 
     def _before_start(self) -> None:
         """Refuses what has an effect only before the app starts."""
-        if self._core is not None:
+        if self._core is not None and not self._is_entering:
             raise StateError("the app runs already: this has to be said before it starts")
 
     def _drop(self, route: str) -> None:
@@ -732,6 +804,9 @@ class Router:
         self._app = app
         self._suffix = suffix
 
+    def __repr__(self) -> str:
+        return f"<zonda.Router below {self._suffix!r}>"
+
     def handle(
         self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
     ) -> Callable[[_Handler], _Handler]:
@@ -749,9 +824,9 @@ class Router:
 
     def remove_handler(
         self, pattern: str, types: _RecordType | Iterable[_RecordType] | None = None
-    ) -> None:
+    ) -> bool:
         """As ``App.remove_handler``, below the suffix."""
-        self._app.remove_handler(self._below(pattern), types)
+        return self._app.remove_handler(self._below(pattern), types)
 
     @overload
     def middleware(self, function: _Middleware) -> _Middleware: ...

@@ -92,12 +92,17 @@ class Pump:
         self._following: set[_Follower] = set()
         self._finished: list[Reply] = []
         self._expected: dict[int, asyncio.Future[bytes | None]] = {}
-        context = copy_context()  # of all turns, and so of all handlers
+        # Of all turns, and so of all handlers.
+        self.context().run(self.loop.add_reader, core.wake_fd, self._turn)
+
+    def context(self) -> Context:
+        """A context of code that the app calls, which does not wait for the app's end."""
+        context = copy_context()
         context.run(_caller.set, self)
-        context.run(self.loop.add_reader, core.wake_fd, self._turn)
+        return context
 
     def is_calling(self) -> bool:
-        """Whether a handler is what asks, or a task that a handler has begun."""
+        """Whether a handler or the lifespan is what asks, or a task that one of them has begun."""
         return _caller.get() is self
 
     def close(self) -> None:

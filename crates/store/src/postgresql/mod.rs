@@ -24,6 +24,7 @@ use super::record_set::{normal, normal_owner, without_final_dot};
 use super::zone_names::ZoneNames;
 use super::{Changes, RecordSet, Store, StoreError, Watch};
 use postgres::Client;
+use postgres::config::Host;
 use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
@@ -122,6 +123,20 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Returns hosts and database, `host,host/database`, without user and password: what the
+    /// bindings show of a store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn place(&self) -> String {
+        let host = |host: &Host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(folder) => folder.display().to_string(),
+        };
+        let hosts: Vec<String> = self.server.config.get_hosts().iter().map(host).collect();
+        let database = self.server.config.get_dbname().map(|name| format!("/{name}"));
+        hosts.join(",") + &database.unwrap_or_default()
+    }
+
     /// In the database that these parameters name: a URL such as
     /// `postgresql://user:password@127.0.0.1/database`, or `host=127.0.0.1 user=…`. It is connected
     /// to when it is needed; the table `zonda_records` is made if it is missing.

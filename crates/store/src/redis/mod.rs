@@ -74,6 +74,13 @@ impl fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
+    /// Returns the server's `host:port`: what the bindings show of a store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.address.to_string()
+    }
+
     /// In the server at a URL such as `redis://127.0.0.1:6379`, in full
     /// `redis://user:password@host:port/database`. With `rediss://` the connection is encrypted
     /// by TLS, and the server must have a certificate for the host in the URL: one that leads to a
