@@ -1,6 +1,6 @@
 //! What the publisher and the thread share: names of zones, and counts of messages.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use zonda_netio::Wake;
@@ -23,11 +23,20 @@ pub struct NotifyCounts {
     pub silent: AtomicU64,
 }
 
+/// Why servers are told of a version of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The zone has changed, or an operator asks for it.
+    Change,
+    /// The version is the first one of the zone since the start, or its receivers are new.
+    First,
+}
+
 /// What the publisher and the thread share.
 #[derive(Debug)]
 pub struct Shared {
     /// Zones with new versions.
-    pub zones: Mutex<HashSet<Name>>,
+    pub zones: Mutex<HashMap<Name, Cause>>,
     /// Zones whose receivers are told of the version in force once more.
     pub repeated: Mutex<HashSet<Name>>,
     /// Wakes the thread.

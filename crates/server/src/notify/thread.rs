@@ -1,8 +1,9 @@
 //! The thread that sends NOTIFY messages and takes their replies.
 
 use super::message::{announcement, reply};
+use super::rate::Rate;
 use super::schedule::{Schedule, Target};
-use super::shared::Shared;
+use super::shared::{Cause, Shared};
 use arc_swap::ArcSwap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -17,9 +18,6 @@ use zonda_wire::Rcode;
 use zonda_wire::tsig::{Key, ReplySignature};
 use zonda_zone::{Zone, random_octets};
 
-/// The time between two messages: 200 a second, as each makes its receiver ask in turn. It also
-/// bounds how fast all zones are announced at the start.
-const GAP_MILLIS: u64 = 5;
 /// Octets of the longest reply that is read.
 const REPLY_BYTES_MAX: usize = 4096;
 /// Replies that are read before messages are sent again.
@@ -33,8 +31,8 @@ pub struct Sender {
     /// The sockets for IPv4 and IPv6, where the system has them.
     sockets: [Option<UdpSocket>; 2],
     poller: Poller,
-    /// When the next message may be sent.
-    free_millis: u64,
+    /// How fast messages are sent.
+    rate: Rate,
     /// When the thread was made.
     began: Instant,
 }
@@ -57,7 +55,7 @@ impl Sender {
             schedule: Schedule::default(),
             sockets: [Some(v4), v6],
             poller,
-            free_millis: 0,
+            rate: Rate::default(),
             began: Instant::now(),
         })
     }
@@ -68,7 +66,7 @@ impl Sender {
             self.announce();
             self.receive();
             self.send();
-            let due = self.schedule.next_millis().map(|due| due.max(self.free_millis));
+            let due = self.schedule.next_millis().map(|due| due.max(self.rate.free_millis()));
             let limit = due.map(|due| Duration::from_millis(due.saturating_sub(self.millis())));
             if self.poller.wait(limit).is_err() {
                 return false; // the watchdog says so
@@ -85,21 +83,24 @@ impl Sender {
 
     /// Takes over which zones have new versions.
     fn announce(&mut self) {
-        let [zones, repeated] = [&self.shared.zones, &self.shared.repeated].map(|zones| {
-            std::mem::take(&mut *zones.lock().unwrap_or_else(PoisonError::into_inner))
-        });
+        let mut zones =
+            std::mem::take(&mut *self.shared.zones.lock().unwrap_or_else(PoisonError::into_inner));
+        let repeated = std::mem::take(
+            &mut *self.shared.repeated.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         if zones.is_empty() && repeated.is_empty() {
             return;
         }
         let (snapshot, now) = (self.snapshot.load_full(), self.millis());
-        for zone in zones.union(&repeated) {
+        zones.extend(repeated.iter().map(|zone| (zone.clone(), Cause::Change)));
+        for (zone, cause) in &zones {
             let Some((entry, data)) = find(&snapshot, zone) else { continue };
             for receiver in receivers(entry) {
                 let target = Target { zone: zone.clone(), receiver: receiver.address };
                 if repeated.contains(zone) {
                     self.schedule.begin_again(&target, data.serial());
                 }
-                if self.schedule.add(target, data.serial(), now) {
+                if self.schedule.add_for(target, (data.serial(), *cause), now) {
                     self.shared.counts.superseded.fetch_add(1, Relaxed);
                 }
             }
@@ -110,7 +111,7 @@ impl Sender {
     /// Sends what is due, as far as the rate allows it.
     fn send(&mut self) {
         let now = self.millis();
-        while now >= self.free_millis
+        while now >= self.rate.free_millis()
             && let Some(target) = self.schedule.due(now)
         {
             let snapshot = self.snapshot.load_full();
@@ -141,7 +142,7 @@ impl Sender {
         let sent = socket.as_ref().map(|socket| socket.send_to(&octets, target.receiver));
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
-        self.free_millis = now + GAP_MILLIS;
+        self.rate.note_sent(now);
         let noted = self.schedule.note_sent(target, (id, signature), now);
         let Some((pending, is_silent)) = noted else { return false };
         if is_silent {
