@@ -1,5 +1,6 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
+use super::secondary_crowd::CrowdLimits;
 use super::secondary_followed::FileFate;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
@@ -261,6 +262,15 @@ impl SecondaryZone {
             records_max: self.keys.records_max.into(),
             time_max: self.keys.time_max,
             idle_max: self.keys.idle_timeout,
+        }
+    }
+
+    /// The bounds of the sets and names of the zone.
+    pub fn crowd_limits(&self) -> CrowdLimits {
+        let max = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+        CrowdLimits {
+            records_per_set: max(self.keys.records_per_set_max),
+            types_per_name: max(self.keys.types_per_name_max),
         }
     }
 
