@@ -17,6 +17,7 @@
 
 use super::shared::Cause;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::net::SocketAddr;
 use zonda_wire::Name;
 use zonda_wire::tsig::ReplySignature;
@@ -54,7 +55,7 @@ pub struct Pending {
     /// The id of the message that was sent last, and what its reply is checked with.
     pub sent: Option<(u16, Option<ReplySignature>)>,
     /// Whether the receiver has refused the version.
-    is_refused: bool,
+    pub is_refused: bool,
     /// Why the receiver is told of the version.
     cause: Cause,
     /// When it was sent first.
@@ -116,6 +117,12 @@ pub struct Schedule {
     last: u64,
 }
 
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schedule").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
+}
+
 impl Schedule {
     /// How many versions wait.
     pub fn len(&self) -> usize {
@@ -125,6 +132,11 @@ impl Schedule {
     /// How many servers acknowledge nothing.
     pub fn silent(&self) -> usize {
         self.silent
+    }
+
+    /// What waits of a zone for a receiver.
+    pub fn pending(&self, target: &Target) -> Option<&Pending> {
+        self.pending.get(target)
     }
 
     /// Has a version of a zone that has changed sent to a receiver.
@@ -244,7 +256,7 @@ impl Schedule {
 
     /// What waits for the reply with an id.
     pub fn awaiting(&self, target: &Target, id: u16) -> Option<&Pending> {
-        let pending = self.pending.get(target)?;
+        let pending = self.pending(target)?;
         pending.sent.as_ref().is_some_and(|(sent, _)| *sent == id).then_some(pending)
     }
 
@@ -560,6 +572,7 @@ mod tests {
         let (mut schedule, one) = (Schedule::default(), target("a.test", 53));
         schedule.add(one.clone(), 7, 0);
         assert!(schedule.note_refused(&one) && !schedule.note_refused(&one));
+        assert!(schedule.pending(&one).unwrap().is_refused);
         schedule.add(one.clone(), 8, 0);
         assert!(schedule.note_refused(&one));
         assert!(!schedule.note_refused(&target("b.test", 53)), "nothing waits");

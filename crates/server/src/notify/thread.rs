@@ -2,7 +2,7 @@
 
 use super::message::{announcement, reply};
 use super::rate::Rate;
-use super::schedule::{Schedule, Target};
+use super::schedule::Target;
 use super::shared::{Cause, Shared};
 use arc_swap::ArcSwap;
 use std::io;
@@ -27,7 +27,6 @@ const REPLIES_MAX: usize = 256;
 pub struct Sender {
     shared: Arc<Shared>,
     snapshot: Arc<ArcSwap<Snapshot>>,
-    schedule: Schedule,
     /// The sockets for IPv4 and IPv6, where the system has them.
     sockets: [Option<UdpSocket>; 2],
     poller: Poller,
@@ -52,7 +51,6 @@ impl Sender {
         Ok(Self {
             shared,
             snapshot,
-            schedule: Schedule::default(),
             sockets: [Some(v4), v6],
             poller,
             rate: Rate::default(),
@@ -66,7 +64,12 @@ impl Sender {
             self.announce();
             self.receive();
             self.send();
-            let due = self.schedule.next_millis().map(|due| due.max(self.rate.free_millis()));
+            let due = self
+                .shared
+                .counts
+                .schedule()
+                .next_millis()
+                .map(|due| due.max(self.rate.free_millis()));
             let limit = due.map(|due| Duration::from_millis(due.saturating_sub(self.millis())));
             if self.poller.wait(limit).is_err() {
                 return false; // the watchdog says so
@@ -92,19 +95,21 @@ impl Sender {
             return;
         }
         let (snapshot, now) = (self.snapshot.load_full(), self.millis());
+        let mut schedule = self.shared.counts.schedule();
         zones.extend(repeated.iter().map(|zone| (zone.clone(), Cause::Change)));
         for (zone, cause) in &zones {
             let Some((entry, data)) = find(&snapshot, zone) else { continue };
             for receiver in receivers(entry) {
                 let target = Target { zone: zone.clone(), receiver: receiver.address };
                 if repeated.contains(zone) {
-                    self.schedule.begin_again(&target, data.serial());
+                    schedule.begin_again(&target, data.serial());
                 }
-                if self.schedule.add_for(target, (data.serial(), *cause), now) {
+                if schedule.add_for(target, (data.serial(), *cause), now) {
                     self.shared.counts.superseded.fetch_add(1, Relaxed);
                 }
             }
         }
+        drop(schedule);
         self.note_pending();
     }
 
@@ -112,14 +117,19 @@ impl Sender {
     fn send(&mut self) {
         let now = self.millis();
         while now >= self.rate.free_millis()
-            && let Some(target) = self.schedule.due(now)
+            && let Some(target) = self.next(now)
         {
             let snapshot = self.snapshot.load_full();
             if !self.send_to(&target, &snapshot, now) {
-                self.schedule.remove(&target); // the zone or the receiver is gone
+                self.shared.counts.schedule().remove(&target); // the zone or the receiver is gone
                 self.note_pending();
             }
         }
+    }
+
+    /// What is to be sent next, if anything is due.
+    fn next(&self, now: u64) -> Option<Target> {
+        self.shared.counts.schedule().due(now)
     }
 
     /// Sends a message; false if there is no such zone or receiver any more.
@@ -143,7 +153,8 @@ impl Sender {
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
         self.rate.note_sent(now);
-        let noted = self.schedule.note_sent(target, (id, signature), now);
+        let mut schedule = counts.schedule();
+        let noted = schedule.note_sent(target, (id, signature), now);
         let Some((pending, is_silent)) = noted else { return false };
         if is_silent {
             let error = match sent {
@@ -160,7 +171,7 @@ impl Sender {
                 "a server does not acknowledge that a zone has a new version; it is told again"
             );
         }
-        counts.silent.store(self.schedule.silent() as u64, Relaxed);
+        counts.silent.store(schedule.silent() as u64, Relaxed);
         true
     }
 
@@ -184,7 +195,9 @@ impl Sender {
         let Some(reply) = reply(octets) else { return };
         let from = SocketAddr::new(from.ip(), from.port()); // without the scope
         let target = Target { zone: reply.zone, receiver: from };
-        let Some(pending) = self.schedule.awaiting(&target, reply.id) else { return };
+        let (counts, now) = (&self.shared.counts, self.millis());
+        let mut schedule = counts.schedule();
+        let Some(pending) = schedule.awaiting(&target, reply.id) else { return };
         let serial = pending.serial;
         let signature = pending.sent.as_ref().and_then(|(_, signature)| signature.as_ref());
         let fault = signature
@@ -195,25 +208,30 @@ impl Sender {
         });
         let (zone, receiver) = (&target.zone, &target.receiver);
         if let Some(error) = error {
-            self.shared.counts.refused.fetch_add(1, Relaxed);
-            if self.schedule.note_refused(&target) {
+            counts.refused.fetch_add(1, Relaxed);
+            if schedule.note_refused(&target) {
                 tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
             }
             return;
         }
         tracing::debug!(%zone, %receiver, serial, "a server knows of the new version of a zone");
-        let now = self.millis();
-        if self.schedule.note_acknowledged(&target, now) {
+        if schedule.note_acknowledged(&target, now) {
             tracing::info!(%zone, %receiver, serial, "a server acknowledges new versions again");
         }
-        self.shared.counts.acknowledged.fetch_add(1, Relaxed);
+        drop(schedule);
+        counts.acknowledged.fetch_add(1, Relaxed);
         self.note_pending();
     }
 
     /// Has metrics show how much waits.
     fn note_pending(&self) {
-        self.shared.counts.pending.store(self.schedule.len() as u64, Relaxed);
-        self.shared.counts.silent.store(self.schedule.silent() as u64, Relaxed);
+        let counts = &self.shared.counts;
+        let (pending, silent) = {
+            let schedule = counts.schedule();
+            (schedule.len(), schedule.silent())
+        };
+        counts.pending.store(pending as u64, Relaxed);
+        counts.silent.store(silent as u64, Relaxed);
     }
 }
 
