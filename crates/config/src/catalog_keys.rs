@@ -59,10 +59,10 @@ section! {
     /// members of which no other section has a group.
     groups: Vec<String>, like "signed, internal";
     /// The share of the members that one version of the catalog may remove or reset, in percent. Up
-    /// to 10 members are always removed. A version that removes more is not taken: the former one
-    /// stays in force, and the log says so, until a later version removes less, or a reload finds a
-    /// greater share here. It is the whole catalog's: of several sections of one `name`, one says
-    /// it, or all say the same.
+    /// to 10 members are always removed, unless none of several is left. A version that removes
+    /// more is not taken: the former one stays in force, and the log says so, until a later version
+    /// removes less, an operator confirms it, or a reload finds a greater share here. It is the
+    /// whole catalog's: of several sections of one `name`, one says it, or all say the same.
     removals_max: Percent = "10 %", from "0 %" to "100 %";
     /// Members of the catalog at most, those of all groups together. A version that lists more
     /// zones is not taken: the former one stays in force, and the log says so. Each member takes

@@ -438,6 +438,8 @@ pub enum Advice {
     WritableFile(PathBuf),
     /// A part of the ConfigMap of kube-dns is not in force.
     ConfigMap(ConfigMapError),
+    /// Any client may ask which zones a catalog zone lists.
+    OpenCatalog(Name),
 }
 
 impl fmt::Display for Advice {
@@ -463,6 +465,11 @@ impl fmt::Display for Advice {
                 path.display()
             ),
             Self::ConfigMap(error) => error.fmt(f),
+            Self::OpenCatalog(name) => write!(
+                f,
+                "any client may ask which zones the catalog {name} lists; write `access` with the \
+                 secondaries, which ask for its serial, and `refuse any` (`allow any` if meant)"
+            ),
             Self::NoZones => {
                 f.write_str("there is no zone, so every query is refused; write a [[zone]]")
             }

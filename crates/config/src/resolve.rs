@@ -89,6 +89,7 @@ pub(crate) fn resolve<'a>(
     zones.extend(admin.zones.clone().map(zones::of_clients));
     let mut warnings = warnings(&listeners, zones.is_empty() && steered.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &secret_files));
+    warnings.extend(catalogs::warnings(layers, &catalogs, &listeners));
     let mut config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         node_local: node_local?.map(|(node_local, _)| node_local),

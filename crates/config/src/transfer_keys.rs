@@ -84,6 +84,14 @@ section! {
     size_max: Size = "1 GiB", from "1 KiB" to "3 GiB";
     /// Records of the zone at most, likewise.
     records_max: u32 = "20000000", from "1" to "100000000";
+    /// Records of one type at one name at most, likewise; of signatures those over one type. Each
+    /// answer with them is as long as they are (CVE-2024-1737). BIND's limit is 100, which zones
+    /// with hundreds of addresses or TXT records at a name are over; a message has room for some
+    /// 4,000 addresses.
+    records_per_set_max: u32 = "1000", from "1" to "65535";
+    /// Types of the records of one name at most, those of signatures not counted. They are searched
+    /// for the one that a query asks for.
+    types_per_name_max: u32 = "100", from "1" to "65535";
     /// How long a transfer may take, the attempt to get changes only included.
     time_max: Duration = "2h", from "1s" to "1d";
     /// How long each message of a transfer may take.

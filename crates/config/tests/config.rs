@@ -421,6 +421,29 @@ fn a_server_without_listeners_is_warned_about() {
 }
 
 #[test]
+fn a_catalog_that_any_client_may_ask_for_is_warned_about() {
+    let followed = "[[zone]]\nname = \"C.example\"\nKEY[zone.secondary]\nfrom = [\"192.0.2.1\"]\n\
+         [[catalog]]\nname = \"c.example\"\n";
+    let made = "[[zone]]\nname = \"C.example\"\nKEY[zone.members]\n";
+    let plain = "[[zone]]\nname = \"C.example\"\nKEY[zone.secondary]\nfrom = [\"192.0.2.1\"]\n";
+    let closed =
+        "[[listen]]\naddress = \"127.0.0.1:53\"\naccess = [\"allow ::1\", \"refuse any\"]\n";
+    let warned = |more: &str, text: &str, key: &str| {
+        let text = format!("version = 1\n{more}{}", text.replace("KEY", key));
+        let loaded = load("open-catalog", &text).unwrap();
+        let told = loaded.warnings.iter().map(ToString::to_string);
+        told.filter(|it| it.contains("which zones the catalog c.example. lists")).count()
+    };
+    for text in [followed, made] {
+        assert_eq!(warned("", text, ""), 1, "{text}");
+        assert_eq!(warned("", text, "access = \"refuse any\"\n"), 0, "{text}");
+        assert_eq!(warned("", text, "access = \"allow any\"\n"), 0, "it is meant: {text}");
+        assert_eq!(warned(closed, text, ""), 0, "the listener says who may ask: {text}");
+    }
+    assert_eq!(warned("", plain, ""), 0);
+}
+
+#[test]
 fn the_effective_configuration_names_each_origin_and_hides_secrets() {
     let text = r#"
 version = 1

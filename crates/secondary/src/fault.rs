@@ -51,6 +51,10 @@ pub enum Fault {
     TooManyRecords(u64),
     /// More octets than the limit.
     TooManyOctets(u64),
+    /// A set of a name and type with more records than the limit.
+    TooManyOfSet(Name, Type, usize),
+    /// A name with records of more types than the limit.
+    TooManyTypes(Name, usize),
     /// More changes than are taken one by one.
     TooManyChanges(usize),
     /// Fewer octets than so many in a time.
@@ -185,6 +189,16 @@ impl fmt::Display for Fault {
             Self::TooManyOctets(limit) => write!(
                 f,
                 "the zone has more than {limit} octets: raise `size-max` of [zone.secondary]"
+            ),
+            Self::TooManyOfSet(name, rtype, limit) => write!(
+                f,
+                "{name} has more than {limit} records of type {rtype}: raise \
+                 `records-per-set-max` of [zone.secondary]"
+            ),
+            Self::TooManyTypes(name, limit) => write!(
+                f,
+                "{name} has records of more than {limit} types: raise `types-per-name-max` of \
+                 [zone.secondary]"
             ),
             Self::TooManyChanges(limit) => write!(f, "there are more than {limit} changes"),
             Self::TooFewOctets(octets, time) => {

@@ -17,6 +17,7 @@ mod fault;
 pub mod intake;
 pub mod membership;
 pub mod question;
+pub mod removed;
 pub mod timers;
 pub mod zone_file;
 
@@ -26,5 +27,6 @@ pub use fault::Fault;
 pub use intake::{Intake, Transferred};
 pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;
+pub use removed::MemberTag;
 pub use timers::{TimerBounds, Timers};
 pub use zone_file::{StoredZone, ZoneFile};

@@ -11,7 +11,8 @@ use zonda_wire::Name;
 use zonda_zone::records::TooManyRecords;
 use zonda_zone::{Records, Zone};
 
-/// Members that a version of a catalog may always remove or reset, whatever their share.
+/// Members that a version of a catalog may always remove or reset, whatever their share, unless
+/// none of several is left: a catalog that was lost is empty, and few are emptied by intent.
 pub const REMOVALS_FREE: usize = 10;
 
 /// A zone that is a member of a catalog.
@@ -39,6 +40,17 @@ pub enum MemberStep {
     /// Something else of this server stands for the zone, or the catalog is not followed any more:
     /// what is kept of the zone stays.
     Yield,
+}
+
+impl MemberStep {
+    /// Returns what the zone is from then on, if it is a member.
+    #[must_use]
+    pub const fn member(&self) -> Option<&Member> {
+        match self {
+            Self::Add(next) | Self::Change(next) | Self::Reset(next) => Some(next),
+            Self::Remove | Self::Yield => None,
+        }
+    }
 }
 
 /// The steps of some zones, each by its name in lower case.
@@ -214,13 +226,23 @@ impl Membership {
                 }
         };
         let removals = steps.iter().filter(is_loss).count();
+        let is_emptied = removals > 0 && members > 1 && self.count_after(catalog, &steps) == 0;
+        let free = if is_emptied { 0 } else { REMOVALS_FREE };
         let share = |percent: u8| members.saturating_mul(usize::from(percent)) / 100;
-        if limits.removals_max.is_some_and(|it| removals > share(it).max(REMOVALS_FREE)) {
+        if limits.removals_max.is_some_and(|it| removals > share(it).max(free)) {
             self.take_back(place, changes);
             return Err(VersionFault::TooManyRemovals(removals, members));
         }
         zones_of(&changes).iter().for_each(|zone| self.note_waiting(zone));
         Ok(steps)
+    }
+
+    /// The number of members of a catalog once steps are carried out.
+    fn count_after(&self, catalog: &Name, steps: &MemberSteps) -> usize {
+        let of = |member: &Member| member.catalog == *catalog;
+        let was = steps.iter().filter(|(zone, _)| self.members.get(zone).is_some_and(of)).count();
+        let is = steps.iter().filter(|(_, step)| step.member().is_some_and(of)).count();
+        (self.count(catalog) + is).saturating_sub(was)
     }
 
     /// Has a catalog list what it listed before it took changes.
@@ -281,17 +303,12 @@ impl Membership {
 
     /// Does what becomes of a zone.
     pub fn carry_out(&mut self, zone: &Name, step: &MemberStep) {
-        let next = match step {
-            MemberStep::Add(next) | MemberStep::Change(next) | MemberStep::Reset(next) => {
-                Some(next.clone())
-            }
-            MemberStep::Remove | MemberStep::Yield => None,
-        };
-        if let Some(next) = &next {
+        let next = step.member();
+        if let Some(next) = next {
             *self.counts.entry(next.catalog.clone()).or_default() += 1;
         }
         let former = match next {
-            Some(next) => self.members.insert(zone.clone(), next),
+            Some(next) => self.members.insert(zone.clone(), next.clone()),
             None => self.members.remove(zone),
         };
         if let Some(count) = former.and_then(|former| self.counts.get_mut(&former.catalog)) {

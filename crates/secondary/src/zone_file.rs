@@ -223,13 +223,13 @@ fn segment(octets: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     octets.push(kind);
     octets.extend_from_slice(&len.to_be_bytes());
     parts.iter().for_each(|part| octets.extend_from_slice(part));
-    let sum = checksum(&octets[start..]);
+    let sum = checksum_of(&octets[start..]);
     octets.extend_from_slice(&sum);
     Ok(())
 }
 
-/// The checksum of a segment.
-fn checksum(octets: &[u8]) -> [u8; SUM_BYTES] {
+/// The checksum of a segment, or of what a name of a file is made of.
+pub(crate) fn checksum_of(octets: &[u8]) -> [u8; SUM_BYTES] {
     let mut sum = Checksum::new(u64::from_be_bytes(*MAGIC));
     sum.add(octets);
     sum.finish().to_be_bytes()
@@ -275,7 +275,7 @@ fn next_segment<'o>(rest: &mut &'o [u8]) -> Option<(u8, &'o [u8])> {
     let end = HEAD_BYTES.checked_add(u32::from_be_bytes(len) as usize)?;
     let (segment, behind) = rest.split_at_checked(end)?;
     let (sum, behind) = behind.split_first_chunk::<SUM_BYTES>()?;
-    if checksum(segment) != *sum {
+    if checksum_of(segment) != *sum {
         return None;
     }
     *rest = behind;
@@ -305,7 +305,7 @@ fn timers_of(payload: &[u8]) -> Option<KeptTimers> {
 
 /// The name of a zone's file. A name of unusual characters, or a long one, is written in
 /// hexadecimal or by its checksum.
-fn file_name(apex: &Name) -> String {
+pub(crate) fn file_name(apex: &Name) -> String {
     let text = apex.to_string();
     let text = text.strip_suffix('.').unwrap_or(&text);
     let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
@@ -313,7 +313,7 @@ fn file_name(apex: &Name) -> String {
         "" => "%root".to_owned(),
         text if text.bytes().all(is_plain) && text.len() <= NAME_CHARS_MAX => text.to_owned(),
         _ if apex.as_wire().len() <= NAME_CHARS_MAX / 2 => hexadecimal(apex.as_wire()),
-        _ => hexadecimal(&checksum(apex.as_wire())),
+        _ => hexadecimal(&checksum_of(apex.as_wire())),
     };
     format!("{name}.secondary")
 }

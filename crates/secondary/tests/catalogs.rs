@@ -260,6 +260,52 @@ fn a_version_that_removes_many_members_is_not_taken() {
 }
 
 #[test]
+fn a_version_that_leaves_none_of_several_members_is_not_taken() {
+    let mut catalogs = Catalogs::new();
+    catalogs.take(A, &many(2)).unwrap();
+    let refused = catalogs.take(A, &many(0)).unwrap_err();
+    assert_eq!(refused, VersionFault::TooManyRemovals(2, 2));
+    assert_eq!(catalogs.membership.count(&name(A)), 2);
+    catalogs.limits.removals_max = Some(100);
+    assert_eq!(catalogs.take(A, &many(0)).unwrap().len(), 2, "100 % is all of them");
+}
+
+#[test]
+fn the_last_member_of_a_catalog_may_go() {
+    let mut catalogs = Catalogs::new();
+    catalogs.take(A, &many(2)).unwrap();
+    assert_eq!(catalogs.take(A, &many(1)).unwrap(), ["remove z1.test."]);
+    assert_eq!(catalogs.take(A, &many(0)).unwrap(), ["remove z0.test."]);
+}
+
+#[test]
+fn a_version_that_has_other_members_instead_of_a_few_is_taken() {
+    let mut catalogs = Catalogs::new();
+    catalogs.take(A, &many(2)).unwrap();
+    let other = zone(A, &[("other.zones", Type::PTR, "other.test.")]);
+    assert_eq!(catalogs.take(A, &other).unwrap().len(), 3);
+}
+
+#[test]
+fn all_members_of_a_catalog_may_move_to_another_in_one_version() {
+    let mut catalogs = Catalogs::new();
+    let moving = |at: &'static str, to: &'static str| {
+        let records = [
+            ("m0.zones", Type::PTR, "z0.test."),
+            ("coo.m0.zones", Type::PTR, to),
+            ("m1.zones", Type::PTR, "z1.test."),
+            ("coo.m1.zones", Type::PTR, to),
+        ];
+        zone(at, &records)
+    };
+    catalogs.take(A, &many(2)).unwrap();
+    let listed = [("m0.zones", Type::PTR, "z0.test."), ("m1.zones", Type::PTR, "z1.test.")];
+    catalogs.take(B, &zone(B, &listed)).unwrap();
+    assert_eq!(catalogs.take(A, &moving(A, "b.catalog.")).unwrap().len(), 2);
+    assert_eq!(catalogs.membership.count(&name(B)), 2);
+}
+
+#[test]
 fn a_version_that_takes_members_from_all_sections_is_not_taken() {
     let mut catalogs = Catalogs::new();
     let listed = |group: &str| {
@@ -298,8 +344,8 @@ fn a_version_that_lists_more_zones_than_it_may_is_not_taken_and_one_that_lists_f
 #[test]
 fn ten_members_of_a_small_catalog_may_go_at_once() {
     let mut catalogs = Catalogs::new();
-    catalogs.take(A, &many(10)).unwrap();
-    assert_eq!(catalogs.take(A, &many(0)).unwrap().len(), 10);
+    catalogs.take(A, &many(11)).unwrap();
+    assert_eq!(catalogs.take(A, &many(1)).unwrap().len(), 10);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! - No change costs more than what it changes, whatever the number of zones; one that comes or
 //!   goes above a forwarded or special name costs as much as there are forwarded and special ones.
 
+mod announcement;
 mod fed;
 pub mod fed_zone;
 mod history;
@@ -17,11 +18,13 @@ mod version;
 
 use crate::edit::frozen::FrozenZones;
 use crate::edit::journal::{EditJournal, KeptChanges, mark_now, policy};
+use crate::edit::zone_digest::with_sound_digest;
 use crate::edit::{Edit, EditError};
 use crate::feed::Update;
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit};
 use crate::local::LocalNames;
+use crate::notify::Cause;
 use crate::numbers::{Number, Numbers};
 use crate::settings::{SettingsBuilder, access};
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
@@ -36,7 +39,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use version::{Version, narrow};
 use zonda_config::{Access, Config};
-use zonda_engine::access::{AccessList, NotifyReceiver};
+use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
@@ -77,7 +80,7 @@ pub struct ZoneSet {
     /// The zones that catalogs list otherwise than before.
     pub listings: ListingChanges,
     /// Zones with new versions of which servers are to be notified once they are published.
-    pub announced: HashSet<Name>,
+    pub announced: HashMap<Name, Cause>,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
     /// The terms of the zone of a feed that was added last; most such zones share them.
@@ -103,7 +106,7 @@ impl ZoneSet {
             journal: EditJournal::default(),
             frozen: FrozenZones::default(),
             listings: ListingChanges::default(),
-            announced: HashSet::new(),
+            announced: HashMap::new(),
             last_access: None,
             last_fed_terms: None,
         }
@@ -225,7 +228,8 @@ impl ZoneSet {
             return Err(EditError::SerialIs(data.serial()));
         }
         let changes = ChangeSet { sets: edit.sets.clone(), serial: Serial::Bump(policy(rule)) };
-        let (zone, diff) = data.with(&changes).map_err(EditError::Refused)?;
+        let made = with_sound_digest(data, &changes, !edit.is_dry_run);
+        let (zone, diff) = made.map_err(EditError::Refused)?;
         if edit.is_dry_run || diff.is_empty() {
             return Ok((diff, None));
         }
@@ -346,18 +350,17 @@ impl ZoneSet {
                 }
                 version = Version {
                     data: Some(merged.data),
-                    cluster: None,
                     records: narrow(merged.records),
                     loaded: Some(SystemTime::now()),
                     error: merged.error.map(Box::new),
-                    is_expired: false,
+                    ..Version::default()
                 };
             }
             Update::Unavailable(failure) => {
                 self.note_failure(name, version.data.is_some(), &failure, outcome);
                 version.error = Some(Box::new(failure));
             }
-            Update::Change(_) | Update::Cluster(..) | Update::Expired(_) => {} // no file has such
+            _ => {} // no file has such
         }
         self.serve(unit, name, former.as_deref(), version, outcome);
     }
@@ -387,7 +390,7 @@ impl ZoneSet {
         version: Version,
         outcome: &mut Outcome,
     ) {
-        let Version { data, cluster, records, loaded, error, is_expired } = version;
+        let Version { data, cluster, records, loaded, error, is_expired, changes } = version;
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
@@ -407,7 +410,7 @@ impl ZoneSet {
             None => {
                 let history = match (&cluster, &data) {
                     (None, Some(data)) => {
-                        self.history(name, former, (data, &unit.key), access.as_deref())
+                        self.history(name, former, (data, &unit.key, changes), access.as_deref())
                     }
                     _ => None,
                 };
@@ -424,25 +427,26 @@ impl ZoneSet {
         }
     }
 
-    /// The history of the next version of a zone; of the first one, what the journal has.
+    /// The history of the next version of a zone; of the first one, what feed or journal has.
     fn history(
         &self,
         name: &Name,
         former: Option<&KnownZone>,
-        (data, unit): (&Arc<Zone>, &UnitKey),
+        (data, unit, changes): (&Arc<Zone>, &UnitKey, Vec<Diff>),
         access: Option<&AccessList>,
     ) -> Option<Arc<ZoneHistory>> {
         let limits = history::limits(access);
         match former.filter(|former| former.data().is_some()) {
             Some(former) => history::of_next(former, (data, unit), limits),
+            None if !changes.is_empty() => history::of_kept(changes, limits?),
             None => history::of_all(self.journal.changes_to(name, data), limits?),
         }
     }
 
     /// Puts a zone, and its entry into the table of workers.
     fn put_zone(&mut self, zone: KnownZone) {
-        if self.is_to_be_announced(&zone) {
-            self.announced.insert(zone.entry.apex.clone());
+        if let Some(cause) = self.announcement(&zone) {
+            self.announced.insert(zone.entry.apex.clone(), cause);
         }
         self.listings.note(self.zones.table().value(&zone.entry.apex).map(|it| &**it), Some(&zone));
         let is_in_front = self.is_in_front(&zone);
@@ -451,16 +455,6 @@ impl ZoneSet {
             self.table.put(Arc::clone(&zone.entry));
         }
         self.zones.put(Arc::new(zone));
-    }
-
-    /// Whether servers are to be notified of a zone: its version is new, or they are.
-    fn is_to_be_announced(&self, zone: &KnownZone) -> bool {
-        let (own, serial) = (receivers(zone), zone.data().map(|data| data.serial()));
-        let former = || self.zone(&zone.entry.apex);
-        let is_known = |former: &Arc<KnownZone>| {
-            former.data().map(|data| data.serial()) == serial && receivers(former) == own
-        };
-        !own.is_empty() && serial.is_some() && !former().is_some_and(is_known)
     }
 
     /// Whether a zone has single names in front of a forwarded one, which has its name.
@@ -545,11 +539,6 @@ impl ZoneSet {
     pub fn note_dropped(&mut self, count: usize) {
         self.numbers.note_dropped(count);
     }
-}
-
-/// The servers that are notified of new versions of a zone.
-fn receivers(zone: &KnownZone) -> &[NotifyReceiver] {
-    zone.entry.access.as_ref().map_or(&[], |access| &access.transfers.notify)
 }
 
 /// Notes which directories cannot be read.

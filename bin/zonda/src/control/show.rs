@@ -179,6 +179,10 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     if answer["secondary"].is_object() {
         fields.extend(secondary_fields(&answer["secondary"]));
     }
+    if let receivers @ [_, ..] = items(&answer["notify"]) {
+        let lines: Vec<String> = receivers.iter().map(receiver).collect();
+        fields.push(("notifies", lines.join("\n")));
+    }
     let store = &answer["store"];
     if store.is_object() {
         let reachable = if store["reachable"] == true { "reachable" } else { "not reachable" };
@@ -193,6 +197,17 @@ pub fn zone(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
         }
     }
     table::write_fields(&mut out, &fields)
+}
+
+/// Says what a server that is notified of new versions knows.
+fn receiver(receiver: &Value) -> String {
+    let (address, waiting) = (text(receiver, "address"), &receiver["waiting"]);
+    if !waiting.is_object() {
+        return format!("{address}, acknowledged");
+    }
+    let (serial, attempts) = (number(waiting, "serial"), number(waiting, "attempts"));
+    let refused = if waiting["refused"] == true { ", refused" } else { "" };
+    format!("{address}, serial {serial} not acknowledged, sent {attempts} times{refused}")
 }
 
 /// Says which objects of a cluster are followed.

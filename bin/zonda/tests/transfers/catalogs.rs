@@ -180,6 +180,34 @@ fn a_zone_of_the_configuration_is_no_member_and_becomes_one_when_that_names_it_n
 }
 
 #[test]
+fn a_member_that_is_removed_and_comes_back_with_its_id_is_served_without_a_transfer() {
+    let primary = primary(2);
+    let server = consumer(&primary, &catalog(1, [0, 1], ""), "");
+    wait_until("both are kept", || is_kept(&server, "z0.test") && is_kept(&server, "z1.test"));
+    change(&server, &catalog(2, [0], ""));
+    wait_until("a member is removed", || server.soa_reply("z1.test").contains("REFUSED"));
+    wait_until("with its file", || !is_kept(&server, "z1.test"));
+    drop(primary);
+    change(&server, &catalog(3, [0, 1], ""));
+    wait_until("it is served from its file", || server.serial("z1.test") == Some(7));
+    assert!(is_kept(&server, "z1.test"));
+    wait_until("it is asked for what is new", || server.log().contains("zone=z1.test. error="));
+}
+
+#[test]
+fn a_catalog_that_is_empty_at_once_waits_for_an_operator() {
+    let primary = primary(2);
+    let server = controlled(&primary, &catalog(1, [0, 1], ""));
+    wait_until("both are kept", || is_kept(&server, "z0.test") && is_kept(&server, "z1.test"));
+    change(&server, &catalog(2, [], ""));
+    wait_until("the log says so", || server.log().contains("removes or resets 2 of 2 members"));
+    assert_eq!(server.serial("z0.test"), Some(7));
+    let (is_done, said) = confirm(&server, "catalog.test", 2);
+    assert!(is_done && said.contains("serial 2 in force: 0 members"), "{said}");
+    wait_until("none is served", || server.soa_reply("z0.test").contains("REFUSED"));
+}
+
+#[test]
 fn another_id_has_a_member_transferred_anew() {
     let primary = primary(1);
     let server = consumer(&primary, &catalog(1, [0], ""), "");

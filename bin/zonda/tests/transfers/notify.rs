@@ -57,6 +57,14 @@ fn count(primary: &Primary, result: &str) -> f64 {
     primary.metric(&format!("zonda_notifies_total{{result=\"{result}\"}}"))
 }
 
+/// What `zonda zone show` prints of the zone.
+fn show(primary: &Primary) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["zone", "show", "open.test", "--socket"]);
+    let output = command.arg(primary.folder.path().join("admin.sock")).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[test]
 fn a_receiver_is_told_again_until_it_acknowledges_the_version_and_then_of_the_next_one() {
     let receiver = receiver();
@@ -70,12 +78,16 @@ fn a_receiver_is_told_again_until_it_acknowledges_the_version_and_then_of_the_ne
     receiver.send_to(&other, from).unwrap();
     receiver.send_to(&reply(&second, Rcode::NOTAUTH), from).unwrap();
     wait_until("the error is counted", || count(&primary, "refused") == 1.0);
+    let said = show(&primary);
+    assert!(said.contains("serial 7 not acknowledged, sent 2 times, refused"), "{said}");
     assert_eq!(count(&primary, "acknowledged"), 0.0);
     assert_eq!(primary.metric("zonda_notifies_pending"), 1.0);
     let (third, _, from) = next(&receiver);
     receiver.send_to(&reply(&third, Rcode::NOERROR), from).unwrap();
     wait_until("it is acknowledged", || count(&primary, "acknowledged") == 1.0);
     assert_eq!(primary.metric("zonda_notifies_pending"), 0.0);
+    let said = show(&primary);
+    assert!(said.contains(&format!("{}, acknowledged", receiver.local_addr().unwrap())), "{said}");
     publish(&primary, 8);
     assert_eq!(next(&receiver).1, 8);
     publish(&primary, 9);

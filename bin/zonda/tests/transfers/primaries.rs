@@ -386,6 +386,37 @@ fn a_zone_is_served_from_the_disk_and_expires_when_its_primary_stays_away() {
     assert!(reply.contains("SERVFAIL") && reply.contains("EDE: 24"), "kept: {reply}");
 }
 
+/// A version of a zone, which has another name than the one before.
+fn version(serial: u32) -> String {
+    let head = format!("$TTL 60\n@ SOA ns host {serial} 1 1 3600 60\n@ NS ns\n");
+    format!("{head}ns A 192.0.2.1\nv{serial} A 192.0.2.2\n")
+}
+
+#[test]
+fn a_zone_of_a_primary_has_its_history_for_ixfr_after_a_restart() {
+    let primary = crate::primary::Primary::start(&[("one.test", &version(1), "\"127.0.0.1\"")], "");
+    let from = format!("\"{}\"", primary.address);
+    let mut server = Secondary::start(&zone("one.test", &from, ""));
+    for serial in 1..4 {
+        fs::write(primary.folder.path().join("0.zone"), version(serial)).unwrap();
+        primary.reload();
+        wait_until("a version is here", || server.serial("one.test") == Some(serial));
+    }
+    drop(primary);
+    let ixfr = |server: &Secondary| {
+        client("dig", server.address, &["+noall", "+answer", "one.test", "IXFR=1"])
+    };
+    let before = ixfr(&server);
+    assert!(before.contains("v1.one.test.") && before.contains("v3.one.test."), "{before}");
+    assert!(before.lines().all(|line| !line.starts_with("ns.")), "changes alone: {before}");
+    server.restart();
+    wait_until("it is served again", || server.serial("one.test") == Some(3));
+    let records = |text: String| -> Vec<String> {
+        text.lines().filter(|line| !line.starts_with(';')).map(str::to_owned).collect()
+    };
+    assert_eq!(records(ixfr(&server)), records(before));
+}
+
 mod real_peers {
     use super::{Secondary, reload, zone};
     use crate::primary::{KEY, key_argument, records, wait_until};

@@ -2,14 +2,18 @@
 
 use super::access::Lists;
 use super::keys::KeyList;
-use crate::access::Access;
-use crate::error::{CatalogMistake, Contradiction, Origin, Problem, TransferMistake};
+use crate::access::{Access, Action};
+use crate::error::{
+    Advice, CatalogMistake, Contradiction, Origin, Problem, TransferMistake, Warning,
+};
 use crate::keys::{
     CATALOG_HISTORY, CATALOG_SECONDARY, CATALOG_TRANSFER, CatalogKeys, HistoryKeys, SecondaryKeys,
+    ZoneKeys,
 };
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
+use crate::toml::de::DeTable;
 use crate::transfer_value::HistoryLimits;
 use crate::{Catalog, Listener, MemberTemplate, Source, Zone};
 use std::net::SocketAddr;
@@ -50,6 +54,29 @@ pub(super) fn refuse_not_made(
             session.fail(origin.clone(), Problem::Together(mistake));
         }
     }
+}
+
+/// Warns of catalog zones that any client may ask for, as neither their sections nor the listeners
+/// say who may: the names of all zones are in them (rfc9432#7).
+pub(super) fn warnings(
+    layers: &Layers<'_>,
+    catalogs: &[Catalog],
+    listeners: &[(Listener, Origin)],
+) -> Vec<Warning> {
+    let is_open = |(listener, _): &(Listener, Origin)| {
+        listener.access.as_ref().is_none_or(|list| list.otherwise == Action::Allow)
+    };
+    if !listeners.iter().any(is_open) {
+        return Vec::new();
+    }
+    let warning = |(zone, origin): (&DeTable<'_>, Origin)| {
+        let name: Name = zone.get("name")?.get_ref().as_str()?.parse().ok()?;
+        let is_made = zone.contains_key("members");
+        let is_catalog = is_made || catalogs.iter().any(|it| is_same(&it.name, &name));
+        (is_catalog && !zone.contains_key("access"))
+            .then(|| Warning { origin, advice: Advice::OpenCatalog(name.to_lowercase()) })
+    };
+    layers.tables(&ZoneKeys::SECTION).filter_map(warning).collect()
 }
 
 /// The catalogs read so far, and what it takes to read another.

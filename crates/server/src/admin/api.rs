@@ -5,6 +5,7 @@ use super::reply::{Reply, json_reply, parameter, text};
 use crate::control::Control;
 use crate::feed::catalogs::CatalogState;
 use crate::feed::cluster_state::ClusterState;
+use crate::notify::NotifyCounts;
 use crate::query_log::Rfc3339;
 use crate::zone_set::Outcome;
 use crate::zone_set_view::KnownZone;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_engine::VersionOrigin;
+use zonda_engine::access::NotifyReceiver;
 use zonda_wire::Name;
 
 /// Zones in one page of `/v1/zones`, unless the request wants fewer or more.
@@ -184,10 +186,24 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
         "store": store.map(|store| store.to_json(at)),
+        "notify": notify(zone, &state.notify),
         "secondary": secondary.map(|secondary| secondary.to_json(at)),
         "catalog": catalog.map(CatalogState::to_json),
         "cluster": cluster.map(|cluster| cluster.to_json(at)),
     })
+}
+
+/// The servers that are notified of new versions of a zone, and what each has not acknowledged.
+fn notify(zone: &KnownZone, counts: &NotifyCounts) -> Vec<Value> {
+    let name = zone.entry.apex.to_lowercase();
+    let access = zone.entry.access.iter();
+    let receiver = |it: &NotifyReceiver| {
+        let waiting = counts.waiting(&name, it.address).map(
+            |it| json!({ "serial": it.serial, "attempts": it.attempts, "refused": it.is_refused }),
+        );
+        json!({ "address": it.address.to_string(), "waiting": waiting })
+    };
+    access.flat_map(|access| &access.transfers.notify).map(receiver).collect()
 }
 
 /// Returns the role of the server for a zone: that of a secondary where the records are transferred

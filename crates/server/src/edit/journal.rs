@@ -4,6 +4,7 @@
 use super::EditError;
 use super::counters::EditCounters;
 use super::entry::{Digests, StoredEdit, edits_held, read};
+use super::zone_digest::with_sound_digest;
 use crate::feed::LoadedZone;
 use crate::load::LoadError;
 use crate::state_directory;
@@ -13,9 +14,9 @@ use std::time::Instant;
 use zonda_config::{Config, SerialRule};
 use zonda_engine::{VersionMark, VersionOrigin};
 use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::is_greater;
-use zonda_zone::{ChangeSet, Diff, Digest, NetChange, Serial, SerialPolicy, Zone};
+use zonda_zone::{ChangeSet, Diff, Digest, Merge, NetChange, Serial, SerialPolicy, Zone};
 
 /// The name of the file in the state directory.
 const FILE: &str = "journal";
@@ -455,7 +456,7 @@ impl EditJournal {
         let (serial, last) = (file.zone.serial(), edits.last().map_or(0, |edit| edit.diff.to));
         let held = edits.iter().rposition(|edit| edit.diff.to == serial).map_or(0, |at| at + 1);
         let has_held = held > 0 && {
-            let merge = file.zone.merge(&net(&edits[..held]));
+            let merge = merged(&file.zone, &edits[..held]);
             merge.changes.is_empty() && merge.conflicts.is_empty()
         };
         let lacked = if has_held { &edits[held..] } else { edits };
@@ -463,7 +464,7 @@ impl EditJournal {
             self.release(name, serial); // it was flushed, and edited by hand after that
         }
         let Some(first) = lacked.first() else { return Ok(MergeResult::Same) };
-        let merge = file.zone.merge(&net(lacked));
+        let merge = merged(&file.zone, lacked);
         let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
         if let (Some(error), true) = (&error, served.is_some()) {
             return Err(error.clone());
@@ -471,7 +472,7 @@ impl EditJournal {
         let greatest = if is_greater(serial, last) { serial } else { last };
         let next = policy(rule.unwrap_or(SerialRule::Increment)).next(greatest);
         let changes = ChangeSet { sets: merge.changes, serial: Serial::Exactly(next) };
-        let (zone, diff) = file.zone.with(&changes).map_err(|error| {
+        let (zone, diff) = with_sound_digest(&file.zone, &changes, true).map_err(|error| {
             format!("with the edits that its file lacks, the zone would break a rule: {error}")
         })?;
         if let (Some((data, records)), true) = (served, serial == first.diff.from)
@@ -511,6 +512,14 @@ enum MergeResult {
     New(Box<Zone>, Diff, Option<LoadError>),
 }
 
+/// What edits change in a zone. Edits remove a digest of the zone, of which the file has another
+/// where a program has made it anew: both are right, and none is left.
+fn merged(zone: &Zone, edits: &[StoredEdit]) -> Merge {
+    let mut merge = zone.merge(&net(edits));
+    merge.conflicts.retain(|(_, rtype)| *rtype != Type::ZONEMD);
+    merge
+}
+
 /// Returns the net change of edits.
 fn net(edits: &[StoredEdit]) -> NetChange {
     let mut net = NetChange::default();
@@ -528,7 +537,7 @@ fn holds_the_same(one: &Zone, other: &Zone) -> bool {
 }
 
 /// Returns a text that names the sets in which a file and edits contradict each other.
-fn conflict_text(conflicts: &[(Name, zonda_wire::Type)]) -> String {
+fn conflict_text(conflicts: &[(Name, Type)]) -> String {
     let listed = conflicts.iter().take(LISTED_MAX);
     let listed: Vec<_> = listed.map(|(name, rtype)| format!("{name} {rtype}")).collect();
     let more = match conflicts.len().saturating_sub(LISTED_MAX) {
@@ -547,7 +556,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::path::Path;
-    use zonda_wire::Type;
     use zonda_zone::{Record, Records};
 
     /// Octets of a record's data in these tests.

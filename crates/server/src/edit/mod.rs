@@ -6,6 +6,7 @@ pub mod flush;
 pub mod frozen;
 pub mod journal;
 pub mod versions;
+pub mod zone_digest;
 pub mod zones;
 
 use std::fmt;

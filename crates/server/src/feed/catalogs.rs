@@ -10,12 +10,12 @@
 //! # Invariants
 //! - A version costs what differs from the former one, whatever the number of members.
 //! - A version that is broken, or that removes too much, changes nothing.
-//! - What a member leaves on the disk is removed before the member's file says that it is gone, so
-//!   that a crash between the two has it removed once more.
+//! - What a member leaves on the disk is removed or set aside before the member's file says that it
+//!   is gone, so that a crash between the two has that done once more.
 
 use super::catalog_file::CatalogFile;
 use super::catalog_maker::CatalogMakers;
-use super::secondaries::{MemberChange, NewMember, SecondaryFeeds};
+use super::secondaries::{FileFate, MemberChange, NewMember, SecondaryFeeds};
 use super::store_feed::lock;
 use crate::publish::{PublisherHandle, ServerState};
 use crate::units::CATALOG;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use zonda_config::{Catalog, Config, MemberTemplate};
 use zonda_secondary::membership::{MemberSteps, VersionFault};
-use zonda_secondary::{Member, MemberStep, Membership, VersionLimits};
+use zonda_secondary::{Member, MemberStep, MemberTag, Membership, VersionLimits};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
@@ -40,6 +40,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const LEFT_OUT_LOOK: Duration = Duration::from_secs(10);
 /// How often it is tried to follow members that could not be followed.
 const BEHIND_LOOK: Duration = Duration::from_secs(1);
+/// How often files of members are removed that were set aside too long ago.
+const SWEEP: Duration = Duration::from_secs(5 * 60);
 /// Zones that are left out which the log names for a version.
 const LOGGED_MAX: usize = 10;
 
@@ -228,7 +230,12 @@ impl Drop for CatalogFeeds {
 impl Shared {
     /// Looks at the catalogs whenever something was published, until told to end.
     fn run(&self, told: &Receiver<()>, is_stopped: &Mutex<bool>) {
+        let mut swept: Option<Instant> = None;
         loop {
+            if swept.is_none_or(|swept| swept.elapsed() > SWEEP) {
+                swept = Some(Instant::now());
+                self.secondaries.sweep();
+            }
             if told.recv_timeout(LOOK) == Err(RecvTimeoutError::Disconnected) {
                 std::thread::sleep(LOOK); // the publisher is down, or another thread is told
             }
@@ -283,7 +290,8 @@ impl Shared {
         for (zone, member) in others {
             match work.new_member(zone, member) {
                 Some(added) => change.added.push(added),
-                None => change.removed.push((zone.clone(), false)), // no section is for its groups
+                // No section is for its groups.
+                None => change.removed.push((zone.clone(), FileFate::Stays)),
             }
         }
         let changed = self.secondaries.change_members(&self.publisher, config, change, first);
@@ -409,11 +417,11 @@ impl Work {
 
     /// The zones that are served as those of catalogs, and are members no more: a successor that
     /// has gone away has removed them.
-    fn strays(&self, state: &ServerState) -> Vec<(Name, bool)> {
+    fn strays(&self, state: &ServerState) -> Vec<(Name, FileFate)> {
         let zones = state.zone_set.zones().filter(|zone| zone.unit.is_of_catalog());
         let names = zones.map(|zone| zone.entry.apex.to_lowercase());
         let is_stray = |name: &Name| self.membership.member(name).is_none();
-        names.filter(is_stray).map(|name| (name, false)).collect()
+        names.filter(is_stray).map(|name| (name, FileFate::Stays)).collect()
     }
 
     /// Notes what becomes of some zones; returns what changes of the zones that are followed.
@@ -431,15 +439,23 @@ impl Work {
             }
             let added = self.membership.member(zone).and_then(|next| self.new_member(zone, next));
             match step {
-                MemberStep::Remove | MemberStep::Reset(_) => {
-                    change.removed.push((zone.clone(), true));
+                MemberStep::Remove => {
+                    let fate = former.as_ref().map_or(FileFate::Removed, |former| {
+                        FileFate::SetAside(MemberTag::new(&former.catalog, &former.id))
+                    });
+                    change.removed.push((zone.clone(), fate));
                 }
-                MemberStep::Yield => change.removed.push((zone.clone(), false)),
-                MemberStep::Add(_) | MemberStep::Change(_) => {
-                    if added.is_none() {
-                        change.removed.push((zone.clone(), false)); // no section is for its groups
-                    }
+                MemberStep::Reset(_) => change.removed.push((zone.clone(), FileFate::Removed)),
+                MemberStep::Yield => change.removed.push((zone.clone(), FileFate::Stays)),
+                // No section is for its groups.
+                MemberStep::Add(_) | MemberStep::Change(_) if added.is_none() => {
+                    change.removed.push((zone.clone(), FileFate::Stays));
                 }
+                MemberStep::Add(next) => {
+                    let tag = MemberTag::new(&next.catalog, &next.id);
+                    change.returned.push((zone.clone(), tag));
+                }
+                MemberStep::Change(_) => {}
             }
             change.added.extend(added);
         }

@@ -36,6 +36,7 @@ pub mod open;
 #[cfg(feature = "whole")]
 mod search_domains;
 pub mod secondaries;
+mod secondary_crowd;
 pub mod secondary_followed;
 mod secondary_refresh;
 mod secondary_refused;
@@ -50,12 +51,14 @@ pub mod stores;
 use crate::load_error::LoadError;
 use std::sync::Arc;
 use zonda_engine::zones::ClusterZone;
-use zonda_zone::{ChangeSet, Digest, Zone};
+use zonda_zone::{ChangeSet, Diff, Digest, Zone};
 
 /// What a feed has for a zone.
 pub enum Update {
     /// The zone has these records from now on, and no other records.
     Replace(LoadedZone),
+    /// The zone has these records from now on, and these changes led to them, the oldest first.
+    Kept(LoadedZone, Vec<Diff>),
     /// These changes of the version that is served.
     Change(ChangeSet),
     /// The zone has the names of a cluster as it is now, of so many services.

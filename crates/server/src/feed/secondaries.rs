@@ -7,8 +7,8 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
+pub use super::secondary_followed::{FileFate, MemberChange, NewMember, RefreshReport};
 use super::secondary_followed::{Followed, Job, next_of, primaries};
-pub use super::secondary_followed::{MemberChange, NewMember, RefreshReport};
 use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
@@ -172,11 +172,20 @@ impl SecondaryFeeds {
         self.states.store(None);
         let changed = publisher.change_members(removed, added);
         shared.around.forget(&forgotten);
+        let returned = shared.around.take_back(&change.returned);
         followed.add_due(&adopted);
+        // What their primaries have said meanwhile was not heard.
+        returned.iter().for_each(|apex| followed.schedule.prompt(apex, Prompt::Refresh));
         shared.show(&followed.schedule);
         drop(followed);
         shared.wake_all();
         changed.map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Removes files of members that were set aside too long ago.
+    pub fn sweep(&self) {
+        let running = lock(&self.running).clone();
+        running.iter().for_each(|shared| shared.around.sweep());
     }
 
     /// Starts the threads, unless they run; then, zones can be followed.

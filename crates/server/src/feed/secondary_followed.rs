@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 use zonda_config::{MemberTemplate, SecondaryKeys};
-use zonda_secondary::Primary;
+use zonda_secondary::{MemberTag, Primary};
 use zonda_wire::Name;
 use zonda_wire::tsig::Key;
 
@@ -17,12 +17,26 @@ use zonda_wire::tsig::Key;
 /// case, where it comes from as messages call it, and how it is served.
 pub type NewMember = (Name, Arc<str>, MemberTemplate);
 
+/// What becomes of the file of a zone that is a member no more, or not like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFate {
+    /// The file stays.
+    Stays,
+    /// The file is set aside, in case the zone is to be the same member again.
+    SetAside(MemberTag),
+    /// The file is removed.
+    Removed,
+}
+
 /// What changes of the members of catalogs.
 #[derive(Default)]
 pub struct MemberChange {
-    /// The zones that are members no more, by their names in lower case, and whether what is kept
-    /// of them on the disk is removed.
-    pub removed: Vec<(Name, bool)>,
+    /// The zones that are members no more, by their names in lower case, and what becomes of their
+    /// files.
+    pub removed: Vec<(Name, FileFate)>,
+    /// The zones that are members from now on and were none, and what as: files that were set aside
+    /// are taken back.
+    pub returned: Vec<(Name, MemberTag)>,
     /// The zones that are members from now on, or have other settings.
     pub added: Vec<NewMember>,
 }
@@ -74,12 +88,15 @@ impl Followed {
     }
 
     /// Follows members no more, and has those told that wait for them; returns the zones that are
-    /// taken out of service, and those of them whose files are to be removed: also those that are
+    /// taken out of service, and those of them whose files do not stay: also those that are
     /// not followed, as no section is for their groups, and that were before. Zones that the
     /// configuration has followed are left to that.
-    pub fn remove_members(&mut self, zones: Vec<(Name, bool)>) -> (Vec<Name>, Vec<Name>) {
+    pub fn remove_members(
+        &mut self,
+        zones: Vec<(Name, FileFate)>,
+    ) -> (Vec<Name>, Vec<(Name, FileFate)>) {
         let (mut removed, mut forgotten) = (Vec::new(), Vec::new());
-        for (apex, is_forgotten) in zones {
+        for (apex, fate) in zones {
             match self.zones.get(&apex) {
                 Some(zone) if !zone.is_member => continue,
                 Some(zone) => zone.is_gone.store(true, Relaxed),
@@ -88,7 +105,7 @@ impl Followed {
             self.zones.remove(&apex);
             self.schedule.remove(&apex);
             self.waiters.remove(&apex); // which tells them
-            forgotten.extend(is_forgotten.then(|| apex.clone()));
+            forgotten.extend((fate != FileFate::Stays).then(|| (apex.clone(), fate)));
             removed.push(apex);
         }
         (removed, forgotten)
@@ -193,7 +210,7 @@ mod tests {
         followed.zones.insert(apex.clone(), zone(&apex, true));
         let (waiter, report) = sync_channel(1);
         followed.waiters.insert(apex.clone(), vec![waiter]);
-        followed.remove_members(vec![(apex, true)]);
+        followed.remove_members(vec![(apex, FileFate::Removed)]);
         let told = report.recv_timeout(Duration::from_millis(1));
         assert_eq!(told.err(), Some(RecvTimeoutError::Disconnected));
         assert!(followed.waiters.is_empty());
@@ -206,10 +223,10 @@ mod tests {
         let mut followed = Followed::default();
         followed.zones.insert(own.clone(), zone(&own, false));
         followed.zones.insert(member.clone(), zone(&member, true));
-        let gone = [&own, &member, &none].map(|name| (name.clone(), true)).to_vec();
+        let gone = [&own, &member, &none].map(|name| (name.clone(), FileFate::Removed)).to_vec();
         let (removed, forgotten) = followed.remove_members(gone);
         assert_eq!(removed, [member.clone(), none.clone()]);
-        assert_eq!(forgotten, [member, none]);
+        assert_eq!(forgotten, [member, none].map(|name| (name, FileFate::Removed)));
         assert!(followed.zones.contains_key(&own));
     }
 }

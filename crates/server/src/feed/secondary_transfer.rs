@@ -248,5 +248,8 @@ fn content_of(
     if loaded.zone.bytes() as u64 > limits.octets_max {
         return Err(Refusal::of_version(Fault::TooManyOctets(limits.octets_max).to_string()));
     }
+    zone.crowd_limits()
+        .check(&loaded.zone, changes.as_deref())
+        .map_err(|fault| Refusal::of_version(fault.to_string()))?;
     Ok((loaded, changes))
 }

@@ -1,5 +1,7 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
+use super::secondary_crowd::CrowdLimits;
+use super::secondary_followed::FileFate;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::store_feed::lock;
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
-use zonda_secondary::{Limits, Primary, TimerBounds, Timers, ZoneFile};
+use zonda_secondary::{Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
 
@@ -136,18 +138,54 @@ impl Surroundings {
         }
     }
 
-    /// Removes the files of zones that are followed no more; no thread writes them any more then.
-    /// A file that cannot be removed is told in the log.
-    pub fn forget(&self, zones: &[Name]) {
+    /// Removes the files of zones that are followed no more, or sets them aside; no thread writes
+    /// them any more then. A file for which that fails is told in the log.
+    pub fn forget(&self, zones: &[(Name, FileFate)]) {
         let Some(directory) = self.directory.as_ref().filter(|_| !zones.is_empty()) else { return };
         drop(self.writing.write().unwrap_or_else(PoisonError::into_inner));
-        for apex in zones {
+        for (apex, fate) in zones {
+            let is_aside = match fate {
+                FileFate::Stays => continue,
+                FileFate::Removed => false,
+                FileFate::SetAside(tag) => removed::set_aside(directory, apex, *tag)
+                    .inspect_err(|error| {
+                        tracing::warn!(zone = %apex, %error, "the file of a zone is not set aside");
+                    })
+                    .is_ok(),
+            };
+            if is_aside {
+                continue;
+            }
             if let Err(error) = ZoneFile::new(Arc::clone(directory), apex).remove() {
                 tracing::error!(zone = %apex, %error, "the file of a zone cannot be removed");
             }
         }
         // Where that fails, a crash may bring a file back, and the member with it as it was.
         let _ = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+    }
+
+    /// Takes back the files of members that were set aside; returns the zones that have one again.
+    pub fn take_back(&self, zones: &[(Name, MemberTag)]) -> Vec<Name> {
+        let Some(directory) = self.directory.as_ref() else { return Vec::new() };
+        let has_file = |(apex, tag): &&(Name, MemberTag)| {
+            let taken = removed::take_back(directory, apex, *tag).inspect_err(|error| {
+                tracing::warn!(zone = %apex, %error, "the file of a zone is not taken back");
+            });
+            taken.unwrap_or(false)
+        };
+        zones.iter().filter(has_file).map(|(apex, _)| apex.clone()).collect()
+    }
+
+    /// Removes files that were set aside too long ago.
+    pub fn sweep(&self) {
+        let Some(directory) = self.directory.as_ref() else { return };
+        match removed::sweep(directory) {
+            Ok(0) => {}
+            Ok(files) => tracing::info!(files, "files of zones that were members are removed"),
+            Err(error) => {
+                tracing::error!(%error, "files of zones that were members cannot be removed");
+            }
+        }
     }
 
     /// Notes when a zone expires; told once its status says so.
@@ -227,6 +265,15 @@ impl SecondaryZone {
         }
     }
 
+    /// The bounds of the sets and names of the zone.
+    pub fn crowd_limits(&self) -> CrowdLimits {
+        let max = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+        CrowdLimits {
+            records_per_set: max(self.keys.records_per_set_max),
+            types_per_name: max(self.keys.types_per_name_max),
+        }
+    }
+
     /// The timers of the version in force, or of the one that has expired.
     pub fn timers(&self, work: &ZoneWork) -> Option<Timers> {
         match (&work.zone, &work.expired_soa) {
@@ -268,7 +315,8 @@ impl SecondaryZone {
                     drop(state);
                     match made {
                         Ok(loaded) => {
-                            return self.take_kept(work, loaded, (kept.timers, kept.torn), around);
+                            let kept = (kept.timers, kept.torn, kept.changes);
+                            return self.take_kept(work, loaded, kept, around);
                         }
                         Err(error) => {
                             work.file = Some(ZoneFile::new(Arc::clone(directory), &self.apex));
@@ -286,7 +334,7 @@ impl SecondaryZone {
         &self,
         work: &mut ZoneWork,
         loaded: LoadedZone,
-        (timers, torn): (KeptTimers, u64),
+        (timers, torn, changes): (KeptTimers, u64, Vec<Diff>),
         around: &Surroundings,
     ) {
         let serial = loaded.zone.serial();
@@ -301,7 +349,7 @@ impl SecondaryZone {
             self.note_overdue(work, around);
             return self.take_expiry(work);
         }
-        self.publish(work, Update::Replace(loaded), around);
+        self.publish(work, Update::Kept(loaded, changes), around);
     }
 
     /// Has records that are served from elsewhere, as from the file that the zone had before a

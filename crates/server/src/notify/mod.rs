@@ -9,6 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | `schedule` | what waits to be sent or acknowledged, without sockets and clocks |
+//! | `rate` | how fast messages may be sent |
 //! | `message` | messages and replies in wire form |
 //! | `shared` | what the publisher and the thread share |
 //! | `thread` | the sockets, and the thread that has them |
@@ -20,16 +21,17 @@
 //! the process: at its start every zone with receivers is announced.
 
 mod message;
+mod rate;
 mod schedule;
 mod shared;
 mod thread;
 
-pub use shared::NotifyCounts;
+pub use shared::{Cause, NotifyCounts};
 
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;
 use shared::Shared;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,13 +66,19 @@ impl Notifier {
 
     /// Has the receivers of zones told that they have new versions, which are published; leaves
     /// them in `zones` until threads may run.
-    pub fn announce(&mut self, zones: &mut HashSet<Name>, snapshot: &Arc<ArcSwap<Snapshot>>) {
+    pub fn announce(
+        &mut self,
+        zones: &mut HashMap<Name, Cause>,
+        snapshot: &Arc<ArcSwap<Snapshot>>,
+    ) {
         if self.watchdog.is_none() || zones.is_empty() {
             return;
         }
         let zones = std::mem::take(zones);
         if let Some(shared) = self.shared(snapshot) {
-            shared.zones.lock().unwrap_or_else(PoisonError::into_inner).extend(zones);
+            let mut waiting = shared.zones.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.extend(zones);
+            drop(waiting);
             shared.wake.wake();
         }
     }

@@ -6,14 +6,18 @@
 //!            └── acknowledged ── parked, but for one ◄────┘ for long
 //! ```
 //! Messages that were not sent yet go first, of each receiver in turn, so that a receiver that does
-//! not answer delays no other. Of one that has acknowledged nothing for long, one zone is sent at a
-//! time, a different one each time, until it acknowledges any.
+//! not answer delays no other; those about changes before those about first versions, of which a
+//! start has as many as there are zones, but for each eighth turn. Of a receiver that has
+//! acknowledged nothing for long, one zone is sent at a time, a different one each time, until it
+//! acknowledges any.
 //!
 //! # Invariants
 //! - A zone waits once for each receiver, with its last version.
 //! - What is pending stands in one queue: fresh, repeated or parked.
 
+use super::shared::Cause;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::net::SocketAddr;
 use zonda_wire::Name;
 use zonda_wire::tsig::ReplySignature;
@@ -27,6 +31,9 @@ const SHARING_MAX: usize = 15;
 /// Messages without an acknowledgement, after some half a minute, that make a receiver silent if it
 /// has acknowledged no other meanwhile.
 const ATTEMPTS_MAX: u32 = 5;
+/// Which turn is for a first version although other zones have changed, lest those that change
+/// again and again leave the rest unannounced.
+const TURN_OF_FIRST: u64 = 8;
 /// Which turn is for a message that is repeated although other messages were not sent yet.
 const TURN_OF_REPEATED: u64 = 4;
 
@@ -48,7 +55,9 @@ pub struct Pending {
     /// The id of the message that was sent last, and what its reply is checked with.
     pub sent: Option<(u16, Option<ReplySignature>)>,
     /// Whether the receiver has refused the version.
-    is_refused: bool,
+    pub is_refused: bool,
+    /// Why the receiver is told of the version.
+    cause: Cause,
     /// When it was sent first.
     first_millis: u64,
     /// The queue in which it stands.
@@ -58,7 +67,7 @@ pub struct Pending {
 /// A queue, and the place in it.
 #[derive(Clone, Copy)]
 enum Queue {
-    /// What was not sent yet, of its receiver.
+    /// What was not sent yet, of its receiver and cause.
     Fresh(Place),
     /// What is sent at a time.
     Repeated(Place),
@@ -72,14 +81,15 @@ type Place = (u64, u64);
 /// A server that zones wait for.
 #[derive(Default)]
 struct Receiver {
-    /// Zones that were not sent to it yet.
-    fresh: BTreeMap<Place, Name>,
+    /// Zones that were not sent to it yet, by cause.
+    fresh: [BTreeMap<Place, Name>; 2],
     /// Zones that wait until it acknowledges any.
     parked: BTreeMap<Place, Name>,
     /// The zone that it is sent at a time, if it is silent.
     probe: Option<Name>,
-    /// Whether it stands among the turns: whether there are zones that were not sent yet.
-    has_turn: bool,
+    /// Whether it stands among the turns of each cause: whether there are zones that were not sent
+    /// yet.
+    has_turn: [bool; 2],
     /// When it has acknowledged a version last, if it has.
     acknowledged: Option<u64>,
     /// How often it was sent a message since it is silent, if it is, and when the last time.
@@ -95,8 +105,8 @@ pub struct Schedule {
     pending: HashMap<Target, Pending>,
     /// The servers that zones wait for.
     receivers: HashMap<SocketAddr, Receiver>,
-    /// The servers that have zones which were not sent yet, in the order of their turns.
-    turns: VecDeque<SocketAddr>,
+    /// The servers that have zones which were not sent yet, by cause, in the order of their turns.
+    turns: [VecDeque<SocketAddr>; 2],
     /// What is sent again, by the time of that.
     repeated: BTreeMap<Place, Target>,
     /// Number of messages that were sent.
@@ -105,6 +115,12 @@ pub struct Schedule {
     silent: usize,
     /// The number of the last place in a queue.
     last: u64,
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schedule").field("pending", &self.pending.len()).finish_non_exhaustive()
+    }
 }
 
 impl Schedule {
@@ -118,9 +134,25 @@ impl Schedule {
         self.silent
     }
 
+    /// What waits of a zone for a receiver.
+    pub fn pending(&self, target: &Target) -> Option<&Pending> {
+        self.pending.get(target)
+    }
+
+    /// Has a version of a zone that has changed sent to a receiver.
+    #[cfg(test)]
+    fn add(&mut self, target: Target, serial: u32, now_millis: u64) -> bool {
+        self.add_for(target, (serial, Cause::Change), now_millis)
+    }
+
     /// Has a version of a zone sent to a receiver, at once unless that acknowledges nothing. The
     /// same version goes on as before; returns whether another one is replaced.
-    pub fn add(&mut self, target: Target, serial: u32, now_millis: u64) -> bool {
+    pub fn add_for(
+        &mut self,
+        target: Target,
+        (serial, cause): (u32, Cause),
+        now_millis: u64,
+    ) -> bool {
         let former = self.pending.get(&target);
         if former.is_some_and(|former| former.serial == serial) {
             return false;
@@ -134,6 +166,7 @@ impl Schedule {
             attempts: 0,
             sent: None,
             is_refused: false,
+            cause,
             first_millis: 0,
             queue: Queue::Fresh((0, 0)),
         };
@@ -156,7 +189,7 @@ impl Schedule {
     /// When the next message is due.
     pub fn next_millis(&self) -> Option<u64> {
         let repeated = self.repeated.keys().next().map(|(due, _)| *due);
-        if self.turns.is_empty() { repeated } else { Some(0) }
+        if self.turns.iter().all(VecDeque::is_empty) { repeated } else { Some(0) }
     }
 
     /// What is to be sent next, if anything is due.
@@ -166,8 +199,13 @@ impl Schedule {
         if repeated.is_some() && (self.sent + 1).is_multiple_of(TURN_OF_REPEATED) {
             return repeated;
         }
-        let fresh = self.turns.front().and_then(|address| {
-            let (_, zone) = self.receivers.get(address)?.fresh.iter().next()?;
+        let mut causes = [Cause::Change, Cause::First];
+        if self.sent.is_multiple_of(TURN_OF_FIRST) {
+            causes.reverse();
+        }
+        let fresh = causes.into_iter().find_map(|cause| {
+            let address = self.turns[cause as usize].front()?;
+            let (_, zone) = self.receivers.get(address)?.fresh[cause as usize].iter().next()?;
             Some(Target { zone: zone.clone(), receiver: *address })
         });
         fresh.or(repeated)
@@ -218,7 +256,7 @@ impl Schedule {
 
     /// What waits for the reply with an id.
     pub fn awaiting(&self, target: &Target, id: u16) -> Option<&Pending> {
-        let pending = self.pending.get(target)?;
+        let pending = self.pending(target)?;
         pending.sent.as_ref().is_some_and(|(sent, _)| *sent == id).then_some(pending)
     }
 
@@ -275,10 +313,11 @@ impl Schedule {
         let place = next_place(&mut self.last, 0);
         let Some(pending) = self.pending.get_mut(target) else { return };
         pending.queue = Queue::Fresh(place);
+        let cause = pending.cause as usize;
         let receiver = self.receivers.entry(target.receiver).or_default();
-        receiver.fresh.insert(place, target.zone.clone());
-        if !std::mem::replace(&mut receiver.has_turn, true) {
-            self.turns.push_back(target.receiver);
+        receiver.fresh[cause].insert(place, target.zone.clone());
+        if !std::mem::replace(&mut receiver.has_turn[cause], true) {
+            self.turns[cause].push_back(target.receiver);
         }
     }
 
@@ -304,7 +343,8 @@ impl Schedule {
     fn park_all(&mut self, receiver: SocketAddr) {
         let is_of = |target: &&Target| target.receiver == receiver;
         let mut all: Vec<Target> = self.repeated.values().filter(is_of).cloned().collect();
-        let fresh = self.receivers.get(&receiver).into_iter().flat_map(|it| it.fresh.values());
+        let fresh = self.receivers.get(&receiver).into_iter().flat_map(|it| it.fresh.iter());
+        let fresh = fresh.flat_map(BTreeMap::values);
         all.extend(fresh.map(|zone| Target { zone: zone.clone(), receiver }));
         for target in all {
             self.leave_queue(&target);
@@ -333,9 +373,11 @@ impl Schedule {
         let receiver = self.receivers.get_mut(&target.receiver);
         match (pending.queue, receiver) {
             (Queue::Fresh(place), Some(receiver)) => {
-                receiver.fresh.remove(&place);
-                if receiver.fresh.is_empty() && std::mem::take(&mut receiver.has_turn) {
-                    self.turns.retain(|address| *address != target.receiver);
+                let cause = pending.cause as usize;
+                receiver.fresh[cause].remove(&place);
+                let is_empty = receiver.fresh[cause].is_empty();
+                if is_empty && std::mem::take(&mut receiver.has_turn[cause]) {
+                    self.turns[cause].retain(|address| *address != target.receiver);
                 }
             }
             (Queue::Parked(place), Some(receiver)) => _ = receiver.parked.remove(&place),
@@ -346,8 +388,10 @@ impl Schedule {
 
     /// Lets other receivers have their turn.
     fn end_turn(&mut self, receiver: SocketAddr) {
-        if self.turns.front() == Some(&receiver) {
-            self.turns.rotate_left(1);
+        for turns in &mut self.turns {
+            if turns.front() == Some(&receiver) {
+                turns.rotate_left(1);
+            }
         }
     }
 }
@@ -437,6 +481,24 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_sent_before_the_announcements_of_a_start_and_keeps_none_of_them_waiting() {
+        let mut schedule = Schedule::default();
+        for number in 0..1000 {
+            let zone = target(&format!("z{number}.test"), 1 + number % 2);
+            schedule.add_for(zone, (1, Cause::First), 0);
+        }
+        (0..9).for_each(|_| _ = send(&mut schedule, 0));
+        schedule.add(target("z999.test", 2), 2, 0);
+        schedule.add(target("changed.test", 1), 1, 0);
+        let next = [send(&mut schedule, 0), send(&mut schedule, 0)].map(Option::unwrap);
+        assert_eq!(next, [target("z999.test", 2), target("changed.test", 1)]);
+        (0..99).for_each(|it| _ = schedule.add(target(&format!("c{it}.test"), 1), 1, 0));
+        let is_first = |it: &Target| it.zone.to_string().starts_with('z');
+        let sent: Vec<_> = (0..80).filter_map(|_| send(&mut schedule, 0)).collect();
+        assert_eq!(sent.iter().filter(|it| is_first(it)).count(), 10, "each eighth");
+    }
+
+    #[test]
     fn a_change_is_sent_at_once_though_two_dead_receivers_have_many_zones() {
         let mut schedule = Schedule::default();
         for number in 0..2000 {
@@ -510,6 +572,7 @@ mod tests {
         let (mut schedule, one) = (Schedule::default(), target("a.test", 53));
         schedule.add(one.clone(), 7, 0);
         assert!(schedule.note_refused(&one) && !schedule.note_refused(&one));
+        assert!(schedule.pending(&one).unwrap().is_refused);
         schedule.add(one.clone(), 8, 0);
         assert!(schedule.note_refused(&one));
         assert!(!schedule.note_refused(&target("b.test", 53)), "nothing waits");

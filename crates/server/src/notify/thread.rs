@@ -1,8 +1,9 @@
 //! The thread that sends NOTIFY messages and takes their replies.
 
 use super::message::{announcement, reply};
-use super::schedule::{Schedule, Target};
-use super::shared::Shared;
+use super::rate::Rate;
+use super::schedule::Target;
+use super::shared::{Cause, Shared};
 use arc_swap::ArcSwap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -17,9 +18,6 @@ use zonda_wire::Rcode;
 use zonda_wire::tsig::{Key, ReplySignature};
 use zonda_zone::{Zone, random_octets};
 
-/// The time between two messages: 200 a second, as each makes its receiver ask in turn. It also
-/// bounds how fast all zones are announced at the start.
-const GAP_MILLIS: u64 = 5;
 /// Octets of the longest reply that is read.
 const REPLY_BYTES_MAX: usize = 4096;
 /// Replies that are read before messages are sent again.
@@ -29,12 +27,11 @@ const REPLIES_MAX: usize = 256;
 pub struct Sender {
     shared: Arc<Shared>,
     snapshot: Arc<ArcSwap<Snapshot>>,
-    schedule: Schedule,
     /// The sockets for IPv4 and IPv6, where the system has them.
     sockets: [Option<UdpSocket>; 2],
     poller: Poller,
-    /// When the next message may be sent.
-    free_millis: u64,
+    /// How fast messages are sent.
+    rate: Rate,
     /// When the thread was made.
     began: Instant,
 }
@@ -54,10 +51,9 @@ impl Sender {
         Ok(Self {
             shared,
             snapshot,
-            schedule: Schedule::default(),
             sockets: [Some(v4), v6],
             poller,
-            free_millis: 0,
+            rate: Rate::default(),
             began: Instant::now(),
         })
     }
@@ -68,7 +64,12 @@ impl Sender {
             self.announce();
             self.receive();
             self.send();
-            let due = self.schedule.next_millis().map(|due| due.max(self.free_millis));
+            let due = self
+                .shared
+                .counts
+                .schedule()
+                .next_millis()
+                .map(|due| due.max(self.rate.free_millis()));
             let limit = due.map(|due| Duration::from_millis(due.saturating_sub(self.millis())));
             if self.poller.wait(limit).is_err() {
                 return false; // the watchdog says so
@@ -85,40 +86,50 @@ impl Sender {
 
     /// Takes over which zones have new versions.
     fn announce(&mut self) {
-        let [zones, repeated] = [&self.shared.zones, &self.shared.repeated].map(|zones| {
-            std::mem::take(&mut *zones.lock().unwrap_or_else(PoisonError::into_inner))
-        });
+        let mut zones =
+            std::mem::take(&mut *self.shared.zones.lock().unwrap_or_else(PoisonError::into_inner));
+        let repeated = std::mem::take(
+            &mut *self.shared.repeated.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         if zones.is_empty() && repeated.is_empty() {
             return;
         }
         let (snapshot, now) = (self.snapshot.load_full(), self.millis());
-        for zone in zones.union(&repeated) {
+        let mut schedule = self.shared.counts.schedule();
+        zones.extend(repeated.iter().map(|zone| (zone.clone(), Cause::Change)));
+        for (zone, cause) in &zones {
             let Some((entry, data)) = find(&snapshot, zone) else { continue };
             for receiver in receivers(entry) {
                 let target = Target { zone: zone.clone(), receiver: receiver.address };
                 if repeated.contains(zone) {
-                    self.schedule.begin_again(&target, data.serial());
+                    schedule.begin_again(&target, data.serial());
                 }
-                if self.schedule.add(target, data.serial(), now) {
+                if schedule.add_for(target, (data.serial(), *cause), now) {
                     self.shared.counts.superseded.fetch_add(1, Relaxed);
                 }
             }
         }
+        drop(schedule);
         self.note_pending();
     }
 
     /// Sends what is due, as far as the rate allows it.
     fn send(&mut self) {
         let now = self.millis();
-        while now >= self.free_millis
-            && let Some(target) = self.schedule.due(now)
+        while now >= self.rate.free_millis()
+            && let Some(target) = self.next(now)
         {
             let snapshot = self.snapshot.load_full();
             if !self.send_to(&target, &snapshot, now) {
-                self.schedule.remove(&target); // the zone or the receiver is gone
+                self.shared.counts.schedule().remove(&target); // the zone or the receiver is gone
                 self.note_pending();
             }
         }
+    }
+
+    /// What is to be sent next, if anything is due.
+    fn next(&self, now: u64) -> Option<Target> {
+        self.shared.counts.schedule().due(now)
     }
 
     /// Sends a message; false if there is no such zone or receiver any more.
@@ -141,8 +152,9 @@ impl Sender {
         let sent = socket.as_ref().map(|socket| socket.send_to(&octets, target.receiver));
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
-        self.free_millis = now + GAP_MILLIS;
-        let noted = self.schedule.note_sent(target, (id, signature), now);
+        self.rate.note_sent(now);
+        let mut schedule = counts.schedule();
+        let noted = schedule.note_sent(target, (id, signature), now);
         let Some((pending, is_silent)) = noted else { return false };
         if is_silent {
             let error = match sent {
@@ -159,7 +171,7 @@ impl Sender {
                 "a server does not acknowledge that a zone has a new version; it is told again"
             );
         }
-        counts.silent.store(self.schedule.silent() as u64, Relaxed);
+        counts.silent.store(schedule.silent() as u64, Relaxed);
         true
     }
 
@@ -183,7 +195,9 @@ impl Sender {
         let Some(reply) = reply(octets) else { return };
         let from = SocketAddr::new(from.ip(), from.port()); // without the scope
         let target = Target { zone: reply.zone, receiver: from };
-        let Some(pending) = self.schedule.awaiting(&target, reply.id) else { return };
+        let (counts, now) = (&self.shared.counts, self.millis());
+        let mut schedule = counts.schedule();
+        let Some(pending) = schedule.awaiting(&target, reply.id) else { return };
         let serial = pending.serial;
         let signature = pending.sent.as_ref().and_then(|(_, signature)| signature.as_ref());
         let fault = signature
@@ -194,25 +208,30 @@ impl Sender {
         });
         let (zone, receiver) = (&target.zone, &target.receiver);
         if let Some(error) = error {
-            self.shared.counts.refused.fetch_add(1, Relaxed);
-            if self.schedule.note_refused(&target) {
+            counts.refused.fetch_add(1, Relaxed);
+            if schedule.note_refused(&target) {
                 tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
             }
             return;
         }
         tracing::debug!(%zone, %receiver, serial, "a server knows of the new version of a zone");
-        let now = self.millis();
-        if self.schedule.note_acknowledged(&target, now) {
+        if schedule.note_acknowledged(&target, now) {
             tracing::info!(%zone, %receiver, serial, "a server acknowledges new versions again");
         }
-        self.shared.counts.acknowledged.fetch_add(1, Relaxed);
+        drop(schedule);
+        counts.acknowledged.fetch_add(1, Relaxed);
         self.note_pending();
     }
 
     /// Has metrics show how much waits.
     fn note_pending(&self) {
-        self.shared.counts.pending.store(self.schedule.len() as u64, Relaxed);
-        self.shared.counts.silent.store(self.schedule.silent() as u64, Relaxed);
+        let counts = &self.shared.counts;
+        let (pending, silent) = {
+            let schedule = counts.schedule();
+            (schedule.len(), schedule.silent())
+        };
+        counts.pending.store(pending as u64, Relaxed);
+        counts.silent.store(silent as u64, Relaxed);
     }
 }
 

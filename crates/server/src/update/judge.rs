@@ -2,6 +2,7 @@
 //! against that one version.
 
 use super::request::{UpdateRequest, UpdateResult};
+use crate::edit::zone_digest::with_sound_digest;
 use zonda_engine::Reason;
 use zonda_engine::grant::{UpdateGrant, UpdateSender, is_never_granted};
 use zonda_wire::query::HEADER_BYTES;
@@ -44,7 +45,7 @@ pub fn judge(
     let sets = changes(zone, CLASS, &message.updates);
     sets.iter().try_for_each(|change| rights.check_count(zone, change))?;
     sets.iter().try_for_each(check_size)?;
-    zone.with(&ChangeSet { sets, serial }).map_err(|error| {
+    with_sound_digest(zone, &ChangeSet { sets, serial }, true).map_err(|error| {
         UpdateResult::refused(Rcode::SERVFAIL, Reason::UpdateFailed, error.to_string())
     })
 }

@@ -212,7 +212,9 @@ impl ZoneSet {
         if former.as_ref().is_some_and(|zone| !zone.unit.is_of_feed()) {
             return;
         }
-        if let Some(FedZone { unit, version, .. }) = self.fed.get(name).cloned() {
+        if let Some(fed) = self.fed.get_mut(name) {
+            let changes = std::mem::take(&mut fed.version.changes); // the history has them then
+            let (unit, version) = (fed.unit.clone(), Version { changes, ..fed.version.clone() });
             self.serve(&unit, name, former.as_deref(), version, outcome);
         }
     }

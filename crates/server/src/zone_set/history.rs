@@ -62,6 +62,12 @@ pub fn of_all(edits: Vec<StoredEdit>, limits: HistoryLimits) -> Option<Arc<ZoneH
     edits.into_iter().fold(None, add)
 }
 
+/// The history of a version that some changes lead to which a feed has kept, the oldest first.
+pub fn of_kept(changes: Vec<Diff>, limits: HistoryLimits) -> Option<Arc<ZoneHistory>> {
+    let add = |former: Option<Arc<ZoneHistory>>, diff| after(former.as_ref(), (diff, None), limits);
+    changes.into_iter().fold(None, add)
+}
+
 /// The history that a difference leads to from another one.
 fn after(
     former: Option<&Arc<ZoneHistory>>,

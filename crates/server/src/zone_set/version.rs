@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_engine::Reason;
 use zonda_engine::zones::{ClusterZone, Source};
-use zonda_zone::{ChangeError, Zone};
+use zonda_zone::{ChangeError, Diff, Zone};
 
 /// A version of a zone, and how it came to be.
 #[derive(Clone, Default)]
@@ -24,6 +24,9 @@ pub struct Version {
     pub error: Option<Box<LoadError>>,
     /// Whether there are no records because the source was unavailable for too long.
     pub is_expired: bool,
+    /// The changes that led to the records, the oldest first, which the zone's history is made of
+    /// if there is no version before; empty where none are known.
+    pub changes: Vec<Diff>,
 }
 
 impl Version {
@@ -36,7 +39,15 @@ impl Version {
             _ => None,
         };
         let is_expired = matches!(zone.entry.source, Source::Unavailable(Reason::ZoneExpired));
-        Self { data: zone.data().cloned(), cluster, records, loaded, error, is_expired }
+        Self {
+            data: zone.data().cloned(),
+            cluster,
+            records,
+            loaded,
+            error,
+            is_expired,
+            ..Self::default()
+        }
     }
 
     /// Takes what a feed has.
@@ -49,6 +60,10 @@ impl Version {
                 let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
                 let records = narrow(new.records);
                 *self = Self { data, records, loaded, ..Self::default() };
+            }
+            Update::Kept(new, changes) => {
+                self.take(Update::Replace(new))?;
+                self.changes = changes;
             }
             Update::Change(changes) => {
                 let Some(data) = &self.data else { return Ok(()) };
