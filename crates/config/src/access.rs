@@ -1,7 +1,7 @@
 //! Access lists: which clients are answered, refused or ignored.
 
 use crate::keys::CatalogPlace;
-use crate::transfer_value::{HistoryLimits, RemoteServer, TransferClient};
+use crate::transfer_value::{AliasTransfer, HistoryLimits, RemoteServer, TransferClient};
 use crate::update_value::UpdateGrant;
 use crate::value::Value;
 use std::fmt;
@@ -50,6 +50,8 @@ pub struct TransferTerms {
     pub primaries: Vec<SocketAddr>,
     /// Bounds on what is kept for clients that ask for changes.
     pub history: HistoryLimits,
+    /// The form in which ALIAS records are transferred.
+    pub aliases: AliasTransfer,
     /// The catalog of this server that lists the zone, if one does.
     pub catalog: Option<CatalogPlace>,
 }

@@ -14,6 +14,7 @@ pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::store::StoreUrl;
 pub use crate::transfer_keys::{HistoryKeys, SecondaryKeys, TransferKeys, TransfersKeys, TsigKeys};
+use crate::transfer_value::AliasTransfer;
 pub use crate::update_keys::UpdateKeys;
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
@@ -162,6 +163,9 @@ section! {
     /// group that the zone has there. Goes with `file`, `json`, `directory`, `store` and
     /// `secondary`.
     catalog: Option<CatalogPlace>, like "catalog.example group signed";
+    /// How ALIAS records are transferred: as they stand, or as the addresses that their targets
+    /// have then (`expanded`); such a zone is always sent whole. Goes with `transfer`.
+    alias_transfer: AliasTransfer = "record";
     /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
     /// clients are answered; from zones with `forward`, only clients with loopback, private and
     /// link-local addresses, so that other clients cannot use the upstreams.

@@ -79,7 +79,8 @@ pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
 pub use socket::find_sockets;
 pub use store::StoreUrl;
-pub use transfer_value::{HistoryLimits, KeyAlgorithm, KeySecret, RemoteServer, TransferClient};
+pub use transfer_value::{AliasTransfer, HistoryLimits, KeyAlgorithm, KeySecret};
+pub use transfer_value::{RemoteServer, TransferClient};
 pub use update_value::{DataType, UpdateGrant, UpdateNames, UpdatePreset};
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,

@@ -29,6 +29,7 @@ mod secrets;
 mod source;
 #[cfg(feature = "file")]
 mod steer_flag;
+mod transfers;
 mod updates;
 mod zones;
 

@@ -2,7 +2,7 @@
 
 use crate::access::Network;
 use crate::keys::HistoryKeys;
-use crate::value::{ServerAddress, Value};
+use crate::value::{ServerAddress, Value, words};
 use std::fmt;
 use std::net::SocketAddr;
 use zonda_wire::Name;
@@ -53,6 +53,18 @@ impl Value for KeySecret {
         let mut octets = Vec::new();
         base64_word(text.as_bytes(), &mut octets).ok()?;
         (!octets.is_empty()).then_some(Self(octets))
+    }
+}
+
+words! {
+    /// The form in which ALIAS records are transferred.
+    #[derive(Default, Hash)]
+    pub enum AliasTransfer {
+        /// The record as it stands.
+        #[default]
+        Record = "record",
+        /// The addresses that the record's target has.
+        Expanded = "expanded",
     }
 }
 

@@ -58,6 +58,8 @@ pub struct TransferTerms {
     pub relay: Option<Box<UpdateRelay>>,
     /// Bounds on what is kept for clients that ask for changes.
     pub history: HistoryLimits,
+    /// Whether a transfer has the addresses of targets in place of ALIAS records.
+    pub expands_aliases: bool,
     /// The catalog of this server that lists the zone, if one does, and the group that the zone has
     /// there; the answer path does not read them.
     pub catalog: Option<(Name, Option<Box<str>>)>,

@@ -4,10 +4,10 @@
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
-use crate::deferral::To;
+use crate::deferral::{To, UpstreamAnswer};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
-use crate::resumption::Progress;
+use crate::resumption::{Progress, Resumption};
 use crate::snapshot::Snapshot;
 use crate::source::data;
 use crate::verdict::Verdict;
@@ -60,6 +60,40 @@ impl AliasLookup {
     /// zone with data, on behalf of a client.
     pub fn look_up(
         &mut self,
+        zone: (&Snapshot, &ZoneEntry),
+        question: (&[u8], Type),
+        client: (Now, &Peer),
+    ) -> AliasAddresses {
+        self.look_up_after(&Progress::NEW, zone, question, client)
+    }
+
+    /// Looks up addresses as [`look_up`](Self::look_up) does, but for no upstream to be asked: what
+    /// the answer cache has is taken, also if it is stale, and else the look-up has failed.
+    pub fn look_up_known(
+        &mut self,
+        zone: (&Snapshot, &ZoneEntry),
+        question: (&[u8], Type),
+        client: (Now, &Peer),
+    ) -> AliasAddresses {
+        // Upstreams have failed for another name, the root, so that the query does not wait.
+        let failure = UpstreamAnswer {
+            name: &[0],
+            rcode: Rcode::SERVFAIL,
+            counts: [0; 3],
+            body: &[],
+            is_authentic: false,
+            goes_on: false,
+            reason: Reason::UpstreamFailed,
+            text: &[],
+        };
+        let progress = Progress { resumption: Resumption::Upstream(&failure), ..Progress::NEW };
+        self.look_up_after(&progress, zone, question, client)
+    }
+
+    /// Looks up addresses as a query does that has come so far.
+    fn look_up_after(
+        &mut self,
+        progress: &Progress<'_>,
         (snapshot, entry): (&Snapshot, &ZoneEntry),
         (owner, qtype): (&[u8], Type),
         (now, peer): (Now, &Peer),
@@ -84,7 +118,7 @@ impl AliasLookup {
             start: &Start::NONE,
             snapshot,
             hit: None,
-            progress: &Progress::NEW,
+            progress,
         };
         let reply = Reply::new(&mut self.buffer, &query, MESSAGE_MAX, &mut self.places);
         let mut answer = Answer::new(reply, true);
@@ -99,15 +133,16 @@ impl AliasLookup {
 
 /// The addresses in an answer.
 fn found(answer: &Answer<'_>, qtype: Type) -> AliasAddresses {
-    let (mut addresses, mut ttl) = (Vec::new(), u32::MAX);
+    let (mut addresses, mut ttl, mut ttl_of_all) = (Vec::new(), u32::MAX, u32::MAX);
     for record in answer.reply.records() {
-        ttl = ttl.min(record.ttl);
+        ttl_of_all = ttl_of_all.min(record.ttl);
         if record.section == Section::Answer && record.rtype == qtype {
+            ttl = ttl.min(record.ttl);
             addresses.push(record.raw.into());
         }
     }
     if addresses.is_empty() {
-        AliasAddresses::None(ttl)
+        AliasAddresses::None(ttl_of_all)
     } else {
         AliasAddresses::Found(addresses, ttl)
     }

@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+mod alias_expansion;
 mod alias_lookup;
 mod answer;
 mod answer_below;

@@ -22,6 +22,7 @@ mod admin;
 #[cfg(not(feature = "whole"))]
 #[path = "no_admin.rs"]
 mod admin;
+mod alias_expansion;
 mod alias_targets;
 mod atomic_file;
 mod cache_file;

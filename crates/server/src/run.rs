@@ -1,6 +1,7 @@
 //! The running server.
 
 use crate::admin;
+use crate::alias_expansion::expand_aliases;
 use crate::alias_targets::AliasTargets;
 use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
@@ -53,7 +54,7 @@ use zonda_netio::{memory, process};
 use zonda_runtime::{
     Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
-use zonda_transport::tcp::{self, TcpServer};
+use zonda_transport::tcp::{self, ExpandAliases, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
 use zonda_wire::Name;
 
@@ -316,7 +317,8 @@ impl Running {
         let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
-        let tcp = tcp_server(&state.config, (make_engine, executors.to_vec()), &handles);
+        let with = (&handles, expand_aliases(&snapshot, &forwarder_queue));
+        let tcp = tcp_server(&state.config, (make_engine, executors.to_vec()), with);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
         let aliases = AliasTargets::start((&snapshot, &forwarder_queue), clock, &watchdog)?;
@@ -498,12 +500,12 @@ fn tcp_server(
         impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static,
         Vec<Arc<Counters>>,
     ),
-    handles: &ThreadHandles,
+    (handles, expand_aliases): (&ThreadHandles, Box<ExpandAliases>),
 ) -> Arc<TcpServer<LazyResponder<Engine>>> {
     let (limits, executors) = (tcp_config(config), counters.len());
     let make = move |executor: usize| lazily(&make_engine, &counters[executor]);
     let (deferrals, failed) = (handles.deferrals.clone(), handles.failed.clone());
-    TcpServer::new(limits, executors, handles.clock, make, deferrals, failed)
+    TcpServer::new(limits, executors, handles.clock, make, (deferrals, expand_aliases), failed)
 }
 
 /// What each forwarder thread is started with.

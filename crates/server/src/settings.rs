@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::{
-    Access as AccessConfig, Action, Config, CookieSecret, Edns,
+    Access as AccessConfig, Action, AliasTransfer, Config, CookieSecret, Edns,
     HistoryLimits as HistoryLimitsConfig, Listener, Network as NetworkConfig, RemoteServer,
     TransferClient, TransferTerms as TransferTermsConfig, UpdateGrant as UpdateGrantConfig,
     UpdateNames,
@@ -283,6 +283,7 @@ fn transfers(configured: &TransferTermsConfig) -> TransferTerms {
         notify_from: configured.notify_from.iter().filter_map(transfer).collect(),
         relay: relay(configured),
         history: HistoryLimits { versions, bytes },
+        expands_aliases: configured.aliases == AliasTransfer::Expanded,
         catalog: configured
             .catalog
             .as_ref()

@@ -17,7 +17,7 @@ use zonda_deferral::Clock;
 use zonda_deferral::Deferrals;
 use zonda_deferral::faults::FAULTS_PER_MINUTE_MAX;
 use zonda_netio::tcp::{TcpOptions, listen};
-use zonda_transport::tcp::{Stop, TcpConfig, TcpCounters, TcpServer};
+use zonda_transport::tcp::{ExpandAliases, Stop, TcpConfig, TcpCounters, TcpServer};
 
 /// A running server.
 struct Running {
@@ -37,7 +37,8 @@ impl Running {
     /// Starts the server with queues to defer queries to.
     fn start_with(config: TcpConfig, deferrals: Deferrals) -> Self {
         let (sender, failures) = failures();
-        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, deferrals, sender);
+        let later = (deferrals, Box::new(|_: &mut _, _| Ok(None)) as Box<ExpandAliases>);
+        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, later, sender);
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(Stop::No);

@@ -1,6 +1,7 @@
 //! Signed messages and transfers of zones, with real clients and real secondaries.
 #![allow(clippy::unwrap_used)]
 
+mod alias_transfer;
 mod catalog_makers;
 mod catalog_real_peers;
 mod catalogs;

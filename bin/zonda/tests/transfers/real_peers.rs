@@ -9,7 +9,7 @@ use std::process::Command;
 use zonda_testkit::process::{Folder, Process, required, start_on_free_port};
 
 /// The zone of all tests.
-const ZONE: &str = "chain.test";
+pub const ZONE: &str = "chain.test";
 /// The serial of the first version.
 const FIRST: u32 = 100;
 
@@ -106,50 +106,56 @@ fn check(program: &str, command: impl Fn(&Path, &Folder, u16, SocketAddr) -> Com
     assert!((100.0..=201.0).contains(&done), "{done}: several changes may be one message");
 }
 
+/// Knot as a secondary of the zone.
+pub fn knot(path: &Path, folder: &Folder, port: u16, primary: SocketAddr) -> Command {
+    let own = folder.path().display();
+    let (address, at) = (primary.ip(), primary.port());
+    let text = format!(
+        "server:\n  listen: 127.0.0.1@{port}\n  rundir: {own}\n  udp-workers: 1\n  \
+         tcp-workers: 1\n  background-workers: 1\nlog:\n  - target: stderr\n    any: info\n\
+         database:\n  storage: {own}\nkey:\n  - id: {key}\n    algorithm: hmac-sha256\n    \
+         secret: {secret}\nremote:\n  - id: primary\n    address: {address}@{at}\n    \
+         key: {key}\nacl:\n  - id: any\n    address: 127.0.0.1\n    action: transfer\n  \
+         - id: notify\n    address: 127.0.0.1\n    key: {key}\n    action: notify\n\
+         template:\n  - id: default\n    storage: {own}\nzone:\n  - domain: {ZONE}\n    \
+         master: primary\n    acl: [any, notify]\n",
+        key = KEY.0,
+        secret = KEY.1,
+    );
+    let mut command = Command::new(path);
+    command.arg("-c").arg(folder.write("knot.conf", text));
+    command
+}
+
 #[test]
 fn knot_follows_two_hundred_versions_by_what_changed() {
-    check("knotd", |path, folder, port, primary| {
-        let own = folder.path().display();
-        let (address, at) = (primary.ip(), primary.port());
-        let text = format!(
-            "server:\n  listen: 127.0.0.1@{port}\n  rundir: {own}\n  udp-workers: 1\n  \
-             tcp-workers: 1\n  background-workers: 1\nlog:\n  - target: stderr\n    any: info\n\
-             database:\n  storage: {own}\nkey:\n  - id: {key}\n    algorithm: hmac-sha256\n    \
-             secret: {secret}\nremote:\n  - id: primary\n    address: {address}@{at}\n    \
-             key: {key}\nacl:\n  - id: any\n    address: 127.0.0.1\n    action: transfer\n  \
-             - id: notify\n    address: 127.0.0.1\n    key: {key}\n    action: notify\n\
-             template:\n  - id: default\n    storage: {own}\nzone:\n  - domain: {ZONE}\n    \
-             master: primary\n    acl: [any, notify]\n",
-            key = KEY.0,
-            secret = KEY.1,
-        );
-        let mut command = Command::new(path);
-        command.arg("-c").arg(folder.write("knot.conf", text));
-        command
-    });
+    check("knotd", knot);
+}
+
+/// NSD as a secondary of the zone.
+pub fn nsd(path: &Path, folder: &Folder, port: u16, primary: SocketAddr) -> Command {
+    let own = folder.path().display();
+    let (address, at) = (primary.ip(), primary.port());
+    let text = format!(
+        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  \
+         chroot: \"\"\n  zonesdir: {own}\n  database: \"\"\n  pidfile: {own}/nsd.pid\n  \
+         xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  rrl-ratelimit: 0\n  \
+         xfrdir: {own}\n  xfrd-reload-timeout: 0\n  verbosity: 2\nremote-control:\n  \
+         control-enable: no\nkey:\n  name: {key}\n  algorithm: hmac-sha256\n  \
+         secret: \"{secret}\"\nzone:\n  name: {ZONE}\n  zonefile: {ZONE}.zone\n  \
+         request-xfr: {address}@{at} {key}\n  allow-notify: 127.0.0.1 {key}\n  \
+         provide-xfr: 127.0.0.1 NOKEY\n",
+        key = KEY.0,
+        secret = KEY.1,
+    );
+    let mut command = Command::new(path);
+    command.arg("-d").arg("-c").arg(folder.write("nsd.conf", text));
+    command
 }
 
 #[test]
 fn nsd_follows_two_hundred_versions_by_what_changed() {
-    check("nsd", |path, folder, port, primary| {
-        let own = folder.path().display();
-        let (address, at) = (primary.ip(), primary.port());
-        let text = format!(
-            "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  \
-             chroot: \"\"\n  zonesdir: {own}\n  database: \"\"\n  pidfile: {own}/nsd.pid\n  \
-             xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  rrl-ratelimit: 0\n  \
-             xfrdir: {own}\n  xfrd-reload-timeout: 0\n  verbosity: 2\nremote-control:\n  \
-             control-enable: no\nkey:\n  name: {key}\n  algorithm: hmac-sha256\n  \
-             secret: \"{secret}\"\nzone:\n  name: {ZONE}\n  zonefile: {ZONE}.zone\n  \
-             request-xfr: {address}@{at} {key}\n  allow-notify: 127.0.0.1 {key}\n  \
-             provide-xfr: 127.0.0.1 NOKEY\n",
-            key = KEY.0,
-            secret = KEY.1,
-        );
-        let mut command = Command::new(path);
-        command.arg("-d").arg("-c").arg(folder.write("nsd.conf", text));
-        command
-    });
+    check("nsd", nsd);
 }
 
 /// The options of BIND in a folder, and a copy of it: Debian confines `/usr/sbin/named` to its own
@@ -171,16 +177,19 @@ fn bind(path: &Path, folder: &Folder, port: u16, zone: &str) -> Command {
     command
 }
 
+/// BIND as a secondary of the zone.
+pub fn bind_secondary(path: &Path, folder: &Folder, port: u16, primary: SocketAddr) -> Command {
+    let (address, at) = (primary.ip(), primary.port());
+    let zone = format!(
+        "type secondary; primaries port {at} {{ {address} key \"{}\"; }}; file \"z.db\";",
+        KEY.0
+    );
+    bind(path, folder, port, &zone)
+}
+
 #[test]
 fn bind_follows_two_hundred_versions_by_what_changed() {
-    check("named", |path, folder, port, primary| {
-        let (address, at) = (primary.ip(), primary.port());
-        let zone = format!(
-            "type secondary; primaries port {at} {{ {address} key \"{}\"; }}; file \"z.db\";",
-            KEY.0
-        );
-        bind(path, folder, port, &zone)
-    });
+    check("named", bind_secondary);
 }
 
 /// The records of a reply to IXFR, in their order, without TTLs of the tool's columns.

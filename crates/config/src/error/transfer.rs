@@ -20,6 +20,10 @@ pub enum TransferMistake {
     ToNoClient,
     /// A history without transfers, for which alone it is kept.
     HistoryWithoutTransfer,
+    /// A form of transferred ALIAS records without transfers.
+    AliasesWithoutTransfer,
+    /// A form of transferred ALIAS records of a zone whose source, by its key, has none.
+    NoAliases(&'static str),
     /// A zone that is transferred, and from no primary.
     FromNoPrimary,
     /// A primary that is listed twice.
@@ -52,6 +56,13 @@ impl fmt::Display for TransferMistake {
                 "the history of a zone is kept for clients that it is transferred to, of which \
                  there are none; write `transfer`, or remove `history`",
             ),
+            Self::AliasesWithoutTransfer => f.write_str(
+                "the zone is transferred to no client; write `transfer`, or remove \
+                 `alias-transfer`",
+            ),
+            Self::NoAliases(key) => {
+                write!(f, "a zone with `{key}` has no ALIAS records; remove `alias-transfer`")
+            }
             Self::FromNoPrimary => f.write_str(
                 "the zone is transferred from no primary; write `from = [\"192.0.2.1\"]`",
             ),

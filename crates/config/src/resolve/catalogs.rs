@@ -14,7 +14,7 @@ use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::toml::de::DeTable;
-use crate::transfer_value::HistoryLimits;
+use crate::transfer_value::{AliasTransfer, HistoryLimits};
 use crate::{Catalog, Listener, MemberTemplate, Source, Zone};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl Catalogs<'_, '_> {
         let history = HistoryKeys::read(&mut nested).map(HistoryLimits::from).unwrap_or_default();
         let place = (Some(table), origin);
         let mut nested = reader.nested_reader(&CATALOG_TRANSFER, place, Vec::new());
-        self.keys.with_transfers(&mut nested, history, access)
+        self.keys.with_transfers(&mut nested, (history, AliasTransfer::default()), access)
     }
 }
 

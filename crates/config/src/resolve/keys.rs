@@ -8,7 +8,9 @@ use crate::keys::{SecondaryKeys, TransferKeys, TsigKeys};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::transfer_value::{HistoryLimits, KeySecret, RemoteServer, TransferClient};
+use crate::transfer_value::{
+    AliasTransfer, HistoryLimits, KeySecret, RemoteServer, TransferClient,
+};
 use crate::unknown::nearest;
 use crate::value::Value;
 use std::net::SocketAddr;
@@ -68,11 +70,11 @@ impl KeyList {
     }
 
     /// Adds to the access list of a zone, if it has one, the terms of its transfers, as a section
-    /// says, and what is kept for them.
+    /// says, what is kept for them, and how ALIAS records are transferred.
     pub fn with_transfers(
         &self,
         reader: &mut Reader<'_, '_>,
-        history: HistoryLimits,
+        (history, aliases): (HistoryLimits, AliasTransfer),
         access: Option<Arc<Access>>,
     ) -> Option<Arc<Access>> {
         let Some(keys) = TransferKeys::read(reader) else { return access };
@@ -83,8 +85,13 @@ impl KeyList {
         keys.to.iter().for_each(|it| self.check(reader, "to", it.key.as_ref()));
         keys.notify.iter().for_each(|it| self.check(reader, "notify", it.key.as_ref()));
         let access = access.map_or_else(Access::open, |access| (*access).clone());
-        let transfers =
-            TransferTerms { to: keys.to, notify: keys.notify, history, ..access.transfers };
+        let transfers = TransferTerms {
+            to: keys.to,
+            notify: keys.notify,
+            history,
+            aliases,
+            ..access.transfers
+        };
         Some(Arc::new(Access { transfers, ..access }))
     }
 

@@ -6,19 +6,18 @@ use super::keys::KeyList;
 use super::pools::Pools;
 use super::secondary_terms::LastSecondary;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
-use super::updates;
+use super::{transfers, updates};
 use crate::access::Access;
-use crate::error::{CatalogMistake, Contradiction, Origin, Problem, SteerMistake, TransferMistake};
+use crate::error::{CatalogMistake, Contradiction, Origin, Problem, SteerMistake};
 use crate::keys::{
-    CatalogPlace, ForwardKeys, HistoryKeys, KubernetesKeys, MembersKeys, STEER, SecondaryKeys,
-    StoreKeys, TransferKeys, ZoneKeys,
+    CatalogPlace, ForwardKeys, KubernetesKeys, MembersKeys, STEER, SecondaryKeys, StoreKeys,
+    ZoneKeys,
 };
 use crate::kubernetes::SnapshotPlace;
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
 use crate::toml::de::DeTable;
-use crate::transfer_value::HistoryLimits;
 use crate::{Listener, SerialRule, Source, SteerRule, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -283,10 +282,11 @@ impl Zones<'_, '_> {
         }
         let access = self.lists.resolve(reader, keys.access);
         let access = if source.key == "hosts" {
-            let access = self.refuse_transfers(reader, "hosts", access);
+            let access = transfers::refuse(reader, ("hosts", keys.alias_transfer), access);
             self.refuse_catalog(reader, "hosts", access)
         } else {
-            let access = self.transfers(reader, access);
+            let aliases = keys.alias_transfer;
+            let access = transfers::with_transfers(self.keys, reader, aliases, access);
             self.listed(reader, keys.catalog, access)
         };
         let access = match can_be_written {
@@ -328,7 +328,7 @@ impl Zones<'_, '_> {
             Some(private) => Some(Arc::new(private)),
             None => self.lists.resolve(reader, keys.access),
         };
-        let access = self.refuse_transfers(reader, "forward", access);
+        let access = transfers::refuse(reader, ("forward", keys.alias_transfer), access);
         let access = self.refuse_catalog(reader, "forward", access);
         updates::refuse(reader, "forward");
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
@@ -457,7 +457,10 @@ impl Zones<'_, '_> {
         }
         updates::refuse(reader, key);
         let access = self.lists.resolve(reader, std::mem::take(&mut keys.access));
-        let access = self.transfers(reader, access);
+        if matches!(key, "kubernetes" | "members") {
+            transfers::refuse_aliases(reader, key, keys.alias_transfer);
+        }
+        let access = transfers::with_transfers(self.keys, reader, keys.alias_transfer, access);
         let name = keys.name.as_ref().map(Name::to_lowercase);
         (access, name.is_some_and(|name| self.take(reader, name)))
     }
@@ -497,57 +500,6 @@ impl Zones<'_, '_> {
             reader.contradict(Some("steer"), Contradiction::Pool(mistake.into()));
         }
         Vec::new()
-    }
-
-    /// Adds to the access list of a zone the clients that it is transferred to.
-    fn transfers(
-        &self,
-        reader: &mut Reader<'_, '_>,
-        access: Option<Arc<Access>>,
-    ) -> Option<Arc<Access>> {
-        let section = &TransferKeys::SECTION;
-        let Some((table, origin)) = reader.nested(section) else {
-            self.refuse_history(reader);
-            return access;
-        };
-        let history = Self::history(reader);
-        let nested = NestedSection { table: Some(table), origin, given: Vec::new() };
-        self.keys.with_transfers(&mut nested.reader(section, reader), history, access)
-    }
-
-    /// What is kept for transfers of a zone.
-    fn history(reader: &mut Reader<'_, '_>) -> HistoryLimits {
-        let section = &HistoryKeys::SECTION;
-        let (table, origin) = match reader.nested(section) {
-            Some((table, origin)) => (Some(table), origin),
-            None => (None, Origin::Default),
-        };
-        let nested = NestedSection { table, origin, given: Vec::new() };
-        let keys = HistoryKeys::read(&mut nested.reader(section, reader));
-        keys.map(HistoryLimits::from).unwrap_or_default()
-    }
-
-    /// Reports a history of a zone that is transferred to no client.
-    fn refuse_history(&self, reader: &mut Reader<'_, '_>) {
-        if reader.nested(&HistoryKeys::SECTION).is_some() {
-            let mistake = Contradiction::Transfer(TransferMistake::HistoryWithoutTransfer);
-            reader.contradict(Some("history"), mistake);
-        }
-    }
-
-    /// Reports transfers of a zone with this key, which has no records; returns its access list.
-    fn refuse_transfers(
-        &self,
-        reader: &mut Reader<'_, '_>,
-        key: &'static str,
-        access: Option<Arc<Access>>,
-    ) -> Option<Arc<Access>> {
-        if reader.nested(&TransferKeys::SECTION).is_some() {
-            let mistake = TransferMistake::Source(key);
-            reader.contradict(Some("transfer"), Contradiction::Transfer(mistake));
-        }
-        self.refuse_history(reader);
-        access
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its

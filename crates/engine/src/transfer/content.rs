@@ -1,5 +1,6 @@
 //! What a transfer sends between its first and its last SOA record: a whole zone, or what changed.
 
+use super::expansion::AddressSet;
 use std::sync::Arc;
 use zonda_wire::{StreamWriter, Type};
 use zonda_zone::{Diff, Record, RecordCursor, Zone};
@@ -12,6 +13,8 @@ const MERGED_BYTES_MAX: usize = 4 << 20;
 pub(super) enum Content {
     /// All records of the zone.
     Zone(RecordCursor),
+    /// All records of the zone, with addresses in place of ALIAS records.
+    Expanded(Box<ExpandedZone>),
     /// The differences to the version that the client has, the oldest first (rfc1995#4).
     Changes {
         /// The differences that are sent.
@@ -57,16 +60,8 @@ impl Content {
         count: &mut u64,
     ) -> Result<(), Type> {
         match self {
-            Self::Zone(cursor) => {
-                let mut refused = Type::SOA;
-                let is_whole = zone.take_records(cursor, |owner, fixed, rdata| {
-                    refused = fixed.0;
-                    let fits = writer.record(owner, fixed, rdata).is_ok();
-                    *count += u64::from(fits);
-                    fits
-                });
-                if is_whole { Ok(()) } else { Err(refused) }
-            }
+            Self::Zone(cursor) => write_zone(zone, cursor, (writer, count), |_| true),
+            Self::Expanded(content) => content.write(zone, writer, count),
             Self::Changes { diffs, diff, records } => {
                 while let Some(at_hand) = diffs.get(*diff) {
                     while let Some(Record { owner, rtype, ttl, rdata }) = record(at_hand, *records)
@@ -80,6 +75,65 @@ impl Content {
             }
         }
     }
+}
+
+/// A zone with addresses in place of ALIAS records, and how much of it was sent.
+pub(super) struct ExpandedZone {
+    /// The records of the zone that were sent.
+    cursor: RecordCursor,
+    /// The addresses, which are sent behind these records.
+    sets: Vec<AddressSet>,
+    /// The number of the set that is sent next.
+    set: usize,
+    /// How many of its addresses were sent.
+    addresses: usize,
+}
+
+impl ExpandedZone {
+    /// A zone with these addresses, of which nothing was sent.
+    pub(super) fn new(sets: Vec<AddressSet>) -> Self {
+        Self { cursor: RecordCursor::default(), sets, set: 0, addresses: 0 }
+    }
+
+    /// Writes records as [`Content::write`] does.
+    fn write(
+        &mut self,
+        zone: &Zone,
+        writer: &mut StreamWriter,
+        count: &mut u64,
+    ) -> Result<(), Type> {
+        let sent = (&mut *writer, &mut *count);
+        write_zone(zone, &mut self.cursor, sent, |rtype| rtype != Type::ALIAS)?;
+        while let Some(AddressSet { owner, rtype, ttl, addresses }) = self.sets.get(self.set) {
+            for address in addresses.iter().skip(self.addresses) {
+                writer.record(owner, (*rtype, *ttl), address).map_err(|_| *rtype)?;
+                (self.addresses, *count) = (self.addresses + 1, *count + 1);
+            }
+            (self.set, self.addresses) = (self.set + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Writes records of a zone whose types are sent until the message is full, and counts them; the
+/// type of the first one that does not fit, if not all were written.
+fn write_zone(
+    zone: &Zone,
+    cursor: &mut RecordCursor,
+    (writer, count): (&mut StreamWriter, &mut u64),
+    is_sent: impl Fn(Type) -> bool,
+) -> Result<(), Type> {
+    let mut refused = Type::SOA;
+    let is_whole = zone.take_records(cursor, |owner, fixed, rdata| {
+        refused = fixed.0;
+        if !is_sent(fixed.0) {
+            return true;
+        }
+        let fits = writer.record(owner, fixed, rdata).is_ok();
+        *count += u64::from(fits);
+        fits
+    });
+    if is_whole { Ok(()) } else { Err(refused) }
 }
 
 /// A record of a difference by its number, those that are removed first; none behind the last.

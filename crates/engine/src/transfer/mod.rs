@@ -12,13 +12,16 @@
 //! (rfc1995#4).
 
 mod content;
+mod error;
+mod expansion;
 mod history;
 mod state;
 mod stream;
 
+pub use error::TransferError;
 pub use history::{HistoryLimits, VersionMark, VersionOrigin, ZoneHistory};
 pub use state::{RunningTransfer, TransferCounts, TransferSettings, TransferState};
-pub use stream::{Transfer, TransferError};
+pub use stream::Transfer;
 
 use crate::answer::Answer;
 use crate::ask::Ask;
@@ -64,6 +67,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         }
         Err(_) => return refusal,
     };
+    let expands = list.is_some_and(|list| list.transfers.expands_aliases);
     let mut since = None;
     if ask.query.qtype == Type::IXFR {
         let Some(serial) = ixfr_base(ask.query, answer.reply.buffer()) else {
@@ -72,7 +76,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         if !is_greater(zone.serial(), serial) || ask.peer.transport == Transport::Udp {
             return current(ask, answer, zone);
         }
-        let history = entry.history.as_ref().map(Arc::clone);
+        // The history has no addresses of ALIAS records: a zone with them is sent whole.
+        let history = entry.history.as_ref().filter(|_| !expands).map(Arc::clone);
         since = history.map(|history| (history, serial));
     } else if ask.peer.transport == Transport::Udp {
         answer.flags |= flag::TC; // rfc5936#4.2 has no transfers over UDP
@@ -88,9 +93,11 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         Source::Cluster(names) => Some(Arc::clone(names)),
         _ => None,
     };
+    let has_aliases = zone.has_aliases();
     let zone = (entry.apex.clone(), Arc::clone(zone));
     let transfer = Transfer::new(ask, answer.reply.buffer(), zone, signer, slot);
     let transfer = transfer.with_changes(since).with_cluster(cluster);
+    let transfer = transfer.with_expansion(expands && has_aliases);
     worker.transfer = Some(Box::new(transfer));
     Verdict::Transfer
 }

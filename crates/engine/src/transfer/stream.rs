@@ -1,12 +1,13 @@
 //! A transfer under way: its messages, made one at a time.
 
-use super::content::Content;
+use super::content::{Content, ExpandedZone};
+use super::error::TransferError;
+use super::expansion::Expansion;
 use super::history::ZoneHistory;
 use super::state::{RunningTransfer, Slot};
 use crate::ask::Ask;
 use crate::message::Now;
 use crate::zones::ClusterZone;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -40,6 +41,8 @@ pub struct Transfer {
     writer: StreamWriter,
     /// Signs the messages, if the query was signed.
     signer: Option<StreamSigner>,
+    /// The addresses that are sent in place of ALIAS records, until the first message is made.
+    expansion: Option<Box<Expansion>>,
     /// The history of the zone, and the serial of the client, until the first message is made.
     since: Option<(Arc<ZoneHistory>, u32)>,
     /// The records between the first and the last SOA record.
@@ -72,29 +75,6 @@ enum Phase {
     /// All messages were made.
     Done,
 }
-
-/// Why a transfer ends before it is whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransferError {
-    /// A record does not fit into any message.
-    TooLarge(Type),
-    /// The transfer has taken longer than it may.
-    TimeOut,
-    /// A cluster has more records than a zone can have.
-    TooMany,
-}
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge(rtype) => write!(f, "a record {rtype} does not fit into any message"),
-            Self::TimeOut => f.write_str("it has taken longer than `time-max` of [transfers]"),
-            Self::TooMany => f.write_str("the cluster has more records than a zone can have"),
-        }
-    }
-}
-
-impl std::error::Error for TransferError {}
 
 impl Transfer {
     /// The transfer of a zone to the client that asks in `query`.
@@ -136,6 +116,7 @@ impl Transfer {
             edns: ask.query.edns.map(|edns| (settings.udp_bytes_max, edns.dnssec_ok)),
             writer: StreamWriter::new(reserved),
             signer,
+            expansion: None,
             since: None,
             content: Content::Zone(RecordCursor::default()),
             phase: Phase::First,
@@ -161,6 +142,26 @@ impl Transfer {
         self
     }
 
+    /// The same transfer with addresses in place of ALIAS records, if `expands`; they have to be
+    /// [looked up](crate::AliasLookup::expand) before the first message.
+    pub(super) fn with_expansion(mut self, expands: bool) -> Self {
+        self.expansion = expands.then(Box::default);
+        self
+    }
+
+    /// Returns the version of the zone that is sent, and the addresses that are to be looked up
+    /// before the first message, if any are.
+    pub(crate) fn expansion(&mut self) -> Option<(&Arc<Zone>, &mut Expansion)> {
+        self.expansion.as_deref_mut().map(|expansion| (&self.zone, expansion))
+    }
+
+    /// Whether addresses are to be [looked up](crate::AliasLookup::expand) before the first
+    /// message.
+    #[must_use]
+    pub fn needs_addresses(&self) -> bool {
+        self.expansion.as_deref().is_some_and(|expansion| !expansion.is_complete())
+    }
+
     /// Makes the records of the names of a cluster, which takes as long as to load a zone. Not in
     /// [`new`](Self::new), where an engine waits.
     fn make_records(&mut self) -> Result<(), TransferError> {
@@ -172,6 +173,10 @@ impl Transfer {
 
     /// Decides whether changes are sent. Not in [`new`](Self::new), where an engine waits.
     fn choose_content(&mut self) {
+        if let Some(expansion) = self.expansion.take() {
+            self.content = Content::Expanded(Box::new(ExpandedZone::new(expansion.into_sets())));
+            return;
+        }
         let Some((history, serial)) = self.since.take() else { return };
         let Some(diffs) = history.since(serial, self.zone.serial()) else { return };
         self.content = Content::of(diffs, &self.zone);
@@ -195,6 +200,7 @@ impl Transfer {
         }
         let is_first = self.phase == Phase::First;
         if is_first {
+            debug_assert!(!self.needs_addresses(), "the connection looks them up first");
             self.make_records()?;
             self.choose_content();
         }

@@ -10,7 +10,7 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zonda_deferral::{Deferred, ReplyTo, Responder};
 use zonda_engine::{Peer, Transfer, TransferError};
 
@@ -40,7 +40,7 @@ const WAITING_IDLE_MAX: Duration = Duration::from_secs(30);
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
 /// Why a connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The client has ended it and has all its replies.
     Client,
@@ -260,11 +260,20 @@ impl<R: Responder> Connection<R> {
         Ok(true)
     }
 
-    /// Writes messages of the transfer, as many as one write takes; the client has taken all former
-    /// ones.
+    /// Looks up addresses that the transfer needs, or writes messages, as many as one write takes;
+    /// the client has taken all former ones.
     async fn go_on(&mut self) -> Result<(), End> {
         let now = self.server.clock.now();
         let Some(transfer) = &mut self.transfer else { return Ok(()) };
+        if transfer.needs_addresses() {
+            let pause = (self.server.expand_aliases)(transfer, now).map_err(End::Transfer)?;
+            match pause {
+                Some(Duration::ZERO) => yield_now().await,
+                Some(pause) => sleep(pause).await,
+                None => {}
+            }
+            return Ok(());
+        }
         let has_more = transfer::write(transfer, now, &mut self.output).map_err(End::Transfer)?;
         if !has_more {
             transfer::log_success(transfer, now);

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use zonda_deferral::{Clock, Deferrals, Responder, SharedCounter};
-use zonda_engine::{Peer, Transport};
+use zonda_engine::{Now, Peer, Transfer, TransferError, Transport};
 
 use admission::{Admission, AdmissionCounters};
 use connection::Connection;
@@ -113,6 +113,11 @@ pub struct TcpCounters {
     pub panics: SharedCounter,
 }
 
+/// Looks up addresses that a transfer has in place of ALIAS records; returns how long to wait until
+/// the next call, nothing once all are known, and an error if they cannot be had.
+pub type ExpandAliases =
+    dyn Fn(&mut Transfer, Now) -> Result<Option<Duration>, TransferError> + Send + Sync;
+
 /// Serves any number of listeners under common limits, with executors that their connections share.
 pub struct TcpServer<R> {
     /// The bounds of connections.
@@ -123,6 +128,8 @@ pub struct TcpServer<R> {
     executors: Executors<R>,
     /// Where deferred queries go.
     deferrals: Deferrals,
+    /// Looks up addresses for transfers.
+    expand_aliases: Box<ExpandAliases>,
     /// The connections, and which of them give way.
     admission: Arc<Admission>,
     /// What all connections have done.
@@ -132,13 +139,13 @@ pub struct TcpServer<R> {
 impl<R: Responder> TcpServer<R> {
     /// Prepares to serve with `executors` engines (at least 1; one per thread of the runtime is
     /// right). `make` makes the one of each number, now and again after it panicked. Deferred
-    /// queries go to `deferrals`.
+    /// queries go to `deferrals`; `expand_aliases` looks up what transfers need.
     pub fn new(
         config: TcpConfig,
         executors: usize,
         clock: Clock,
         make: impl Fn(usize) -> R + Send + Sync + 'static,
-        deferrals: Deferrals,
+        (deferrals, expand_aliases): (Deferrals, Box<ExpandAliases>),
         failures: FailureSender,
     ) -> Arc<Self> {
         let counters = Arc::<TcpCounters>::default();
@@ -148,6 +155,7 @@ impl<R: Responder> TcpServer<R> {
             config,
             clock,
             deferrals,
+            expand_aliases,
             counters,
         })
     }

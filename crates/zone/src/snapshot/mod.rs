@@ -276,17 +276,14 @@ impl Zone {
         self.has_aliases && !self.is_signed()
     }
 
-    /// The names with ALIAS records that stand for addresses, in wire form, and these records, in
+    /// The names with ALIAS records that stand for addresses, in wire form, and what they have, in
     /// no particular order. Reads all nodes if there may be any.
-    pub fn aliases(&self) -> impl Iterator<Item = (Vec<u8>, Set<'_>)> {
+    pub fn aliases(&self) -> impl Iterator<Item = (Vec<u8>, Node<'_>)> {
         let nodes = self.has_aliases().then(|| self.nodes()).into_iter().flatten();
         let below_cut = node_flag::BELOW_CUT | node_flag::BELOW_DNAME;
         let with_alias = nodes
             .filter(move |node| node.flags() & (node_flag::ALIAS | below_cut) == node_flag::ALIAS);
-        with_alias.filter_map(move |node| {
-            let owner = [node.relative_owner(), self.apex()].concat();
-            Some((owner, node.set(Type::ALIAS)?))
-        })
+        with_alias.map(|node| ([node.relative_owner(), self.apex()].concat(), node))
     }
 
     /// All nodes, the apex first, in no particular order; also those that no question finds.
