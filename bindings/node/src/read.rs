@@ -128,8 +128,8 @@ pub fn read_record(line: String, origin: Option<String>, ttl: u32) -> napi::Resu
     Ok(json.to_string())
 }
 
-/// The line of a zone file for a record, whose data are text or octets; without a name, its owner is
-/// `@`.
+/// The line of a zone file for a record, whose data are text or octets; without a name, its owner
+/// is `@`.
 ///
 /// # Errors
 /// What is wrong with the data or the name.

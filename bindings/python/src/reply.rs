@@ -485,7 +485,7 @@ fn named(error: PyErr, draft: &HandlerReply, section: Section, record: &Bound<'_
     let name = match section {
         Section::Answer => "answers",
         Section::Authority => "authorities",
-        Section::Additional => "additionals",
+        _ => "additionals", // the last of the sections that records can be in
     };
     let place = draft.records().filter(|(of, ..)| *of == section).count();
     let class = record.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());

@@ -74,8 +74,7 @@ pub(crate) fn resolve<'a>(
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
     let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
     let (special_names, overrides) = local::read(layers, session);
-    let (rewrites, templates) =
-        (rewrites::rules(layers, session), rewrites::templates(layers, session));
+    let rewrites = (rewrites::rules(layers, session), rewrites::templates(layers, session));
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let (transfers, tcp) = (section(layers, session), section(layers, session));
@@ -103,8 +102,8 @@ pub(crate) fn resolve<'a>(
         forwarding: forwarding?,
         special_names: special_names?,
         overrides,
-        rewrites,
-        templates,
+        rewrites: rewrites.0,
+        templates: rewrites.1,
         cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,

@@ -44,15 +44,17 @@ impl Engines {
     }
 }
 
-/// What makes the engines of all threads.
+/// What makes the engines of all threads, and what watches their calls of code.
 pub fn engine_maker(
     snapshot: &Arc<ArcSwap<Snapshot>>,
     query_log: Option<QueryLog>,
     loggers: Vec<Arc<dyn Logger>>,
-    long_calls: &Arc<LongCallWatch>,
-) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + use<> + 'static {
-    let (snapshot, long_calls) = (Arc::clone(snapshot), Arc::clone(long_calls));
-    move |counters: &Arc<Counters>| {
+) -> (impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + use<> + 'static, Arc<LongCallWatch>)
+{
+    let snapshot = Arc::clone(snapshot);
+    let watch = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
+    let long_calls = Arc::clone(&watch);
+    let make_engine = move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
         if let Some(query_log) = &query_log {
             engine.add_observer(query_log.observer());
@@ -63,7 +65,8 @@ pub fn engine_maker(
         }
         long_calls.add(&engine);
         engine
-    }
+    };
+    (make_engine, watch)
 }
 
 /// Tells a logger of the user's of a query. Its panic costs no query, and no worker.

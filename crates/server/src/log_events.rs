@@ -4,8 +4,8 @@
 //! them, so that no thread of the server waits for the program. What is formatted is formatted once
 //! for all readers.
 //!
-//! Deliberately absent: how an event comes into a program's language, and where the log goes without
-//! readers.
+//! Deliberately absent: how an event comes into a program's language, and where the log goes
+//! without readers.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Debug, Write};

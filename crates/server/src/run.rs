@@ -16,7 +16,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
-use crate::program::{ConfigWatch, Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
+use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
@@ -302,8 +302,7 @@ impl Running {
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
-        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
-        let make_engine = engine_maker(&snapshot, query_log.clone(), loggers, &long_calls);
+        let (make_engine, long_calls) = engine_maker(&snapshot, query_log.clone(), loggers);
         let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;

@@ -57,7 +57,7 @@ pub(super) fn refuse_not_made(
 }
 
 /// Warns of catalog zones that any client may ask for, as neither their sections nor the listeners
-/// say who may: the names of all zones are in them (rfc9432#7).
+/// name the clients that may: the names of all zones are in them (rfc9432#7).
 pub(super) fn warnings(
     layers: &Layers<'_>,
     catalogs: &[Catalog],

@@ -7,11 +7,12 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
-pub use super::secondary_followed::{FileFate, MemberChange, NewMember, RefreshReport};
 use super::secondary_followed::{Followed, Job, next_of, primaries};
+pub use super::secondary_followed::{MemberChange, NewMember, RefreshReport};
 use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
+pub use super::secondary_zone::FileFate;
 use super::secondary_zone::{SecondaryZone, Surroundings, now_secs, secs_from_now};
 use super::store_feed::{NEXT_NUMBER, lock};
 use crate::publish::PublisherHandle;

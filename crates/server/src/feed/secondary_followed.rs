@@ -1,7 +1,7 @@
 //! The zones of primaries that are followed: those of the configuration, and members of catalogs.
 
 use super::secondary_schedule::{Prompt, Schedule};
-use super::secondary_zone::SecondaryZone;
+use super::secondary_zone::{FileFate, SecondaryZone};
 use super::store_feed::NEXT_NUMBER;
 use crate::zone_set::fed_zone::{FedOwner, NewFedZone};
 use std::collections::HashMap;
@@ -16,17 +16,6 @@ use zonda_wire::tsig::Key;
 /// A member of a catalog that is followed from now on, or with other settings: its name in lower
 /// case, where it comes from as messages call it, and how it is served.
 pub type NewMember = (Name, Arc<str>, MemberTemplate);
-
-/// What becomes of the file of a zone that is a member no more, or not like this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileFate {
-    /// The file stays.
-    Stays,
-    /// The file is set aside, in case the zone is to be the same member again.
-    SetAside(MemberTag),
-    /// The file is removed.
-    Removed,
-}
 
 /// What changes of the members of catalogs.
 #[derive(Default)]

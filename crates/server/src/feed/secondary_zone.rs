@@ -1,7 +1,6 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
 use super::secondary_crowd::CrowdLimits;
-use super::secondary_followed::FileFate;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::store_feed::lock;
@@ -23,6 +22,17 @@ use zonda_secondary::zone_file::KeptTimers;
 use zonda_secondary::{Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
+
+/// What becomes of the file of a zone that is a member no more, or not like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFate {
+    /// The file stays.
+    Stays,
+    /// The file is set aside, in case the zone is to be the same member again.
+    SetAside(MemberTag),
+    /// The file is removed.
+    Removed,
+}
 
 /// The least time from one check of a zone that expires soon to the next.
 const BEFORE_EXPIRY_MIN: Duration = Duration::from_secs(1);

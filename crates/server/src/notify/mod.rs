@@ -26,7 +26,8 @@ mod schedule;
 mod shared;
 mod thread;
 
-pub use shared::{Cause, NotifyCounts};
+pub use schedule::Cause;
+pub use shared::NotifyCounts;
 
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;

@@ -15,12 +15,20 @@
 //! - A zone waits once for each receiver, with its last version.
 //! - What is pending stands in one queue: fresh, repeated or parked.
 
-use super::shared::Cause;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use zonda_wire::Name;
 use zonda_wire::tsig::ReplySignature;
+
+/// Why servers are told of a version of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The zone has changed, or an operator asks for it.
+    Change,
+    /// The version is the first one of the zone since the start, or its receivers are new.
+    First,
+}
 
 /// The time after which a message is sent again, milliseconds; each further time it is doubled.
 const RETRY_MILLIS: u64 = 2_000;

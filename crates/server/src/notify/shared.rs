@@ -1,6 +1,6 @@
 //! What the publisher and the thread share: names of zones, and counts of messages.
 
-use super::schedule::Schedule;
+use super::schedule::{Cause, Schedule};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,15 +55,6 @@ impl NotifyCounts {
         let (serial, attempts, is_refused) = (pending.serial, pending.attempts, pending.is_refused);
         Some(WaitingVersion { serial, attempts, is_refused })
     }
-}
-
-/// Why servers are told of a version of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The zone has changed, or an operator asks for it.
-    Change,
-    /// The version is the first one of the zone since the start, or its receivers are new.
-    First,
 }
 
 /// What the publisher and the thread share.

@@ -2,8 +2,8 @@
 
 use super::message::{announcement, reply};
 use super::rate::Rate;
-use super::schedule::Target;
-use super::shared::{Cause, Shared};
+use super::schedule::{Cause, Target};
+use super::shared::Shared;
 use arc_swap::ArcSwap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
