@@ -27,6 +27,9 @@ class Bridge {
   #sentCallbacks = [];
   /** Told of each record of the core's log, while that is read. */
   #tellLog;
+  /** Whether records are being given, and whether reading ends after that. */
+  #isGivingLog = false;
+  #isLogEndDue = false;
   /** Whether replies that are written now are sent without more ado. */
   #inTurn = false;
   #isFlushDue = false;
@@ -69,24 +72,36 @@ class Bridge {
   readLog(tell) {
     if (this.#tellLog === undefined) withCode('ZONDA_CONFIG', () => this.#core.readLog());
     this.#tellLog = tell;
+    this.#isLogEndDue = false;
   }
 
   /** Gives the records that wait, and reads the log no longer. */
   endLog() {
     if (this.#tellLog === undefined) return;
+    if (this.#isGivingLog) {
+      this.#isLogEndDue = true; // the records that were taken are given first
+      return;
+    }
     this.#giveLog();
     this.#tellLog = undefined;
     this.#core.endLog();
   }
 
   #giveLog() {
+    const tell = this.#tellLog;
+    this.#isGivingLog = true;
     for (const { level, event, message, fields, time } of this.#core.logRecords()) {
       const record = { level, event, message, fields: Object.fromEntries(fields) };
       try {
-        this.#tellLog?.({ ...record, time: new Date(time) });
+        tell({ ...record, time: new Date(time) });
       } catch (error) {
         console.error('zonda: the logger has failed:', error);
       }
+    }
+    this.#isGivingLog = false;
+    if (this.#isLogEndDue) {
+      this.#isLogEndDue = false;
+      this.endLog();
     }
   }
 

@@ -241,8 +241,13 @@ class App extends EventEmitter {
   /** Has the core's log given to the logger and to those that listen to the event. */
   #readLog() {
     this.#bridge.readLog((record) => {
-      this.#logger?.(record);
-      this.emit('log', record);
+      try {
+        // A logger that waits is not waited for, but its failure is told.
+        const told = this.#logger?.(record);
+        if (typeof told?.then === 'function') told.then(undefined, (error) => console.error(error));
+      } finally {
+        this.emit('log', record);
+      }
     });
   }
 
@@ -359,7 +364,12 @@ class App extends EventEmitter {
 
   /** What `util.inspect` shows: what it does, and for which patterns. */
   [custom](depth, options) {
-    const addresses = this.#bridge.core.isRunning() ? { addresses: this.addresses } : {};
+    let addresses = {};
+    try {
+      addresses = { addresses: this.addresses };
+    } catch {
+      // It does not run.
+    }
     const handlers = Array.from(this.#routes.values(), ({ pattern }) => pattern);
     const guards = [...this.#guardNumbers.keys()];
     const middleware = [...this.#middleware.map(({ name }) => name || '(anonymous)'), ...guards];

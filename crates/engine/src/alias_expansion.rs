@@ -32,7 +32,8 @@ impl AliasLookup {
     ) -> Result<Option<Duration>, TransferError> {
         let (apex, address) = (transfer.apex().clone(), transfer.peer());
         let Some((zone, expansion)) = transfer.expansion() else { return Ok(None) };
-        // The version that is sent, which need not be the one in force any more.
+        // The version that is sent, which need not be the one in force any more. Targets in zones
+        // are looked up in the snapshot in force.
         let data = Arc::clone(zone);
         let entry = ZoneEntry::new(apex, Source::Data(Arc::clone(&data)), None, 0);
         let (zone, nanos) = ((snapshot, &entry), now.monotonic_nanos);

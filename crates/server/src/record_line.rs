@@ -3,7 +3,13 @@
 use std::fmt;
 use std::path::Path;
 use zonda_wire::{Name, Type};
-use zonda_zone::file;
+use zonda_zone::file::FileProblem;
+use zonda_zone::{Problem, file};
+
+/// The longest time to live, seconds (rfc2181#8).
+const TTL_SECS_MAX: u32 = i32::MAX as u32;
+/// What is said of a longer one.
+const TTL_TOO_HIGH: &str = "the time to live is beyond 2147483647 seconds";
 
 /// A record that was read from a line: owner, type, time to live and data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +55,17 @@ impl RecordLine {
     /// When the text is not one record.
     pub fn read(text: &str, origin: Option<&Name>, ttl_secs: u32) -> Result<Self, RecordLineError> {
         let text = text.strip_suffix('\n').unwrap_or(text);
-        let is_nameless = origin.is_none() && text.split_whitespace().next() == Some("@");
+        let wrong = |what: &str| Err(RecordLineError::Wrong(what.to_owned()));
+        if text.lines().any(|line| line.starts_with('$')) {
+            return wrong("the text has a directive, and is to be a record alone");
+        }
+        if ttl_secs > TTL_SECS_MAX {
+            return wrong(TTL_TOO_HIGH);
+        }
+        let is_blank =
+            |line: &&str| line.trim_start().is_empty() || line.trim_start().starts_with(';');
+        let first = text.lines().find(|line| !is_blank(line)).unwrap_or_default();
+        let is_nameless = origin.is_none() && first.split_whitespace().next() == Some("@");
         let file = format!("$TTL {ttl_secs}\n{text}\n");
         let (root, options) =
             (Name::root(), file::Options { generate_max: 1, ..Default::default() });
@@ -58,6 +74,9 @@ impl RecordLine {
         let (records, diagnostics) = file::read_text(file.as_bytes(), label, origin, &options);
         if let Some(errors) = diagnostics.errors() {
             return Err(RecordLineError::Wrong(errors.first.problem.to_string()));
+        }
+        if diagnostics.iter().any(|it| it.problem == Problem::File(FileProblem::TtlTooHigh)) {
+            return wrong(TTL_TOO_HIGH);
         }
         let mut records = records.iter();
         let record = records.next().ok_or(RecordLineError::Nothing)?;
@@ -95,6 +114,7 @@ mod tests {
             ("a TXT ( \"x\"\n \"y\" )", origin, "a.example.org. 300 IN TXT \"x\" \"y\""),
             ("www.example A 192.0.2.1", None, "www.example. 300 IN A 192.0.2.1"),
             ("@ 5 A 192.0.2.1", None, "@ 5 IN A 192.0.2.1"),
+            ("; a note\n@ 5 A 192.0.2.1", None, "@ 5 IN A 192.0.2.1"),
             (". 5 NS a.example.", None, ". 5 IN NS a.example."),
         ];
         for (text, origin, expected) in cases {
@@ -108,7 +128,15 @@ mod tests {
         assert_eq!(read("; nothing", None), Err("the text has no record".to_owned()));
         let two = "a A 192.0.2.1\nb A 192.0.2.2";
         assert_eq!(read(two, None), Err("the text has several records".to_owned()));
-        for wrong in ["a A 192.0.2", "a A", "a..b A 192.0.2.1", "a CH A 192.0.2.1", "$INCLUDE x"] {
+        for wrong in [
+            "a A 192.0.2",
+            "a A",
+            "a..b A 192.0.2.1",
+            "a CH A 192.0.2.1",
+            "$INCLUDE x",
+            "$TTL 60\n@ A 192.0.2.1",
+            "a 3000000000 A 192.0.2.1",
+        ] {
             let error = read(wrong, None).unwrap_err();
             assert!(error.len() > 10, "{wrong}: {error}");
         }

@@ -56,6 +56,8 @@ impl Core {
     #[napi]
     pub fn read_log(&self) -> napi::Result<()> {
         let level = level(self.options.log.as_deref())?;
+        // A former reader may have left it set.
+        self.shared.is_log_due.store(false, Ordering::Release);
         let shared = Arc::downgrade(&self.shared);
         let reader = LogReader::new(level, move || {
             let Some(shared) = shared.upgrade() else { return };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -418,7 +419,8 @@ class App:
             except (NotImplementedError, RuntimeError, ValueError):
                 pass  # not in the main thread: somebody else looks after signals
         try:
-            await self.start()
+            if not await self._started(told):
+                return
             ended = self._end_of_run()
             try:
                 await self._until_stopped(told)
@@ -428,6 +430,25 @@ class App:
         finally:
             for number in heeded:
                 loop.remove_signal_handler(number)
+
+    async def _started(self, told: asyncio.Event) -> bool:
+        """Starts, unless it is told to stop meanwhile: a lifespan may take long to enter."""
+        starting, waiting = asyncio.ensure_future(self.start()), asyncio.ensure_future(told.wait())
+        try:
+            await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                await self.stop()
+                with contextlib.suppress(StateError):
+                    await starting
+                return False
+            await starting  # raises why it has not started
+            return True
+        except asyncio.CancelledError:
+            starting.cancel()
+            await asyncio.wait([starting])
+            raise
+        finally:
+            waiting.cancel()
 
     def run(
         self, *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None

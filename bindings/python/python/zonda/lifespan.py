@@ -60,9 +60,12 @@ class LifespanTask:
         """Leaves it, and raises what it raises then; one that is still being entered is cancelled,
         and what kept it from being entered is not raised again."""
         is_entered = self._entered.done() and not self._entered.cancelled()
+        self._may_leave.set()  # also for one that goes on although it is cancelled
         if is_entered and self._entered.exception() is None:
-            self._may_leave.set()
-            await asyncio.shield(self._task)
+            await asyncio.wait([self._task])
+            if self._task.cancelled():
+                raise StateError("the task of the lifespan was cancelled")
+            self._task.result()
         else:
             self.give_up()
             await asyncio.wait([self._task])

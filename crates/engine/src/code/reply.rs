@@ -446,8 +446,9 @@ impl Reply {
     /// minimum. If no zone with data here holds the name, the record is made for what the handler's
     /// pattern spells out behind its captures, or else for the name itself.
     ///
-    /// A reply is negative that is NXDOMAIN, or NOERROR without records in its answer and not a
-    /// referral. Other replies get none, nor do those to which code adds an SOA record afterwards.
+    /// A reply is negative that is NXDOMAIN, or NOERROR, has no records in its answer and is not a
+    /// referral. Other replies get none, among them NXDOMAIN behind an alias, which is about another
+    /// name, nor do those to which code adds an SOA record afterwards.
     pub fn cache_negative(&mut self, ttl_secs: u32) {
         self.retain(|section, rtype, _| (section, rtype) != (Section::Authority, Type::SOA));
         self.negative_ttl_secs = Some(ttl_secs);
@@ -460,11 +461,8 @@ impl Reply {
         let has = |section, rtype| {
             self.records.iter().any(|it| it.section == section && rtype == it.rtype)
         };
-        let is_denial = match self.rcode {
-            Rcode::NXDOMAIN => true,
-            Rcode::NOERROR => self.records.iter().all(|it| it.section != Section::Answer),
-            _ => false,
-        };
+        let is_denial = matches!(self.rcode, Rcode::NXDOMAIN | Rcode::NOERROR)
+            && self.records.iter().all(|it| it.section != Section::Answer);
         let is_told = has(Section::Authority, Type::SOA) || has(Section::Authority, Type::NS);
         (is_denial && !is_told).then_some(ttl_secs)
     }

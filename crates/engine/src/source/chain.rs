@@ -35,7 +35,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
 pub fn from_code(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     match code::answer(ask, answer, worker) {
         Break(Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Code)))
-            if ends_with_alias(ask, answer) =>
+            if ends_with_alias(ask, answer) && code::is_followed(ask) =>
         {
             Break(data::follow_into_data(ask, answer, worker, reason))
         }
@@ -44,12 +44,22 @@ pub fn from_code(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) ->
 }
 
 /// Whether the answer that was written ends with an alias that is to be followed: that of a
-/// question for addresses, with nothing behind it.
+/// question for addresses, with nothing behind it and no address before it.
 fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
-    matches!(ask.query.qtype, Type::A | Type::AAAA)
-        && answer.flags & flag::TC == 0
-        && answer.reply.counts()[1..] == [0, 0]
-        && answer.reply.records().last().is_some_and(|record| record.rtype == Type::CNAME)
+    if !matches!(ask.query.qtype, Type::A | Type::AAAA)
+        || answer.flags & flag::TC != 0
+        || answer.reply.counts()[1..] != [0, 0]
+    {
+        return false;
+    }
+    let mut ends = false;
+    for record in answer.reply.records() {
+        if record.rtype == ask.query.qtype {
+            return false;
+        }
+        ends = record.rtype == Type::CNAME;
+    }
+    ends
 }
 
 /// Answers by a template, if one is for the question; an alias that ends its answer is followed.

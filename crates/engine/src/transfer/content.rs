@@ -103,7 +103,9 @@ impl ExpandedZone {
         count: &mut u64,
     ) -> Result<(), Type> {
         let sent = (&mut *writer, &mut *count);
-        write_zone(zone, &mut self.cursor, sent, |rtype| rtype != Type::ALIAS)?;
+        // A digest of the zone as it stands would be wrong for the zone that is sent.
+        let is_sent = |rtype| !matches!(rtype, Type::ALIAS | Type::ZONEMD);
+        write_zone(zone, &mut self.cursor, sent, is_sent)?;
         while let Some(AddressSet { owner, rtype, ttl, addresses }) = self.sets.get(self.set) {
             for address in addresses.iter().skip(self.addresses) {
                 writer.record(owner, (*rtype, *ttl), address).map_err(|_| *rtype)?;

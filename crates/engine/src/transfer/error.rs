@@ -35,7 +35,12 @@ impl fmt::Display for TransferError {
                     f,
                     "the addresses ({qtype}) of the ALIAS record of {owner} are not known: "
                 )?;
-                f.write_str(reason.map_or("upstreams have not answered in time", Reason::name))
+                f.write_str(
+                    reason.map_or(
+                        "upstreams have given no answer that is cached in time",
+                        Reason::name,
+                    ),
+                )
             }
         }
     }

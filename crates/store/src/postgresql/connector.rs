@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// How long a TLS handshake may take.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The protocol within TLS, which servers since PostgreSQL 17 ask for where TLS comes first.
 const PROTOCOL: &[u8] = b"postgresql";
 
@@ -70,7 +73,15 @@ impl TlsConnect<Socket> for Handshake {
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
             let connector = tokio_rustls::TlsConnector::from(self.settings);
-            let stream = connector.connect(server_name(&self.host)?, socket).await?;
+            let handshake = connector.connect(server_name(&self.host)?, socket);
+            // The client's own limit ends with the connection that the handshake needs.
+            let Ok(stream) = tokio::time::timeout(HANDSHAKE_MAX, handshake).await else {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the server did not end the TLS handshake within 5 s",
+                ));
+            };
+            let stream = stream?;
             self.is_encrypted.store(true, Relaxed);
             Ok(EncryptedStream(stream))
         })

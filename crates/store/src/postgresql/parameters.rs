@@ -28,6 +28,10 @@ pub(super) fn read(text: &str) -> Result<(Config, Encryption), StoreError> {
     let mut found = TlsParameters::default();
     let rest = if is_url { of_url(text, &mut found)? } else { of_words(text, &mut found) };
     let mut config = rest.parse::<Config>().map_err(StoreError::failed)?;
+    if found.mode.is_none() && config.get_ssl_mode() != SslMode::Prefer {
+        // A name with `%`, say.
+        return Err(StoreError::failed("write `sslmode` as it stands, without `%`"));
+    }
     let encryption = found.encryption()?;
     config.ssl_mode(match encryption {
         Encryption::Disabled => SslMode::Disable,

@@ -72,11 +72,20 @@ impl Server {
         };
         let (client, is_encrypted) = connector::connect(&self.config, trust)?;
         if !is_encrypted && self.must_warn() {
-            tracing::warn!(
-                hosts = ?self.config.get_hosts(),
-                "the connection to PostgreSQL is not encrypted, as the server does not offer it; \
-                 write sslmode=verify-full, or sslmode=disable if that is meant"
-            );
+            let hosts = self.config.get_hosts();
+            if cfg!(feature = "tls") {
+                tracing::warn!(
+                    ?hosts,
+                    "the connection to PostgreSQL is not encrypted, as the server does not offer \
+                     it; write sslmode=verify-full, or sslmode=disable if that is meant"
+                );
+            } else {
+                tracing::warn!(
+                    ?hosts,
+                    "the connection to PostgreSQL is not encrypted, as the program was built \
+                     without the feature `encrypted`; write sslmode=disable if that is meant"
+                );
+            }
         }
         Ok(client)
     }

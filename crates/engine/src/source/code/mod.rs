@@ -197,6 +197,17 @@ fn answer_as_shown(
     shown.unwrap_or_else(|| call_behind(ask, answer, worker, made))
 }
 
+/// Whether an alias in the reply that code has given may be followed: not where middleware or guards
+/// elsewhere have seen the reply, which may have taken out what would be added.
+pub fn is_followed(ask: &Ask<'_>) -> bool {
+    let (Entry::Filled(_), Some(handlers)) = (ask.progress.entry(), &ask.snapshot.handlers) else {
+        return true;
+    };
+    let of_handler = |code: Elsewhere| code.handler != NO_HANDLER;
+    let is_of_handler = ask.progress.history.and_then(|it| it.code).is_some_and(of_handler);
+    is_of_handler && handlers.runtime_ahead(ask.name, ask.query.qtype).is_none()
+}
+
 /// Answers with the reply of code elsewhere.
 fn answer_as_supplied(
     ask: &Ask<'_>,
@@ -211,7 +222,7 @@ fn answer_as_supplied(
             return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
         }
     }
-    let pattern = pattern_of_supplied(ask, handlers);
+    let pattern = filled.ttl_of_denial().and_then(|_| pattern_of_supplied(ask, handlers));
     answer_with(ask, answer, worker, (handlers, filled, route.is_some()), pattern)
 }
 
