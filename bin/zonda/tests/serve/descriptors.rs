@@ -60,6 +60,8 @@ fn a_server_without_descriptors_for_ports_holds_that_against_no_upstream() {
     let keys = format!("[[zone]]\nname = \".\"\n[zone.forward]\nto = [\"{to}\"]");
     let server = Server::start_program(program.to_str().unwrap(), &[], &keys, &[]);
     let address = server.zonda.address;
+    // It answers before it has opened all that it needs.
+    assert!(!server.zonda.process.log_soon("listening").is_empty());
     let connections: Vec<_> = (0..120).map(|_| TcpStream::connect(address).unwrap()).collect();
     thread::sleep(Duration::from_millis(200)); // until as many as possible are accepted
     let questions = (0..20).map(|it| recursive(&format!("name{it}.example.net"), "A"));

@@ -386,7 +386,7 @@ fn a_flood_of_messages_costs_no_answer_and_what_has_no_room_is_servfail() {
             let (mut number, mut busy) = (0_u16, 0);
             let mut octets = [0; 512];
             while !stop.load(Relaxed) {
-                for _ in 0..50 {
+                for _ in 0..400 {
                     number = number.wrapping_add(1);
                     let change = format!("IN f{flood}-{}.up.test 60 A 192.0.2.7", number % 512);
                     let _ = socket.send(&update().id(number).change(&change).0.to_wire());
