@@ -8,7 +8,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_testkit::Question;
@@ -377,8 +377,9 @@ fn a_flood_of_messages_costs_no_answer_and_what_has_no_room_is_servfail() {
     let primary = open();
     let to = primary.address;
     let stop = Arc::new(AtomicBool::new(false));
+    let burst = Arc::new(AtomicU32::new(50));
     let floods = (0..2_u16).map(|flood| {
-        let stop = Arc::clone(&stop);
+        let (stop, burst) = (Arc::clone(&stop), Arc::clone(&burst));
         thread::spawn(move || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             socket.connect(to).unwrap();
@@ -386,7 +387,7 @@ fn a_flood_of_messages_costs_no_answer_and_what_has_no_room_is_servfail() {
             let (mut number, mut busy) = (0_u16, 0);
             let mut octets = [0; 512];
             while !stop.load(Relaxed) {
-                for _ in 0..400 {
+                for _ in 0..burst.load(Relaxed) {
                     number = number.wrapping_add(1);
                     let change = format!("IN f{flood}-{}.up.test 60 A 192.0.2.7", number % 512);
                     let _ = socket.send(&update().id(number).change(&change).0.to_wire());
@@ -402,12 +403,16 @@ fn a_flood_of_messages_costs_no_answer_and_what_has_no_room_is_servfail() {
     let floods: Vec<_> = floods.collect();
     let question = || Question::new("www.up.test", "A");
     let results = ask_at_pace(to, Ipv4Addr::LOCALHOST, 200, (0..400).map(|_| question()));
+    // A machine that is fast has answered all of them; more would cost queries in the kernel.
+    burst.store(1000, Relaxed);
+    wait_until("the queue has no room", || {
+        primary.metric("zonda_updates_total{result=\"busy\"}") > 0.0
+    });
     stop.store(true, Relaxed);
     let busy: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
     results.check_all_answered();
     wait_until("all are answered", || primary.metric("zonda_updates_waiting") == 0.0);
     let counted = primary.metric("zonda_updates_total{result=\"busy\"}");
-    assert!(counted > 0.0, "the queue always had room");
     assert!(counted >= busy as f64, "{counted} counted, {busy} seen");
     assert_eq!(counted, primary.metric("zonda_queries_total{reason=\"update_busy\"}"));
 }
