@@ -447,8 +447,8 @@ impl Reply {
     /// pattern spells out behind its captures, or else for the name itself.
     ///
     /// A reply is negative that is NXDOMAIN, or NOERROR, has no records in its answer and is not a
-    /// referral. Other replies get none, among them NXDOMAIN behind an alias, which is about another
-    /// name, nor do those to which code adds an SOA record afterwards.
+    /// referral. Other replies get none, among them NXDOMAIN behind an alias, which is about
+    /// another name, nor do those to which code adds an SOA record afterwards.
     pub fn cache_negative(&mut self, ttl_secs: u32) {
         self.retain(|section, rtype, _| (section, rtype) != (Section::Authority, Type::SOA));
         self.negative_ttl_secs = Some(ttl_secs);

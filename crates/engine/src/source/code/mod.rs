@@ -197,8 +197,8 @@ fn answer_as_shown(
     shown.unwrap_or_else(|| call_behind(ask, answer, worker, made))
 }
 
-/// Whether an alias in the reply that code has given may be followed: not where middleware or guards
-/// elsewhere have seen the reply, which may have taken out what would be added.
+/// Whether an alias in the reply that code has given may be followed: not where middleware or
+/// guards elsewhere have seen the reply, which may have taken out what would be added.
 pub fn is_followed(ask: &Ask<'_>) -> bool {
     let (Entry::Filled(_), Some(handlers)) = (ask.progress.entry(), &ask.snapshot.handlers) else {
         return true;
