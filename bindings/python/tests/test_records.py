@@ -77,7 +77,8 @@ def test_a_line_has_an_origin_and_a_time_to_live_and_what_is_none_is_told():
         ("a A 192.0.2", "192.0.2"),
         ("", "no record"),
         ("a A 192.0.2.1\nb A 192.0.2.1", "several"),
-        ("$INCLUDE /etc/passwd", "include"),
+        ("$INCLUDE /etc/passwd", "directive"),
+        ("a 3000000000 A 192.0.2.1", "2147483647"),
     ]:
         with pytest.raises(ValueError, match=f"(?i){why}"):
             read(line)
