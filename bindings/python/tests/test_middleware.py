@@ -47,6 +47,25 @@ def test_middleware_wraps_handlers_zones_and_names_that_nobody_has(app, serve, z
     serve(app, scenario)
 
 
+def test_an_address_that_middleware_takes_out_is_not_added_again_behind_its_alias(app, serve):
+    soa = "@ 60 SOA ns host 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n"
+    app.zone("example.org", text=f"{soa}www 60 CNAME host\nhost 60 A 10.0.0.7\n")
+
+    @app.middleware
+    async def without_private_addresses(query, reply, call_next):
+        await call_next()
+        kept = [record for record in reply.answers if record.rtype != "A"]
+        reply.clear()
+        for record in kept:
+            reply.answer(record)
+
+    async def scenario(client):
+        alias = "NOERROR | www.example.org. 60 CNAME host.example.org."
+        assert await client.told("www.example.org") == alias
+
+    serve(app, scenario)
+
+
 def test_what_the_core_answers_stays_as_it_was(app, serve, zone_file):
     app.zone("example.org", zone_file)
     plain = zonda.App(listen=["127.0.0.1:0"], workers=1)
