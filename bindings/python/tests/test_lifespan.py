@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import socket
 import threading
 
@@ -262,3 +264,37 @@ def test_one_that_ends_by_itself_stops_the_app_which_tells_why(loop):
 def test_one_that_is_no_function_is_told_when_the_app_is_made():
     with pytest.raises(TypeError, match="lifespan must be a function"):
         zonda.App(lifespan=42)
+
+
+def test_a_signal_ends_a_program_whose_lifespan_is_still_being_entered():
+    left = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGTERM)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            left.append("left")
+        yield
+
+    asyncio.run(asyncio.wait_for(app_with(lifespan).serve(), 10))
+    assert left == ["left"]
+
+
+def test_an_app_stops_although_its_lifespan_goes_on_when_it_is_cancelled():
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        yield
+
+    async def scenario():
+        app = app_with(lifespan)
+        starting = asyncio.ensure_future(app.start())
+        await asyncio.sleep(0.1)
+        await asyncio.wait_for(app.stop(), 10)
+        with pytest.raises(zonda.StateError):
+            await starting
+
+    asyncio.run(scenario())
