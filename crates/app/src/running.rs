@@ -246,7 +246,7 @@ impl Running {
 
     /// Returns the zones that could not be loaded when that was last tried, in the order of their
     /// names, and files and directories of zones that could not be read. Zones that follow stores
-    /// are not among them: see the log and the metrics for these.
+    /// or clusters are not among them: see the log and the metrics for these.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
         self.parts().map_or_else(|_| Vec::new(), |parts| parts.server.failed_zones())

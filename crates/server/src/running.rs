@@ -17,7 +17,7 @@ use crate::run::{Options, run};
 use crate::serve_error::ServeError;
 use crate::signals::Signals;
 use zonda_engine::code::{LookupName, Pattern, enclosing_soa};
-use zonda_engine::{AnswerBelow, Peer};
+use zonda_engine::{AnswerBelow, Peer, VersionOrigin};
 use zonda_store::Store;
 use zonda_wire::{Name, Type};
 use zonda_zone::Diff;
@@ -181,13 +181,17 @@ impl Server {
     }
 
     /// The zones that could not be loaded when that was last tried, in the order of their names,
-    /// and files and directories of zones that could not be read. Zones that follow stores are not
-    /// among them.
+    /// and files and directories of zones that could not be read. Zones that follow stores or
+    /// clusters are not among them.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
-        let mut failed = failed_zones(self.control.state().zone_set());
-        let follows = |name: &Name| self.control.stores.state(name).is_some();
-        failed.retain(|zone| !zone.name.as_ref().is_some_and(follows));
+        let state = self.control.state();
+        let mut failed = failed_zones(state.zone_set());
+        let is_of_store = |name: &Name| {
+            let zone = state.zone_set().zone(name);
+            zone.is_some_and(|zone| zone.unit.origin() == VersionOrigin::Store)
+        };
+        failed.retain(|zone| !zone.name.as_ref().is_some_and(is_of_store));
         failed
     }
 
