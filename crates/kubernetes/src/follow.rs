@@ -136,7 +136,9 @@ pub async fn follow_within(
     let version = String::new();
     let pages_until = None;
     let subject = Arc::new(subject);
-    let mut follower = Follower { place, subject, sender, limits, version, pages_until };
+    let has_listed = false;
+    let mut follower =
+        Follower { place, subject, sender, limits, version, has_listed, pages_until };
     let (mut pause, mut refusals) = (limits.pause_min, 0);
     loop {
         let began = Instant::now();
@@ -172,6 +174,7 @@ pub async fn follow_within(
             ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
                 limits.pause_away_max
             }
+            ConnectError::Refused(..) if !follower.has_listed => limits.pause_first_max,
             _ => limits.pause_max,
         };
         pause = (pause * 2).min(pause_max);
@@ -193,6 +196,8 @@ struct Follower {
     limits: Limits,
     /// The version that the receiver has; empty if all objects must be listed.
     version: String,
+    /// Whether the receiver has had all objects.
+    has_listed: bool,
     /// When the API is asked to stream a list again that has not ended one.
     pages_until: Option<Instant>,
 }
@@ -305,6 +310,7 @@ impl Follower {
             continuation = metadata.continuation;
             if continuation.is_empty() {
                 self.version = metadata.resource_version;
+                self.has_listed = true;
                 return self.send(Event::Synced).await;
             }
             connection = Some(body.into_connection());
@@ -363,6 +369,7 @@ impl Follower {
                         if is_list && is_end {
                             is_list = false;
                             self.version.clone_from(&version);
+                            self.has_listed = true;
                             self.send(Event::Synced).await?;
                             self.send(Event::Connected(body.own_address)).await?;
                         }

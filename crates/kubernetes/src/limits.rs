@@ -24,6 +24,9 @@ pub struct Limits {
     pub pause_max: Duration,
     /// The longest such pause while the API server cannot be reached.
     pub pause_away_max: Duration,
+    /// The longest such pause while the API server refuses the first list, as it does while it
+    /// starts: until then there are no names.
+    pub pause_first_max: Duration,
     /// How long objects are followed until pauses begin anew with the shortest.
     pub stable: Duration,
 }
@@ -40,6 +43,7 @@ impl Default for Limits {
             pause_min: Duration::from_millis(200),
             pause_max: Duration::from_secs(30),
             pause_away_max: Duration::from_secs(4),
+            pause_first_max: Duration::from_secs(1),
             stable: Duration::from_secs(5),
         }
     }

@@ -176,24 +176,45 @@ fn a_namespace_that_the_account_may_not_read_is_taken_for_one_that_is_there() {
 fn a_refusal_is_told_with_its_text_and_asked_again_more_and_more_slowly() {
     let began = Instant::now();
     let mut followed = follow_script(|number, _, stream| match number {
-        0 => respond(stream, "401 Unauthorized", "{\"message\":\"who is it\"}"),
-        1 => respond(stream, "403 Forbidden", "{\"message\":\"may not list\"}"),
-        2 => respond(stream, "429 Too Many Requests", "slow down"),
-        3..6 => respond(stream, "503 Service Unavailable", ""),
+        0 => respond(stream, "200 OK", &streamed()),
+        1 => respond(stream, "401 Unauthorized", "{\"message\":\"who is it\"}"),
+        2 => respond(stream, "403 Forbidden", "{\"message\":\"may not list\"}"),
+        3 => respond(stream, "429 Too Many Requests", "slow down"),
+        4..7 => respond(stream, "503 Service Unavailable", ""),
         _ => {
             respond(stream, "200 OK", &streamed());
             hang();
         }
     });
+    followed.expect(LISTED);
+    followed.expect_failure("a watch ended at once");
     followed.expect_failure("does not know this client (401): who is it");
     followed.expect_failure("see the roles of the account: may not list");
     followed.expect_failure("answers 429: slow down");
     for _ in 0..3 {
         followed.expect_failure("answers 503");
     }
+    followed.expect(&["connected", "+a"]);
+    // 20 + 40 + 80 + 160 + 200 + 200 + 200 ms, and what is added at random.
+    assert!(began.elapsed() >= Duration::from_millis(900));
+}
+
+#[test]
+fn a_server_that_refuses_the_first_list_as_it_starts_is_asked_again_soon() {
+    let began = Instant::now();
+    let mut followed = follow_script(|number, _, stream| match number {
+        0..10 => respond(stream, "403 Forbidden", "{\"message\":\"roles are not read yet\"}"),
+        _ => {
+            respond(stream, "200 OK", &streamed());
+            hang();
+        }
+    });
+    for _ in 0..10 {
+        followed.expect_failure("roles are not read yet");
+    }
     followed.expect(LISTED);
-    // 20 + 40 + 80 + 160 + 200 + 200 ms, and what is added at random.
-    assert!(began.elapsed() >= Duration::from_millis(700));
+    // 20 + 9 × 40 ms, and up to half of it at random, in place of 1,500.
+    assert!(began.elapsed() < Duration::from_millis(1400), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub const LIMITS: Limits = Limits {
     pause_min: Duration::from_millis(20),
     pause_max: Duration::from_millis(200),
     pause_away_max: Duration::from_millis(200),
+    pause_first_max: Duration::from_millis(40),
     stable: Duration::from_secs(60),
 };
 
