@@ -108,7 +108,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // Tests load what it writes.
     ("zonda-import", &["zonda-config", "zonda-rewrite", "zonda-wire"]),
-    ("zonda-bench", &["zonda-netio", "zonda-wire"]),
+    // Suites wait until a Kubernetes API server sends its objects.
+    ("zonda-bench", &["zonda-cluster", "zonda-kubernetes", "zonda-netio", "zonda-wire"]),
     (
         "zonda-cli",
         &[

@@ -16,6 +16,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use zonda_cluster::Kind as ObjectKind;
+use zonda_kubernetes::await_lists;
 
 use super::ground::Ground;
 use super::place::Place;
@@ -32,7 +34,8 @@ const API: &str = include_str!("../../../../bench/kubernetes/kube-apiserver.toml
 const KUBECONFIG: &str = "ZONDA_BENCH_KUBECONFIG";
 /// How long etcd may take until it answers, and to answer.
 const STORE_LIMIT: Duration = Duration::from_secs(60);
-/// How long the API server may take until it takes connections.
+/// How long the API server may take until it takes connections, and then until it has sent all
+/// objects.
 const API_LIMIT: Duration = Duration::from_secs(120);
 /// Objects that are written in one transaction.
 const OBJECTS_AT_ONCE: usize = 500;
@@ -112,7 +115,13 @@ impl Api {
         let mut api = start(API, "api", &values, &folder, ground)?;
         let is_up = || TcpStream::connect((Ipv4Addr::LOCALHOST, api_port)).is_ok();
         wait(API_LIMIT, &mut api, is_up)?;
-        Ok(Self { kubeconfig: folder.join("kubeconfig"), _servers: Some([api, store]) })
+        let kubeconfig = folder.join("kubeconfig");
+        // It refuses lists while it starts, and its first lists take longer than later ones:
+        // neither is a part of a server's start.
+        let kinds = [ObjectKind::Namespace, ObjectKind::Service, ObjectKind::EndpointSlice];
+        let place = zonda_kubernetes::Place::Kubeconfig(kubeconfig.clone(), None);
+        await_lists(&place, &kinds, API_LIMIT).map_err(io::Error::other)?;
+        Ok(Self { kubeconfig, _servers: Some([api, store]) })
     }
 }
 
