@@ -74,21 +74,29 @@ impl AdminConnection {
     /// Asks the server and prints its answer: a table, or JSON. A failure of the server is told on
     /// standard error.
     fn ask(self, method: &str, path: &str, show: Show) -> ExitCode {
-        output::end(self.try_ask(method, path, None, show))
+        output::end(self.try_ask(method, path, None, show).map(exit_code))
+    }
+
+    /// Sends the server a request, and prints its answer likewise. What was accepted, and is not
+    /// done, is a failure.
+    fn ask_for_all(self, method: &str, path: &str, show: Show) -> ExitCode {
+        let done = |status| ExitCode::from(u8::from(status != 200));
+        output::end(self.try_ask(method, path, None, show).map(done))
     }
 
     /// Sends the server a request with a body, which is JSON, and prints its answer likewise.
     fn send(self, method: &str, path: &str, body: &Value, show: Show) -> ExitCode {
-        output::end(self.try_ask(method, path, Some(&body.to_string()), show))
+        output::end(self.try_ask(method, path, Some(&body.to_string()), show).map(exit_code))
     }
 
+    /// Sends a request and prints the answer; returns its status.
     fn try_ask(
         self,
         method: &str,
         path: &str,
         body: Option<&str>,
         show: Show,
-    ) -> Result<ExitCode, Failure> {
+    ) -> Result<u16, Failure> {
         let socket = self.target.socket()?;
         let answer = match body {
             Some(body) => ask_with(&socket, (method, path), &[], body),
@@ -107,11 +115,16 @@ impl AdminConnection {
         if (200..300).contains(&answer.status) {
             let text = printable(&String::from_utf8_lossy(&text));
             output::print(|out| out.write_all(text.as_bytes()))?;
-            return Ok(ExitCode::SUCCESS);
+        } else {
+            printable(&String::from_utf8_lossy(&text)).lines().for_each(output::line);
         }
-        printable(&String::from_utf8_lossy(&text)).lines().for_each(output::line);
-        Ok(ExitCode::from(1))
+        Ok(answer.status)
     }
+}
+
+/// The exit code for the status of an answer.
+fn exit_code(status: u16) -> ExitCode {
+    ExitCode::from(u8::from(!(200..300).contains(&status)))
 }
 
 /// An answer without what a terminal would take for commands.

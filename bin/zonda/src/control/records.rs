@@ -33,12 +33,42 @@ pub struct Options {
 /// Under which conditions records are changed.
 #[derive(Args)]
 pub struct Conditions {
-    /// Show what would differ, and change nothing
-    #[arg(long)]
-    dry_run: bool,
     /// Change nothing unless the zone has this serial
     #[arg(long, value_name = "N")]
     if_serial: Option<u32>,
+    #[command(flatten)]
+    making: Making,
+}
+
+/// Whether a version is made, and where it must be when the command returns.
+#[derive(Args)]
+pub struct Making {
+    /// Show what would differ, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Return when the servers that are notified of the zone have the change, after so many seconds
+    /// at most; the exit code is 1 if one has not
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10",
+        value_parser = clap::value_parser!(u8).range(1..=60),
+        conflicts_with = "dry_run"
+    )]
+    wait: Option<u8>,
+}
+
+impl Making {
+    /// The query string of a request.
+    pub fn parameters(&self) -> String {
+        match self.wait {
+            Some(seconds) => format!("?wait=secondaries&wait-max={seconds}"),
+            None if self.dry_run => "?dry-run".to_owned(),
+            None => String::new(),
+        }
+    }
 }
 
 /// Shows the records of a name, or of a whole zone.
@@ -163,8 +193,8 @@ fn change<'o>(
     let owner = &ascii(owner)?;
     let zone = server.zone_of(owner, rtype)?;
     let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
-    let dry_run = if conditions.dry_run { "?dry-run" } else { "" };
-    let path = format!("{}/rrsets/{}{rtype}{dry_run}", zone_path(&zone), encoded(owner));
+    let parameters = conditions.making.parameters();
+    let path = format!("{}/rrsets/{}{rtype}{parameters}", zone_path(&zone), encoded(owner));
     let serial = conditions.if_serial.map(|serial| format!("\"{serial}\""));
     let headers: Vec<(&str, &str)> =
         serial.iter().map(|serial| ("if-match", serial.as_str())).collect();
@@ -229,7 +259,8 @@ fn show_difference(value: &Value, out: &mut dyn Write) -> Result<(), String> {
     let failed = |error: io::Error| error.to_string();
     let (from, to) = (&value["from"], &value["to"]);
     if from == to {
-        return writeln!(out, "nothing differs; the serial is {from}").map_err(failed);
+        writeln!(out, "nothing differs; the serial is {from}").map_err(failed)?;
+        return show_secondaries(&value["secondaries"], out).map_err(failed);
     }
     for (sign, sets) in [('-', &value["removed"]), ('+', &value["added"])] {
         for Record { owner, rtype, ttl, rdata } in records(sets)?.iter() {
@@ -240,7 +271,25 @@ fn show_difference(value: &Value, out: &mut dyn Write) -> Result<(), String> {
     }
     let dry_run = value["dry_run"] == true;
     let verb = if dry_run { "the serial would rise" } else { "the serial rose" };
-    writeln!(out, "{verb} from {from} to {to}").map_err(failed)
+    writeln!(out, "{verb} from {from} to {to}").map_err(failed)?;
+    show_secondaries(&value["secondaries"], out).map_err(failed)
+}
+
+/// Shows which version the servers have that are notified of a zone, if that was asked for.
+fn show_secondaries(secondaries: &Value, out: &mut dyn Write) -> io::Result<()> {
+    let Some(secondaries) = secondaries.as_array() else { return Ok(()) };
+    if secondaries.is_empty() {
+        return writeln!(out, "no server is notified of the zone: there is none to wait for");
+    }
+    for server in secondaries {
+        let address = server["address"].as_str().unwrap_or_default();
+        match (&server["has_version"], &server["serial"], server["error"].as_str()) {
+            (Value::Bool(true), serial, _) => writeln!(out, "{address} has serial {serial}")?,
+            (_, _, Some(error)) => writeln!(out, "{address} does not have it: {error}")?,
+            (_, serial, None) => writeln!(out, "{address} does not have it, but serial {serial}")?,
+        }
+    }
+    Ok(())
 }
 
 /// Writes a difference that a command has made.
@@ -346,6 +395,7 @@ impl<'o> Server<'o> {
     ) -> Result<ExitCode, Failure> {
         let value: Option<Value> = serde_json::from_str(&answer.body).ok();
         let is_success = (200..300).contains(&answer.status);
+        let is_done = is_success && answer.status != 202; // accepted, and not at all secondaries
         let mut text = Vec::new();
         match value.filter(|_| !self.options.json) {
             Some(value) if value["detail"].is_string() => {
@@ -359,7 +409,7 @@ impl<'o> Server<'o> {
             true => output::print(|out| out.write_all(text.as_bytes()))?,
             false => text.lines().for_each(output::line),
         }
-        Ok(ExitCode::from(u8::from(!is_success)))
+        Ok(ExitCode::from(u8::from(!is_done)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `zonda zone`: the zones of the running server.
 
-use super::records::{self, Conditions, Options};
+use super::records::{self, Conditions, Making, Options};
 use super::{AdminConnection, show, zone_results};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -214,9 +214,8 @@ Examples:
         zone: String,
         /// The serial of the version
         serial: u32,
-        /// Show what would differ, and change nothing
-        #[arg(long)]
-        dry_run: bool,
+        #[command(flatten)]
+        making: Making,
         #[command(flatten)]
         admin: AdminConnection,
     },
@@ -289,10 +288,10 @@ impl Zone {
             ZoneCommand::Freeze(zone) => zone.ask("POST", "freeze", zone_results::frozen),
             ZoneCommand::Thaw(zone) => zone.ask("POST", "thaw", zone_results::frozen),
             ZoneCommand::History(zone) => zone.ask("GET", "history", zone_results::history),
-            ZoneCommand::Rollback { zone, serial, dry_run, admin } => {
-                let dry_run = if dry_run { "?dry-run" } else { "" };
-                let path = format!("/v1/zones/{}/rollback/{serial}{dry_run}", encoded(&zone));
-                admin.ask("POST", &path, records::difference)
+            ZoneCommand::Rollback { zone, serial, making, admin } => {
+                let parameters = making.parameters();
+                let path = format!("/v1/zones/{}/rollback/{serial}{parameters}", encoded(&zone));
+                admin.ask_for_all("POST", &path, records::difference)
             }
             ZoneCommand::Confirm { zone, serial, admin } => {
                 let path = format!("/v1/zones/{}/confirm/{serial}", encoded(&zone));

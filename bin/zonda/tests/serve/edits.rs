@@ -245,6 +245,46 @@ fn a_change_for_another_serial_is_refused_with_the_present_one() {
 }
 
 #[test]
+fn records_of_a_version_that_a_client_has_are_not_sent_again() {
+    let server = writable("");
+    let records = "/v1/zones/example.org/rrsets";
+    let answer = |method: &str, path: &str, fields: &str, body: &str| {
+        let mut stream = UnixStream::connect(server.socket()).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n{fields}\
+             content-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let tag = head.lines().find_map(|line| line.strip_prefix("etag: "));
+        (head[9..12].to_owned(), tag.map(str::to_owned), body.len())
+    };
+    let get = |fields: &str| answer("GET", records, fields, "");
+    let is_sent = |(status, tag, octets): (String, Option<String>, usize), expected: &str| {
+        assert_eq!((&*status, tag.as_deref()), ("200", Some(expected)));
+        assert!(octets > 100, "{octets}");
+    };
+    is_sent(get(""), "\"1\"");
+    for has in ["\"1\"", "W/\"1\"", "\"7\", \"1\"", "*"] {
+        let expected = ("304".to_owned(), Some("\"1\"".to_owned()), 0);
+        assert_eq!(get(&format!("if-none-match: {has}\r\n")), expected, "{has}");
+    }
+    is_sent(get("if-none-match: \"7\"\r\n"), "\"1\"");
+    let (path, body) =
+        (format!("{records}/x.example.org/A"), r#"{"ttl":60,"records":["192.0.2.1"]}"#);
+    let dry = answer("PUT", &format!("{path}?dry-run"), JSON, body);
+    assert_eq!((&*dry.0, dry.1), ("200", None));
+    let made = answer("PUT", &path, JSON, body);
+    assert_eq!((&*made.0, made.1.as_deref()), ("200", Some("\"2\"")));
+    is_sent(get("if-none-match: \"1\"\r\n"), "\"2\"");
+    let none = answer("GET", &format!("{records}/none.example.org"), "if-none-match: *\r\n", "");
+    assert_eq!((&*none.0, none.1), ("404", None));
+}
+
+#[test]
 fn bodies_that_are_no_changes_are_refused_and_change_nothing() {
     let server = writable("");
     let socket = server.socket();

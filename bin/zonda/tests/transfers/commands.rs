@@ -282,6 +282,50 @@ fn a_zone_is_refreshed_and_transferred_by_commands_and_its_primaries_are_shown()
 }
 
 #[test]
+fn an_edit_waits_until_the_secondaries_answer_with_it() {
+    let primary = Primary::start_with(&[("up.test", ZONE, OPEN)], "");
+    let folder = primary.folder.path();
+    let set = |last: u8, wait: &str| {
+        run(folder, &["zone", "set", "new.up.test", "60", "A", &format!("192.0.2.{last}"), wait])
+    };
+    let (said, code) = set(1, "--wait");
+    assert!(code == 0 && said.contains("there is none to wait for"), "{said}");
+    let secondary = Secondary::start(&zone("up.test", &format!("\"{}\"", primary.address), ""));
+    wait_until("the first transfer", || secondary.serial("up.test") == Some(8));
+    let config = fs::read_to_string(folder.join("zonda.toml")).unwrap();
+    let notify = |receivers: &str| {
+        let to = format!("to = [\"127.0.0.1\"], notify = [{receivers}]");
+        let text = config.replacen("to = [\"127.0.0.1\"]", &to, 1);
+        fs::write(folder.join("zonda.toml"), text).unwrap();
+        primary.reload();
+        let count = receivers.split(',').count();
+        let shown = || json(folder, &["zone", "show", "up.test"])["notify"].clone();
+        wait_until("they are notified", || shown().as_array().unwrap().len() == count);
+    };
+    notify(&format!("\"{}\"", secondary.address));
+    for last in 2..6 {
+        let (said, code) = set(last, "--wait");
+        let serial = u32::from(last) + 7;
+        let line = format!("{} has serial {serial}\n", secondary.address);
+        assert!(code == 0 && said.ends_with(&line), "{said}");
+        let address = format!("192.0.2.{last}");
+        assert_eq!(short(secondary.address, "new.up.test", "A"), address);
+    }
+    let back = run(folder, &["zone", "rollback", "up.test", "9", "--wait"]);
+    assert!(back.1 == 0 && back.0.contains("has serial 13\n"), "{}", back.0);
+    assert_eq!(short(secondary.address, "new.up.test", "A"), "192.0.2.2");
+    let silent = receiver();
+    notify(&format!("\"{}\", \"{}\"", secondary.address, silent.local_addr().unwrap()));
+    let (said, code) = set(6, "--wait=1");
+    let (has, lacks) = (
+        format!("{} has serial 14\n", secondary.address),
+        format!("{} does not have it: no answer within the time\n", silent.local_addr().unwrap()),
+    );
+    assert!(code == 1 && said.ends_with(&format!("{has}{lacks}")), "{said}");
+    assert_eq!(short(primary.address, "new.up.test", "A"), "192.0.2.6", "it is made all the same");
+}
+
+#[test]
 fn transfers_are_listed_while_they_run() {
     let strings = format!(" \"{}\"", "x".repeat(250)).repeat(200);
     let large: String = (0..400).map(|number| format!("t{number} TXT{strings}\n")).collect();

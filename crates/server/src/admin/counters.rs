@@ -1,9 +1,9 @@
-//! What is counted of connections to the admin interface.
+//! What is counted of connections to the admin interface, and of requests that wait.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use zonda_transport::tcp::admission::AdmissionCounters;
 
-/// Connections that were closed, by the bound that they met.
+/// Connections that were closed, by the bound that they met, and requests that wait.
 #[derive(Default)]
 pub struct Counters {
     /// More connections than one client, or all, may have.
@@ -12,4 +12,6 @@ pub struct Counters {
     pub write_timeouts: AtomicU64,
     /// Connections that had lasted as long as one may.
     pub expired: AtomicU64,
+    /// Requests that wait for secondaries.
+    pub waits: AtomicUsize,
 }

@@ -4,17 +4,24 @@ use super::api;
 use super::call::Call;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply, parameter, text};
+use super::waits::{self, WaitPlace};
 use crate::control::Control;
 use crate::edit::flush::FlushError;
 use crate::edit::zones::ZoneError;
 use crate::edit::{Edit, EditError};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
-use serde_json::json;
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::Duration;
 use zonda_engine::VersionOrigin;
 use zonda_wire::{Name, Type};
 use zonda_zone::{Diff, Records, SetChange, json};
+
+/// Seconds that a request waits for secondaries, unless it says how many.
+const WAIT_SECS: u64 = 10;
+/// Most seconds that a request may wait.
+const WAIT_SECS_MAX: u64 = 60;
 
 /// Changes several sets, all of them or none.
 pub fn change(call: &Call<'_>) -> Reply {
@@ -52,7 +59,7 @@ pub fn unflushed(call: &Call<'_>) -> Reply {
     reply_of(|| {
         let zone = zone(call)?;
         let diff = call.control.unflushed_diff(&zone)?;
-        Ok(difference(&zone, &diff, false))
+        Ok(difference(&zone, &diff, false, None))
     })
 }
 
@@ -107,11 +114,40 @@ pub fn remove_zone(call: &Call<'_>) -> Reply {
 
 /// Changes the zone of a request.
 fn edit(call: &Call<'_>, sets: Vec<SetChange>) -> Result<Reply, Problem> {
-    let (zone, if_serial, is_dry_run) = (zone(call)?, if_serial(call)?, is_dry_run(call)?);
-    let origin = VersionOrigin::Edit;
-    let edit = Edit { zone: zone.clone(), sets, if_serial, is_dry_run, origin };
-    let diff = call.control.edit(edit)?;
-    Ok(difference(&zone, &diff, is_dry_run))
+    let (zone, if_serial) = (zone(call)?, if_serial(call)?);
+    make_version(call, &zone, |is_dry_run| {
+        let origin = VersionOrigin::Edit;
+        call.control.edit(Edit { zone: zone.clone(), sets, if_serial, is_dry_run, origin })
+    })
+}
+
+/// Has `edit` make a version of a zone, or tell the difference if it is told that the request is a
+/// dry run, and answers with the difference; once the secondaries have the version, if the request
+/// wants that.
+pub fn make_version(
+    call: &Call<'_>,
+    zone: &Name,
+    edit: impl FnOnce(bool) -> Result<Diff, EditError>,
+) -> Result<Reply, Problem> {
+    let Parameters { is_dry_run, wait } = parameters(call.query)?;
+    let place = wait.map(|_| WaitPlace::take(call.control)).transpose()?;
+    let diff = edit(is_dry_run)?;
+    let versions = wait.map(|limit| waits::wait(call.control, zone, diff.to, limit));
+    drop(place);
+    let has_all = versions.as_ref().is_none_or(|(_, has_all)| *has_all);
+    let mut reply = difference(zone, &diff, is_dry_run, versions.map(|(versions, _)| versions));
+    if !has_all {
+        *reply.status_mut() = StatusCode::ACCEPTED; // the version is in force here
+    }
+    if !is_dry_run {
+        reply.headers_mut().insert(ETAG, entity_tag(diff.to));
+    }
+    Ok(reply)
+}
+
+/// The entity tag of a version of a zone that is writable: each change of it raises its serial.
+pub fn entity_tag(serial: u32) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{serial}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// The reply that was found, or that to a problem.
@@ -146,16 +182,42 @@ fn rtype(call: &Call<'_>) -> Result<Type, Problem> {
     rtype.map_err(|_| Problem::bad_request(format!("no type {given}: write one as A or TYPE65280")))
 }
 
-/// Whether a request only asks for the difference.
-pub fn is_dry_run(call: &Call<'_>) -> Result<bool, Problem> {
-    match call.query {
-        "" => Ok(false),
-        "dry-run" => Ok(true),
-        // What was meant as a dry run must not change anything.
-        _ => Err(Problem::bad_request(
-            "the one parameter of this request is `dry-run`, without a value".to_owned(),
-        )),
+/// The parameters of a request that changes a zone.
+#[derive(Debug, PartialEq, Eq)]
+struct Parameters {
+    /// Whether it only asks for the difference.
+    is_dry_run: bool,
+    /// How long it waits, at most, until the secondaries have the new version.
+    wait: Option<Duration>,
+}
+
+/// Reads the parameters of a request. What was meant as a dry run must not change anything, so one
+/// that is not understood is an error.
+fn parameters(query: &str) -> Result<Parameters, Problem> {
+    let wrong = || {
+        let detail = format!(
+            "this request takes `dry-run`, without a value, or `wait=secondaries`, also with \
+             `wait-max=SECONDS`, 1 to {WAIT_SECS_MAX}"
+        );
+        Problem::bad_request(detail)
+    };
+    let (mut is_dry_run, mut is_waited, mut secs) = (false, false, None);
+    for part in query.split('&').filter(|_| !query.is_empty()) {
+        match part.split_once('=').unwrap_or((part, "")) {
+            ("dry-run", "") if part == "dry-run" && !is_dry_run => is_dry_run = true,
+            ("wait", "secondaries") if !is_waited => is_waited = true,
+            ("wait-max", value) if secs.is_none() => {
+                let value = value.parse::<u64>().ok();
+                secs = Some(value.filter(|it| (1..=WAIT_SECS_MAX).contains(it)).ok_or_else(wrong)?);
+            }
+            _ => return Err(wrong()),
+        }
     }
+    if is_waited && is_dry_run || secs.is_some() && !is_waited {
+        return Err(wrong());
+    }
+    let wait = is_waited.then(|| Duration::from_secs(secs.unwrap_or(WAIT_SECS)));
+    Ok(Parameters { is_dry_run, wait })
 }
 
 /// The serial that the zone must have (rfc9110#13.1.1).
@@ -181,11 +243,18 @@ fn if_serial(call: &Call<'_>) -> Result<Option<u32>, Problem> {
     })
 }
 
-/// A difference as JSON.
-pub fn difference(zone: &Name, diff: &Diff, is_dry_run: bool) -> Reply {
+/// A difference as JSON, with what the secondaries have of the version if that was asked for.
+fn difference(
+    zone: &Name,
+    diff: &Diff,
+    is_dry_run: bool,
+    secondaries: Option<Vec<Value>>,
+) -> Reply {
+    let secondaries = secondaries
+        .map_or_else(String::new, |it| format!(",\n  \"secondaries\": {}", Value::from(it)));
     let body = format!(
         "{{\n  \"zone\": {},\n  \"dry_run\": {is_dry_run},\n  \"from\": {},\n  \"to\": {},\n  \
-         \"removed\": [{}],\n  \"added\": [{}]\n}}\n",
+         \"removed\": [{}],\n  \"added\": [{}]{secondaries}\n}}\n",
         json!(zone.to_string()),
         diff.from,
         diff.to,
@@ -270,5 +339,46 @@ impl From<FlushError> for Problem {
             FlushError::Io(..) => StatusCode::INSUFFICIENT_STORAGE,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_an_edit_are_understood_or_refused() {
+        let wait = |secs| Some(Duration::from_secs(secs));
+        let understood = [
+            ("", false, None),
+            ("dry-run", true, None),
+            ("wait=secondaries", false, wait(10)),
+            ("wait=secondaries&wait-max=1", false, wait(1)),
+            ("wait-max=60&wait=secondaries", false, wait(60)),
+        ];
+        for (query, is_dry_run, wait) in understood {
+            let read = parameters(query).map_err(|problem| problem.detail);
+            assert_eq!(read, Ok(Parameters { is_dry_run, wait }), "{query}");
+        }
+        let refused = [
+            "dry-run=1",
+            "dry-run=",
+            "dryrun",
+            "wait",
+            "wait=all",
+            "wait-max=5",
+            "&",
+            "dry-run&",
+            "wait=secondaries&wait-max=0",
+            "wait=secondaries&wait-max=61",
+            "dry-run&dry-run",
+            "wait=secondaries&dry-run",
+            "wait=secondaries&wait-max=1&wait-max=2",
+            "wait=secondaries&wait=secondaries",
+            "wait=secondaries&wait-max=-1",
+        ];
+        for query in refused {
+            assert!(parameters(query).is_err(), "{query}");
+        }
     }
 }

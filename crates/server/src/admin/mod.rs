@@ -28,6 +28,7 @@ mod sums;
 mod transfers;
 mod unix;
 mod upstreams;
+mod waits;
 mod zone_commands;
 
 pub use counters::Counters;

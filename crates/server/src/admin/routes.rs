@@ -245,7 +245,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "the [records](#records) of a zone in canonical order, some 1000 at once by default",
         command: "`zonda zone get`",
-        answer: |call| rrsets::list(call.argument(), call.query, call.control),
+        answer: rrsets::list,
     },
     Route {
         method: Method::GET,
@@ -255,7 +255,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "the records of a name",
         command: "`zonda zone get NAME`",
-        answer: |call| rrsets::of_name(call.argument(), call.second_argument(), None, call.control),
+        answer: rrsets::of_name,
     },
     Route {
         method: Method::GET,
@@ -265,10 +265,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "the records of a name and a type",
         command: "`zonda zone get NAME TYPE`",
-        answer: |call| {
-            let rtype = call.arguments.get(2).copied();
-            rrsets::of_name(call.argument(), call.second_argument(), rtype, call.control)
-        },
+        answer: rrsets::of_name,
     },
     Route {
         method: Method::POST,
@@ -293,7 +290,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::PATCH,
         path: "v1/zones/ZONE/rrsets",
-        parameters: "[?dry-run]",
+        parameters: "[?dry-run][?wait=secondaries]",
         scope: Scope::Write,
         has_body: true,
         doc: "[changes](#changes) of several sets of a [writable](editing.md) zone, all or none",
@@ -303,7 +300,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::PUT,
         path: "v1/zones/ZONE/rrsets/NAME/TYPE",
-        parameters: "[?dry-run]",
+        parameters: "[?dry-run][?wait=secondaries]",
         scope: Scope::Write,
         has_body: true,
         doc: "the set has these records",
@@ -313,7 +310,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::DELETE,
         path: "v1/zones/ZONE/rrsets/NAME/TYPE",
-        parameters: "[?dry-run]",
+        parameters: "[?dry-run][?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "the set is removed",
@@ -323,7 +320,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::DELETE,
         path: "v1/zones/ZONE/rrsets/NAME",
-        parameters: "[?dry-run]",
+        parameters: "[?dry-run][?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "all records of the name are removed",
@@ -363,7 +360,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "v1/zones/ZONE/rollback/SERIAL",
-        parameters: "[?dry-run]",
+        parameters: "[?dry-run][?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "the zone gets the records that this version had, as an edit",

@@ -1,9 +1,10 @@
 //! The records of a zone that is served, as RRsets in JSON.
 
+use super::call::Call;
+use super::edits::entity_tag;
 use super::reply::{Reply, parameter, text};
-use crate::control::Control;
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,30 +19,31 @@ const PAGE: usize = 1000;
 const PAGE_MAX: usize = 100_000;
 
 /// A page of all RRsets of a zone, in canonical order.
-pub fn list(zone: &str, query: &str, control: &Control) -> Reply {
-    let limit = parameter(query, "limit").map(|limit| limit.parse::<usize>());
+pub fn list(call: &Call<'_>) -> Reply {
+    let limit = parameter(call.query, "limit").map(|limit| limit.parse::<usize>());
     let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
         return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
     };
-    let after = parameter(query, "after").map(|after| after.parse::<Name>());
+    let after = parameter(call.query, "after").map(|after| after.parse::<Name>());
     let Ok(after) = after.transpose() else {
         return text(StatusCode::BAD_REQUEST, "after must be a name in the zone\n".into());
     };
-    in_zone(zone, after.as_ref(), control, |data| match &after {
+    in_zone(call, after.as_ref(), |data| match &after {
         None => page(data, data.records(), limit),
         Some(after) => page(data, data.records_behind(after.to_lowercase().as_wire()), limit),
     })
 }
 
 /// The RRsets of a name, or one of them.
-pub fn of_name(zone: &str, name: &str, rtype: Option<&str>, control: &Control) -> Reply {
+pub fn of_name(call: &Call<'_>) -> Reply {
+    let (name, rtype) = (call.second_argument(), call.arguments.get(2).copied());
     let Ok(name) = name.parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, format!("{name} is not a name\n"));
     };
     let Ok(rtype) = rtype.map(str::parse::<Type>).transpose() else {
         return text(StatusCode::BAD_REQUEST, "no such type: write one as A or TYPE65280\n".into());
     };
-    in_zone(zone, Some(&name), control, |data| {
+    in_zone(call, Some(&name), |data| {
         let is_meant = |record: &ZoneRecord<'_>| rtype.is_none_or(|rtype| record.rtype == rtype);
         let mut records = data.records_at(&name).filter(is_meant).peekable();
         if records.peek().is_none() {
@@ -52,18 +54,14 @@ pub fn of_name(zone: &str, name: &str, rtype: Option<&str>, control: &Control) -
     })
 }
 
-/// Answers from the records of a zone; `name` must lie in it.
-fn in_zone(
-    zone: &str,
-    name: Option<&Name>,
-    control: &Control,
-    answer: impl FnOnce(&Zone) -> Reply,
-) -> Reply {
-    let Ok(apex) = zone.parse::<Name>() else {
+/// Answers from the records of a zone; `name` must lie in it. The answer has the entity tag of the
+/// zone's version, and is left out if the client has that version (rfc9110#13.1.2).
+fn in_zone(call: &Call<'_>, name: Option<&Name>, answer: impl FnOnce(&Zone) -> Reply) -> Reply {
+    let Ok(apex) = call.argument().parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
     };
     let apex = apex.to_lowercase();
-    let state = control.state();
+    let state = call.control.state();
     let Some(known) = state.zone_set().zone(&apex) else {
         return text(StatusCode::NOT_FOUND, format!("zone {apex} is not served here\n"));
     };
@@ -72,10 +70,30 @@ fn in_zone(
         let why = format!("zone {apex} has no records: it is not loaded\n");
         return text(StatusCode::CONFLICT, why);
     };
-    match name.filter(|name| !is_at_or_below(name.to_lowercase().as_wire(), apex.as_wire())) {
-        Some(name) => text(StatusCode::BAD_REQUEST, format!("{name} is not in zone {apex}\n")),
-        None => answer(&data),
+    if let Some(name) =
+        name.filter(|name| !is_at_or_below(name.to_lowercase().as_wire(), apex.as_wire()))
+    {
+        return text(StatusCode::BAD_REQUEST, format!("{name} is not in zone {apex}\n"));
     }
+    // The serial of another zone may stay as it is when its file changes.
+    let Some(tag) = known.writable.map(|_| entity_tag(data.serial())) else {
+        return answer(&data);
+    };
+    let mut reply = answer(&data);
+    if reply.status() == StatusCode::OK {
+        if has_version(call.headers, &tag) {
+            reply = text(StatusCode::NOT_MODIFIED, String::new());
+        }
+        reply.headers_mut().insert(ETAG, tag);
+    }
+    reply
+}
+
+/// Whether `If-None-Match` has an entity tag. Pages of one version differ by their address alone.
+fn has_version(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let given = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
+    let mut tags = given.flat_map(|it| it.split(',')).map(str::trim);
+    tags.any(|it| it == "*" || it.strip_prefix("W/").unwrap_or(it).as_bytes() == tag.as_bytes())
 }
 
 /// A reply with RRsets up to the end of the name with which `limit` records are reached.

@@ -2,7 +2,7 @@
 
 use super::api::time;
 use super::call::Call;
-use super::edits::{difference, is_dry_run, reply_of, zone};
+use super::edits::{make_version, reply_of, zone};
 use super::problem::Problem;
 use super::reply::{Reply, json_reply};
 use crate::edit::versions::HeldVersion;
@@ -98,9 +98,8 @@ fn version(version: &HeldVersion) -> Value {
 /// Gives a zone the records of an earlier version.
 pub fn rollback(call: &Call<'_>) -> Reply {
     reply_of(|| {
-        let (zone, is_dry_run) = (zone(call)?, is_dry_run(call)?);
-        let diff = call.control.rollback(&zone, serial(call)?, is_dry_run)?;
-        Ok(difference(&zone, &diff, is_dry_run))
+        let (zone, serial) = (zone(call)?, serial(call)?);
+        make_version(call, &zone, |is_dry_run| call.control.rollback(&zone, serial, is_dry_run))
     })
 }
 
