@@ -139,7 +139,7 @@ pub async fn follow_within(
     let has_listed = false;
     let mut follower =
         Follower { place, subject, sender, limits, version, has_listed, pages_until };
-    let (mut pause, mut refusals) = (limits.pause_min, 0);
+    let (mut pause, mut refusals, started) = (limits.pause_min, 0, Instant::now());
     loop {
         let began = Instant::now();
         let result = follower.follow().await;
@@ -157,7 +157,10 @@ pub async fn follow_within(
             follower.version.clear();
         }
         let sent = match follower.is_withheld_namespace(&error) {
-            true => follower.assume().await,
+            true => {
+                follower.has_listed = true;
+                follower.assume().await
+            }
             false => follower.send(Event::Failed(error.to_string())).await,
         };
         if sent.is_err() {
@@ -169,15 +172,23 @@ pub async fn follow_within(
             () = tokio::time::sleep(pause + jitter) => {}
             () = follower.sender.closed() => return,
         }
-        let pause_max = match error {
-            // An attempt costs the API server nothing while it is away.
-            ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
-                limits.pause_away_max
-            }
-            ConnectError::Refused(..) if !follower.has_listed => limits.pause_first_max,
-            _ => limits.pause_max,
-        };
+        let is_first = !follower.has_listed && started.elapsed() < limits.first;
+        let pause_max = pause_max(&error, is_first, &limits);
         pause = (pause * 2).min(pause_max);
+    }
+}
+
+/// The longest pause after a failure; `is_first`: the API server has sent no list yet, and may
+/// start itself. A kind of objects that it does not know (404) is none that it knows in a moment.
+fn pause_max(error: &ConnectError, is_first: bool, limits: &Limits) -> Duration {
+    match error {
+        // An attempt costs the API server nothing while it is away.
+        ConnectError::Unreachable(_) | ConnectError::Timeout("connection" | "response") => {
+            limits.pause_away_max
+        }
+        ConnectError::Refused(404, _) => limits.pause_max,
+        ConnectError::Refused(..) if is_first => limits.pause_first_max,
+        _ => limits.pause_max,
     }
 }
 
@@ -419,6 +430,28 @@ fn within(limit: Duration, due: Instant) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_api_server_that_refuses_the_first_list_is_asked_again_soon() {
+        let limits = Limits::default();
+        let (first, later, away) =
+            (limits.pause_first_max, limits.pause_max, limits.pause_away_max);
+        let refused = |code| ConnectError::Refused(code, String::new());
+        for (error, pauses) in [
+            (refused(401), [first, later]),
+            (refused(403), [first, later]),
+            (refused(429), [first, later]),
+            (refused(503), [first, later]),
+            (refused(404), [later, later]),
+            (ConnectError::Connection(String::new()), [later, later]),
+            (ConnectError::Timeout("end of a list"), [later, later]),
+            (ConnectError::Timeout("connection"), [away, away]),
+            (ConnectError::Unreachable(String::new()), [away, away]),
+        ] {
+            let found = [true, false].map(|is_first| pause_max(&error, is_first, &limits));
+            assert_eq!(found, pauses, "{error:?}");
+        }
+    }
 
     #[test]
     fn a_selector_is_escaped_in_the_path_of_a_request() {

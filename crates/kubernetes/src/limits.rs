@@ -27,6 +27,8 @@ pub struct Limits {
     /// The longest such pause while the API server refuses the first list, as it does while it
     /// starts: until then there are no names.
     pub pause_first_max: Duration,
+    /// How long that holds after the start.
+    pub first: Duration,
     /// How long objects are followed until pauses begin anew with the shortest.
     pub stable: Duration,
 }
@@ -44,6 +46,7 @@ impl Default for Limits {
             pause_max: Duration::from_secs(30),
             pause_away_max: Duration::from_secs(4),
             pause_first_max: Duration::from_secs(1),
+            first: Duration::from_secs(60),
             stable: Duration::from_secs(5),
         }
     }

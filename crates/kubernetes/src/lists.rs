@@ -19,22 +19,28 @@ const EVENTS_MAX: usize = 1024;
 pub fn await_lists(place: &Place, kinds: &[Kind], limit: Duration) -> Result<(), String> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let mut failure = "the API server does not send all objects in time".to_owned();
+    let mut failure = String::new();
     let lists = async {
         for kind in kinds {
             let (sender, mut events) = channel(EVENTS_MAX);
             let (labels, namespace) = (String::new(), String::new());
             let subject = Subject { kind: *kind, labels, namespace };
             runtime.spawn(follow(place.clone(), subject, sender)); // ends with `events`
-            while let Some((_, event)) = events.recv().await {
-                match event {
-                    Event::Synced => break,
-                    Event::Failed(error) => failure = error,
-                    _ => {}
+            failure = format!("it has not sent all objects of the kind {kind:?} in time");
+            loop {
+                match events.recv().await {
+                    Some((_, Event::Synced)) => break,
+                    Some((_, Event::Failed(error))) => failure = format!("{kind:?}: {error}"),
+                    Some(_) => {}
+                    None => return Err(()), // a failure of the task itself
                 }
             }
         }
+        Ok(())
     };
     let lists = async { timeout(limit, lists).await };
-    runtime.block_on(lists).map_err(|_| failure)
+    match runtime.block_on(lists) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(())) | Err(_) => Err(format!("the API server: {failure}")),
+    }
 }

@@ -200,24 +200,6 @@ fn a_refusal_is_told_with_its_text_and_asked_again_more_and_more_slowly() {
 }
 
 #[test]
-fn a_server_that_refuses_the_first_list_as_it_starts_is_asked_again_soon() {
-    let began = Instant::now();
-    let mut followed = follow_script(|number, _, stream| match number {
-        0..10 => respond(stream, "403 Forbidden", "{\"message\":\"roles are not read yet\"}"),
-        _ => {
-            respond(stream, "200 OK", &streamed());
-            hang();
-        }
-    });
-    for _ in 0..10 {
-        followed.expect_failure("roles are not read yet");
-    }
-    followed.expect(LISTED);
-    // 20 + 9 × 40 ms, and up to half of it at random, in place of 1,500.
-    assert!(began.elapsed() < Duration::from_millis(1400), "{:?}", began.elapsed());
-}
-
-#[test]
 fn a_server_that_fails_with_500_is_asked_for_pages() {
     let mut followed = follow_script(|_, path, stream| match path {
         path if is_stream(path) => respond(stream, "500 Internal Server Error", "etcd is too old"),

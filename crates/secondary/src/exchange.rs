@@ -90,8 +90,15 @@ impl Primary {
         }
     }
 
-    /// Asks for the serial over UDP.
-    fn soa_over_udp(&self, apex: &Name, is_stopped: &dyn Fn() -> bool) -> Result<SoaReply, Fault> {
+    /// Asks for the serial over UDP, within five seconds.
+    ///
+    /// # Errors
+    /// When there is no reply that can be believed, or it is truncated.
+    pub fn soa_over_udp(
+        &self,
+        apex: &Name,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<SoaReply, Fault> {
         let any = match self.address.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -37,12 +37,12 @@ pub struct Conditions {
     #[arg(long, value_name = "N")]
     if_serial: Option<u32>,
     #[command(flatten)]
-    making: Making,
+    version: VersionOptions,
 }
 
 /// Whether a version is made, and where it must be when the command returns.
 #[derive(Args)]
-pub struct Making {
+pub struct VersionOptions {
     /// Show what would differ, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -60,7 +60,7 @@ pub struct Making {
     wait: Option<u8>,
 }
 
-impl Making {
+impl VersionOptions {
     /// The query string of a request.
     pub fn parameters(&self) -> String {
         match self.wait {
@@ -193,7 +193,7 @@ fn change<'o>(
     let owner = &ascii(owner)?;
     let zone = server.zone_of(owner, rtype)?;
     let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
-    let parameters = conditions.making.parameters();
+    let parameters = conditions.version.parameters();
     let path = format!("{}/rrsets/{}{rtype}{parameters}", zone_path(&zone), encoded(owner));
     let serial = conditions.if_serial.map(|serial| format!("\"{serial}\""));
     let headers: Vec<(&str, &str)> =
@@ -283,10 +283,11 @@ fn show_secondaries(secondaries: &Value, out: &mut dyn Write) -> io::Result<()> 
     }
     for server in secondaries {
         let address = server["address"].as_str().unwrap_or_default();
-        match (&server["has_version"], &server["serial"], server["error"].as_str()) {
-            (Value::Bool(true), serial, _) => writeln!(out, "{address} has serial {serial}")?,
-            (_, _, Some(error)) => writeln!(out, "{address} does not have it: {error}")?,
-            (_, serial, None) => writeln!(out, "{address} does not have it, but serial {serial}")?,
+        let error = server["error"].as_str().unwrap_or_default();
+        match (&server["has_version"], &server["serial"]) {
+            (Value::Bool(true), serial) => writeln!(out, "{address} has serial {serial}")?,
+            (_, Value::Null) => writeln!(out, "{address} does not have it: {error}")?,
+            (_, serial) => writeln!(out, "{address} has serial {serial}: {error}")?,
         }
     }
     Ok(())

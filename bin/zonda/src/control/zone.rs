@@ -1,6 +1,6 @@
 //! `zonda zone`: the zones of the running server.
 
-use super::records::{self, Conditions, Making, Options};
+use super::records::{self, Conditions, Options, VersionOptions};
 use super::{AdminConnection, show, zone_results};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -215,7 +215,7 @@ Examples:
         /// The serial of the version
         serial: u32,
         #[command(flatten)]
-        making: Making,
+        version: VersionOptions,
         #[command(flatten)]
         admin: AdminConnection,
     },
@@ -288,8 +288,8 @@ impl Zone {
             ZoneCommand::Freeze(zone) => zone.ask("POST", "freeze", zone_results::frozen),
             ZoneCommand::Thaw(zone) => zone.ask("POST", "thaw", zone_results::frozen),
             ZoneCommand::History(zone) => zone.ask("GET", "history", zone_results::history),
-            ZoneCommand::Rollback { zone, serial, making, admin } => {
-                let parameters = making.parameters();
+            ZoneCommand::Rollback { zone, serial, version, admin } => {
+                let parameters = version.parameters();
                 let path = format!("/v1/zones/{}/rollback/{serial}{parameters}", encoded(&zone));
                 admin.ask_for_all("POST", &path, records::difference)
             }

@@ -316,7 +316,7 @@ fn an_edit_waits_until_the_secondaries_answer_with_it() {
     assert_eq!(short(secondary.address, "new.up.test", "A"), "192.0.2.2");
     let silent = receiver();
     notify(&format!("\"{}\", \"{}\"", secondary.address, silent.local_addr().unwrap()));
-    let (said, code) = set(6, "--wait=1");
+    let (said, code) = set(6, "--wait=5");
     let (has, lacks) = (
         format!("{} has serial 14\n", secondary.address),
         format!("{} does not have it: no answer within the time\n", silent.local_addr().unwrap()),

@@ -26,7 +26,8 @@ pub const LIMITS: Limits = Limits {
     pause_min: Duration::from_millis(20),
     pause_max: Duration::from_millis(200),
     pause_away_max: Duration::from_millis(200),
-    pause_first_max: Duration::from_millis(40),
+    pause_first_max: Duration::from_millis(200),
+    first: Duration::from_secs(60),
     stable: Duration::from_secs(60),
 };
 

@@ -1,6 +1,6 @@
 //! What is counted of connections to the admin interface, and of requests that wait.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use zonda_transport::tcp::admission::AdmissionCounters;
 
 /// Connections that were closed, by the bound that they met, and requests that wait.
@@ -14,4 +14,8 @@ pub struct Counters {
     pub expired: AtomicU64,
     /// Requests that wait for secondaries.
     pub waits: AtomicUsize,
+    /// Requests that were refused because too many waited.
+    pub waits_refused: AtomicU64,
+    /// Whether the server has begun to stop, which ends all waits.
+    pub is_stopping: AtomicBool,
 }

@@ -10,7 +10,7 @@ use crate::edit::flush::FlushError;
 use crate::edit::zones::ZoneError;
 use crate::edit::{Edit, EditError};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use hyper::header::{CONTENT_TYPE, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -139,15 +139,7 @@ pub fn make_version(
     if !has_all {
         *reply.status_mut() = StatusCode::ACCEPTED; // the version is in force here
     }
-    if !is_dry_run {
-        reply.headers_mut().insert(ETAG, entity_tag(diff.to));
-    }
     Ok(reply)
-}
-
-/// The entity tag of a version of a zone that is writable: each change of it raises its serial.
-pub fn entity_tag(serial: u32) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{serial}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// The reply that was found, or that to a problem.
@@ -196,8 +188,8 @@ struct Parameters {
 fn parameters(query: &str) -> Result<Parameters, Problem> {
     let wrong = || {
         let detail = format!(
-            "this request takes `dry-run`, without a value, or `wait=secondaries`, also with \
-             `wait-max=SECONDS`, 1 to {WAIT_SECS_MAX}"
+            "this request takes either `dry-run`, without a value, or `wait=secondaries`, also \
+             with `wait-max=SECONDS`, 1 to {WAIT_SECS_MAX}"
         );
         Problem::bad_request(detail)
     };

@@ -178,7 +178,7 @@ fn tcp(page: &mut Page, control: &Control) {
 /// Connections to this interface.
 fn admin(page: &mut Page, control: &Control) {
     let name = "zonda_admin_limits_total";
-    let help = "Connections to the admin interface that were closed, by the limit that bit.";
+    let help = "Connections to the admin interface closed, and requests refused, by the limit.";
     page.metric(name, "counter", help);
     let admin = &control.admin;
     for (limit, count) in [
@@ -187,6 +187,7 @@ fn admin(page: &mut Page, control: &Control) {
         ("evicted", admin.admission.evicted.get()),
         ("write_timeout", admin.write_timeouts.load(Relaxed)),
         ("lifetime", admin.expired.load(Relaxed)),
+        ("waits", admin.waits_refused.load(Relaxed)),
     ] {
         page.value(name, &[("limit", limit)], count);
     }

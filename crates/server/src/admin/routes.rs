@@ -290,7 +290,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::PATCH,
         path: "v1/zones/ZONE/rrsets",
-        parameters: "[?dry-run][?wait=secondaries]",
+        parameters: "[?dry-run or ?wait=secondaries]",
         scope: Scope::Write,
         has_body: true,
         doc: "[changes](#changes) of several sets of a [writable](editing.md) zone, all or none",
@@ -300,7 +300,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::PUT,
         path: "v1/zones/ZONE/rrsets/NAME/TYPE",
-        parameters: "[?dry-run][?wait=secondaries]",
+        parameters: "[?dry-run or ?wait=secondaries]",
         scope: Scope::Write,
         has_body: true,
         doc: "the set has these records",
@@ -310,7 +310,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::DELETE,
         path: "v1/zones/ZONE/rrsets/NAME/TYPE",
-        parameters: "[?dry-run][?wait=secondaries]",
+        parameters: "[?dry-run or ?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "the set is removed",
@@ -320,7 +320,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::DELETE,
         path: "v1/zones/ZONE/rrsets/NAME",
-        parameters: "[?dry-run][?wait=secondaries]",
+        parameters: "[?dry-run or ?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "all records of the name are removed",
@@ -360,7 +360,7 @@ const ROUTES: &[Route] = &[
     Route {
         method: Method::POST,
         path: "v1/zones/ZONE/rollback/SERIAL",
-        parameters: "[?dry-run][?wait=secondaries]",
+        parameters: "[?dry-run or ?wait=secondaries]",
         scope: Scope::Write,
         has_body: false,
         doc: "the zone gets the records that this version had, as an edit",

@@ -1,7 +1,6 @@
 //! The records of a zone that is served, as RRsets in JSON.
 
 use super::call::Call;
-use super::edits::entity_tag;
 use super::reply::{Reply, parameter, text};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
@@ -76,16 +75,30 @@ fn in_zone(call: &Call<'_>, name: Option<&Name>, answer: impl FnOnce(&Zone) -> R
         return text(StatusCode::BAD_REQUEST, format!("{name} is not in zone {apex}\n"));
     }
     // The serial of another zone may stay as it is when its file changes.
-    let Some(tag) = known.writable.map(|_| entity_tag(data.serial())) else {
+    let Some(tag) = known.writable.and_then(|_| entity_tag(data.serial())) else {
         return answer(&data);
     };
-    let mut reply = answer(&data);
-    if reply.status() == StatusCode::OK {
-        if has_version(call.headers, &tag) {
-            reply = text(StatusCode::NOT_MODIFIED, String::new());
-        }
-        reply.headers_mut().insert(ETAG, tag);
-    }
+    let mut reply = match has_version(call.headers, &tag) {
+        true if name.is_none() => not_modified(), // a list is there in any case
+        has_version => match answer(&data) {
+            reply if reply.status() != StatusCode::OK => return reply,
+            _ if has_version => not_modified(),
+            reply => reply,
+        },
+    };
+    reply.headers_mut().insert(ETAG, tag);
+    reply
+}
+
+/// The entity tag of a version of a writable zone: each change raises its serial (rfc9110#8.8.3).
+fn entity_tag(serial: u32) -> Option<HeaderValue> {
+    HeaderValue::try_from(format!("\"{serial}\"")).ok()
+}
+
+/// The reply to a client that has the version.
+fn not_modified() -> Reply {
+    let mut reply = text(StatusCode::NOT_MODIFIED, String::new());
+    reply.headers_mut().remove(CONTENT_TYPE); // that of the former answer stays (rfc9110#15.4.5)
     reply
 }
 

@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_secondary::Primary;
-use zonda_wire::Name;
+use zonda_secondary::{Fault, Primary};
+use zonda_wire::{Name, Rcode};
 use zonda_zone::is_greater;
 
-/// Requests that wait at once: each has a thread, and one more for each secondary.
+/// Requests that wait at once. Each has a thread, and up to [`THREADS_MAX`] more.
 const WAITS_MAX: usize = 16;
-/// Secondaries that are asked at once; more are asked when these have the version.
-const ASKED_MAX: usize = 16;
-/// The first pause between two questions to a secondary. A change is there in some milliseconds.
+/// Threads that ask the secondaries of one request.
+const THREADS_MAX: usize = 16;
+/// How long one question waits for its reply, where a thread asks several servers.
+const QUESTION_MAX: Duration = Duration::from_secs(1);
+/// The first pause between two questions to a server. A change is there in some milliseconds.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
 /// The longest pause: each one is twice the one before.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
@@ -27,12 +29,30 @@ pub struct WaitPlace<'c> {
     count: &'c AtomicUsize,
 }
 
-/// What a secondary has answered to the question for the zone's SOA record.
-struct SecondaryVersion {
-    address: SocketAddr,
-    serial: Option<u32>,
-    has_version: bool,
-    error: Option<String>,
+/// A server that is notified of a zone, and what is known of its version.
+struct Secondary {
+    server: Primary,
+    /// Whether messages to it should be signed with a key that the configuration does not have.
+    lacks_key: bool,
+    answer: SecondaryAnswer,
+}
+
+/// What a server has answered last to the question for the SOA record.
+enum SecondaryAnswer {
+    /// The version that is waited for, or one between it and that in force here.
+    Has(u32),
+    /// Another serial: a smaller one, or a greater one than this server has.
+    Other(u32, &'static str),
+    /// No serial, for this reason.
+    None(String),
+}
+
+/// A version of a zone that secondaries are to have, and until when.
+struct Awaited<'w> {
+    control: &'w Control,
+    zone: &'w Name,
+    serial: u32,
+    deadline: Instant,
 }
 
 impl<'c> WaitPlace<'c> {
@@ -45,6 +65,7 @@ impl<'c> WaitPlace<'c> {
         if place.count.fetch_add(1, Relaxed) < WAITS_MAX {
             return Ok(place);
         }
+        control.admin.waits_refused.fetch_add(1, Relaxed);
         let detail = format!(
             "{WAITS_MAX} requests wait for secondaries already, so nothing was changed: try again, \
              or send the request without `wait`"
@@ -59,84 +80,149 @@ impl Drop for WaitPlace<'_> {
     }
 }
 
-impl SecondaryVersion {
-    /// The version as the answer shows it.
+impl Secondary {
+    /// Whether the server has the version.
+    fn has_version(&self) -> bool {
+        matches!(self.answer, SecondaryAnswer::Has(_))
+    }
+
+    /// What is known of the server, as the answer of a request shows it.
     fn to_json(&self) -> Value {
+        let (serial, error) = match &self.answer {
+            SecondaryAnswer::Has(serial) => (Some(*serial), None),
+            SecondaryAnswer::Other(serial, error) => (Some(*serial), Some(*error)),
+            SecondaryAnswer::None(error) => (None, Some(error.as_str())),
+        };
         json!({
-            "address": self.address.to_string(),
-            "serial": self.serial,
-            "has_version": self.has_version,
-            "error": self.error,
+            "address": self.server.address.to_string(),
+            "serial": serial,
+            "has_version": self.has_version(),
+            "error": error,
         })
+    }
+
+    /// Asks the server, within a time.
+    fn ask(&mut self, awaited: &Awaited<'_>, time_max: Duration) {
+        if self.lacks_key {
+            let error = "the configuration does not have the key of the server".to_owned();
+            self.answer = SecondaryAnswer::None(error);
+            return;
+        }
+        let until = awaited.deadline.min(Instant::now() + time_max);
+        let is_over = || Instant::now() >= until || awaited.is_stopping();
+        match self.server.soa_over_udp(awaited.zone, &is_over) {
+            Ok(soa) => self.answer = awaited.judge(soa.serial),
+            // What the server has said before tells more than a reply that is awaited still.
+            Err(Fault::Stopped | Fault::Silence(_)) => {
+                if matches!(self.answer, SecondaryAnswer::None(_)) {
+                    self.answer = SecondaryAnswer::None("no answer within the time".to_owned());
+                }
+            }
+            Err(fault) => self.answer = SecondaryAnswer::None(text(&fault)),
+        }
+    }
+}
+
+impl Awaited<'_> {
+    /// Whether the server stops, which ends the wait.
+    fn is_stopping(&self) -> bool {
+        self.control.admin.is_stopping.load(Relaxed)
+    }
+
+    /// Whether the wait has come to its end.
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline || self.is_stopping()
+    }
+
+    /// What a serial means. One that is greater than the zone's here is not of a version that this
+    /// server has sent: the secondary does not take the changes.
+    fn judge(&self, serial: u32) -> SecondaryAnswer {
+        if serial == self.serial {
+            return SecondaryAnswer::Has(serial);
+        }
+        if !is_greater(serial, self.serial) {
+            return SecondaryAnswer::Other(serial, "it has an earlier version");
+        }
+        let state = self.control.state();
+        let zone = state.zone_set().zone(self.zone).and_then(|zone| zone.data());
+        match zone.is_some_and(|zone| !is_greater(serial, zone.serial())) {
+            true => SecondaryAnswer::Has(serial),
+            false => SecondaryAnswer::Other(
+                serial,
+                "its serial is greater than the zone's here, so that it does not transfer the zone",
+            ),
+        }
+    }
+
+    /// Asks servers in turn until all have the version or the time is over.
+    fn ask_all(&self, servers: &mut [Secondary]) {
+        let time_max = if servers.len() > 1 { QUESTION_MAX } else { Duration::MAX };
+        let time_max = time_max.min(Duration::from_secs(3600)); // an instant can be that far away
+        let mut pause = PAUSE_MIN;
+        loop {
+            let lacking = servers.iter_mut().filter(|server| !server.has_version());
+            lacking.for_each(|server| server.ask(self, time_max));
+            if servers.iter().all(Secondary::has_version) || self.is_over() {
+                return;
+            }
+            thread::sleep(pause);
+            pause = PAUSE_MAX.min(pause * 2);
+        }
     }
 }
 
 /// Asks the servers that are notified of a zone, whose name is in lower case, for its SOA record
-/// until all have a version or a later one, for a time at most. Returns what each answered last,
-/// and whether all have the version. Blocks.
+/// until all have a version, for a time at most. Returns what each has, and whether all have the
+/// version. Blocks.
 pub fn wait(control: &Control, zone: &Name, serial: u32, limit: Duration) -> (Vec<Value>, bool) {
-    let deadline = Instant::now() + limit;
-    let is_over = || Instant::now() >= deadline || control.is_stopping.load(Relaxed);
-    let servers = secondaries(control, zone);
-    let mut versions = Vec::with_capacity(servers.len());
-    for asked in servers.chunks(ASKED_MAX) {
-        thread::scope(|scope| {
-            let ask = |server| {
-                let ask = move || ask(server, zone, serial, &is_over);
-                thread::Builder::new().name("wait".to_owned()).spawn_scoped(scope, ask)
-            };
-            let threads: Vec<_> =
-                asked.iter().map(|server| (server.address, ask(server))).collect();
-            for (address, thread) in threads {
-                let version = match thread.map(|thread| thread.join()) {
-                    Ok(Ok(version)) => version,
-                    Ok(Err(_)) => no_version(address, "the thread has failed; see the log"),
-                    Err(error) => no_version(address, &format!("no thread: {error}")),
-                };
-                versions.push(version);
+    let awaited = Awaited { control, zone, serial, deadline: Instant::now() + limit };
+    let mut servers = secondaries(control, zone);
+    let share = servers.len().div_ceil(THREADS_MAX).max(1);
+    thread::scope(|scope| {
+        let mut rest: &mut [Secondary] = &mut servers;
+        while !rest.is_empty() {
+            let (own, behind) = rest.split_at_mut(share.min(rest.len()));
+            rest = behind;
+            let ask = || awaited.ask_all(own);
+            let named = thread::Builder::new().name("wait".to_owned());
+            if let Err(error) = named.spawn_scoped(scope, ask) {
+                tracing::error!(%error, "no thread asks secondaries for a version");
             }
-        });
+        }
+    });
+    if awaited.is_stopping() {
+        for server in servers.iter_mut().filter(|server| !server.has_version()) {
+            server.answer = SecondaryAnswer::None("this server stops".to_owned());
+        }
     }
-    let has_all = versions.iter().all(|version| version.has_version);
-    (versions.iter().map(SecondaryVersion::to_json).collect(), has_all)
+    let has_all = servers.iter().all(Secondary::has_version);
+    (servers.iter().map(Secondary::to_json).collect(), has_all)
 }
 
 /// The servers that are notified of a zone, with the keys that they are notified with.
-fn secondaries(control: &Control, zone: &Name) -> Vec<Primary> {
-    let (state, snapshot) = (control.state(), control.snapshot());
-    let access = state.zone_set().zone(zone).and_then(|zone| zone.entry.access.clone());
+fn secondaries(control: &Control, zone: &Name) -> Vec<Secondary> {
+    let snapshot = control.snapshot();
+    let index = snapshot.zones.index_of(zone);
+    let access = index.and_then(|index| snapshot.zones.get(index).access.clone());
     let receivers = access.iter().flat_map(|access| &access.transfers.notify);
-    let server = |it: &zonda_engine::access::NotifyReceiver| {
-        let key = it.key.and_then(|key| snapshot.settings.keys.get(key));
-        Primary { address: it.address, key: key.map(Arc::clone) }
+    let secondary = |address: SocketAddr, key: Option<Option<&Arc<_>>>| Secondary {
+        server: Primary { address, key: key.flatten().map(Arc::clone) },
+        lacks_key: matches!(key, Some(None)),
+        answer: SecondaryAnswer::None("it was not asked".to_owned()),
     };
-    receivers.map(server).collect()
+    let keys = &snapshot.settings.keys;
+    receivers.map(|it| secondary(it.address, it.key.map(|key| keys.get(key)))).collect()
 }
 
-/// Asks a server for the SOA record of a zone until it has a version, or the time is over.
-fn ask(server: &Primary, zone: &Name, serial: u32, is_over: &dyn Fn() -> bool) -> SecondaryVersion {
-    let mut pause = PAUSE_MIN;
-    let mut last = no_version(server.address, "no answer within the time");
-    loop {
-        match server.soa(zone, is_over) {
-            Ok(soa) => {
-                let has_version = soa.serial == serial || is_greater(soa.serial, serial);
-                let serial = Some(soa.serial);
-                last = SecondaryVersion { serial, has_version, error: None, ..last };
-            }
-            Err(_) if is_over() => {} // the time of a question is over, too
-            Err(fault) => last = no_version(server.address, &fault.to_string()),
-        }
-        if last.has_version || is_over() {
-            return last;
-        }
-        thread::sleep(pause);
-        pause = PAUSE_MAX.min(pause * 2);
+/// Why a server did not tell its serial.
+fn text(fault: &Fault) -> String {
+    match fault {
+        Fault::Refused(Rcode::REFUSED) => "it answers REFUSED: let it answer queries for the zone \
+                                           from this server's address, with the key of `notify` \
+                                           if there is one"
+            .to_owned(),
+        Fault::Refused(rcode) | Fault::RefusedUnsigned(rcode) => format!("it answers {rcode}"),
+        Fault::NotAuthoritative => "it is not authoritative for the zone".to_owned(),
+        fault => fault.to_string(),
     }
-}
-
-/// A server that has not answered.
-fn no_version(address: SocketAddr, error: &str) -> SecondaryVersion {
-    let error = Some(error.to_owned());
-    SecondaryVersion { address, serial: None, has_version: false, error }
 }
