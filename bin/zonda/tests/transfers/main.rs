@@ -5,6 +5,7 @@ mod alias_transfer;
 mod catalog_makers;
 mod catalog_real_peers;
 mod catalogs;
+mod chains;
 mod clients;
 mod commands;
 mod decisions;
