@@ -3,6 +3,7 @@
 
 mod powerdns;
 mod servers;
+mod signed;
 
 use crate::primary::{client, key_argument};
 use crate::real_peers::ZONE;
