@@ -11,6 +11,7 @@ mod commands;
 mod decisions;
 mod disk_full;
 mod dnspython;
+mod expire;
 mod kills;
 mod notify;
 mod primaries;
