@@ -1,7 +1,9 @@
 //! A thousand versions of a zone that go from one server to another: each pair of Zonda and Knot,
 //! NSD, BIND or PowerDNS. Each version that the secondary serves was one of the primary's.
 
+mod cuts;
 mod powerdns;
+mod proxy;
 mod servers;
 mod signed;
 
