@@ -137,7 +137,7 @@ fn expire_secs(ask: &Ask<'_>, (rcode, reason): (Rcode, Reason)) -> Option<u32> {
     let is_answered = (rcode, reason) == (Rcode::NOERROR, Reason::Answered);
     let is_asked = matches!(ask.query.qtype, Type::SOA | Type::IXFR);
     let zone = ask.zone.filter(|zone| zone.apex.as_wire() == ask.name.as_wire());
-    zone.filter(|_| is_answered && is_asked)?.expire_secs(ask.now)
+    zone.filter(|_| is_answered && is_asked)?.expire_secs(ask.now.unix_secs)
 }
 
 /// Puts the reason of an answer into words, for a client that asks for it and may be told.

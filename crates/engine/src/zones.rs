@@ -7,7 +7,6 @@
 //!   does a service of a cluster, whose version stays while other services change.
 
 use crate::access::{Access, AccessList};
-use crate::message::Now;
 use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
 use crate::reason::Reason;
 use crate::transfer::ZoneHistory;
@@ -51,9 +50,9 @@ impl ZoneExpiry {
         self.0.store(unix_secs, Relaxed);
     }
 
-    /// Returns the seconds that are left at a moment.
-    fn left(&self, now: Now) -> u32 {
-        let left = self.0.load(Relaxed).saturating_sub(now.unix_secs.into());
+    /// Returns the seconds that are left at a moment, seconds since 1970.
+    fn left(&self, unix_secs: u32) -> u32 {
+        let left = self.0.load(Relaxed).saturating_sub(unix_secs.into());
         u32::try_from(left).unwrap_or(u32::MAX)
     }
 }
@@ -88,11 +87,11 @@ impl ZoneEntry {
 
     /// Returns the seconds until the zone expires at a server that has it from this one: those that
     /// are left here, or all that the SOA record says if the zone has no primary (rfc7314#3.2).
-    /// None if there is no SOA record.
+    /// None if there is no SOA record. The moment is in seconds since 1970.
     #[must_use]
-    pub fn expire_secs(&self, now: Now) -> Option<u32> {
+    pub fn expire_secs(&self, unix_secs: u32) -> Option<u32> {
         if let Some(expiry) = &self.expiry {
-            return Some(expiry.left(now));
+            return Some(expiry.left(unix_secs));
         }
         let zone = match &self.source {
             Source::Data(zone) => zone,

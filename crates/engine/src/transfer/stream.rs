@@ -119,7 +119,7 @@ impl Transfer {
             expire_secs: ask
                 .zone
                 .filter(|_| ask.query.edns.is_some_and(|edns| edns.expire))
-                .and_then(|zone| zone.expire_secs(ask.now)),
+                .and_then(|zone| zone.expire_secs(ask.now.unix_secs)),
             writer: StreamWriter::new(reserved),
             signer,
             expansion: None,

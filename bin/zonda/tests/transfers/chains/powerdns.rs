@@ -58,7 +58,8 @@ pub fn command(folder: &Folder, port: u16) -> Command {
 fn write_config(folder: &Folder, more: &str) {
     let own = folder.path().display();
     let text = format!(
-        "launch=gsqlite3\ngsqlite3-database={own}/zones.sqlite3\ngsqlite3-pragma-synchronous=0\nlocal-address=127.0.0.1\n\
+        "launch=gsqlite3\ngsqlite3-database={own}/zones.sqlite3\n\
+         gsqlite3-pragma-synchronous=0\nlocal-address=127.0.0.1\n\
          socket-dir={own}\nguardian=no\ndaemon=no\nloglevel=6\nsecurity-poll-suffix=\n\
          allow-axfr-ips=127.0.0.1\ncache-ttl=0\nquery-cache-ttl=0\nnegquery-cache-ttl=0\n\
          domain-metadata-cache-ttl=0\nzone-metadata-cache-ttl=0\n\

@@ -1,5 +1,5 @@
-//! A zone with NSEC3 records that is signed elsewhere: versions of its file are followed by what has
-//! changed.
+//! A zone with NSEC3 records that is signed elsewhere: versions of its file are followed by what
+//! has changed.
 
 use super::servers::Server;
 use super::{FIRST, transfer, version};
