@@ -11,7 +11,7 @@ use crate::reason::Reason;
 use crate::snapshot::Settings;
 use crate::worker::Worker;
 use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
-use zonda_wire::{Ede, Edns, Opcode, Owner, Query, Rcode, Section, SubnetOption};
+use zonda_wire::{Ede, Edns, Opcode, Owner, Query, Rcode, Section, SubnetOption, Type};
 
 /// RA, if this client may have any name looked up, whichever source has answered for the one of
 /// this query (rfc1035#4.1.1). In replies to other messages the bit means nothing (rfc2136#2.2).
@@ -47,6 +47,9 @@ pub fn reserved_bytes(
     }
     if sends_keepalive(&edns, settings, transport).is_some() {
         bytes += OPTION_HEADER + 2;
+    }
+    if edns.expire {
+        bytes += OPTION_HEADER + 4;
     }
     bytes
 }
@@ -103,6 +106,11 @@ fn write_opt(
     if let Some(timeout) = sends_keepalive(&edns, settings, ask.peer.transport) {
         opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);
     }
+    if edns.expire
+        && let Some(secs) = expire_secs(ask, (rcode, reason))
+    {
+        opt.option(option::EXPIRE, [&secs.to_be_bytes(), &[]]);
+    }
     let room = room.checked_sub(opt.len + OPTION_HEADER + 2);
     let mut ede = answer.ede.or_else(|| reason.ede(rcode));
     if edns.reason && ede.is_none() {
@@ -120,6 +128,16 @@ fn write_opt(
     opt.octets[9..11].copy_from_slice(&data_len.to_be_bytes());
     let written = answer.reply.raw_record(Section::Additional, &opt.octets[..opt.len]);
     debug_assert!(written.is_ok(), "room for OPT is kept free");
+}
+
+/// The seconds until a zone expires, for a client that asks for its SOA record, as it is answered
+/// (rfc7314#3.2).
+#[cold]
+fn expire_secs(ask: &Ask<'_>, (rcode, reason): (Rcode, Reason)) -> Option<u32> {
+    let is_answered = (rcode, reason) == (Rcode::NOERROR, Reason::Answered);
+    let is_asked = matches!(ask.query.qtype, Type::SOA | Type::IXFR);
+    let zone = ask.zone.filter(|zone| zone.apex.as_wire() == ask.name.as_wire());
+    zone.filter(|_| is_answered && is_asked)?.expire_secs(ask.now.unix_secs)
 }
 
 /// Puts the reason of an answer into words, for a client that asks for it and may be told.

@@ -7,12 +7,13 @@ pub const OPT_BYTES: usize = 11;
 /// Octets of an option's code and length.
 pub const OPTION_HEADER: usize = 4;
 /// The largest OPT record of a reply: an identifier of 128 octets, cookie, client subnet, timeout,
-/// extended error.
+/// expiry, extended error.
 pub const OPT_BYTES_MAX: usize = OPT_BYTES
     + (OPTION_HEADER + NSID_BYTES_MAX)
     + (OPTION_HEADER + 24)
     + (OPTION_HEADER + SubnetOption::BYTES_MAX)
     + (OPTION_HEADER + 2)
+    + (OPTION_HEADER + 4)
     + (OPTION_HEADER + 2 + TEXT_BYTES_MAX);
 /// Most octets of an extended error's text that are sent.
 pub const TEXT_BYTES_MAX: usize = zonda_cache::FAILURE_TEXT_BYTES_MAX;

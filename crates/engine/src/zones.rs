@@ -33,8 +33,28 @@ pub struct ZoneEntry {
     pub number: u32,
     /// What told the last versions of the zone apart, as far as that is kept for transfers.
     pub history: Option<Arc<ZoneHistory>>,
+    /// When the zone expires, if it is transferred from primaries.
+    pub expiry: Option<Arc<ZoneExpiry>>,
     /// The version of the entry, which no other has: what was answered from it is valid no longer.
     version: u64,
+}
+
+/// The moment at which a zone that is transferred from primaries expires. It moves while the zone
+/// stays the same, whenever that is in step with a primary.
+#[derive(Debug, Default)]
+pub struct ZoneExpiry(AtomicU64);
+
+impl ZoneExpiry {
+    /// Notes that the zone expires at a moment, seconds since 1970.
+    pub fn set(&self, unix_secs: u64) {
+        self.0.store(unix_secs, Relaxed);
+    }
+
+    /// Returns the seconds that are left at a moment, seconds since 1970.
+    fn left(&self, unix_secs: u32) -> u32 {
+        let left = self.0.load(Relaxed).saturating_sub(unix_secs.into());
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
 }
 
 impl NamedValue for ZoneEntry {
@@ -50,13 +70,37 @@ impl ZoneEntry {
         /// The version that was given out last.
         static LAST: AtomicU64 = AtomicU64::new(0);
         let version = LAST.fetch_add(1, Relaxed) + 1;
-        Self { apex, source, access, number, history: None, version }
+        Self { apex, source, access, number, history: None, expiry: None, version }
     }
 
     /// The same entry with what told the last versions of the zone apart.
     #[must_use]
     pub fn with_history(self, history: Option<Arc<ZoneHistory>>) -> Self {
         Self { history, ..self }
+    }
+
+    /// The same entry with the moment at which the zone expires.
+    #[must_use]
+    pub fn with_expiry(self, expiry: Option<Arc<ZoneExpiry>>) -> Self {
+        Self { expiry, ..self }
+    }
+
+    /// Returns the seconds until the zone expires at a server that has it from this one: those that
+    /// are left here, or all that the SOA record says if the zone has no primary (rfc7314#3.2).
+    /// None if there is no SOA record. The moment is in seconds since 1970.
+    #[must_use]
+    pub fn expire_secs(&self, unix_secs: u32) -> Option<u32> {
+        if let Some(expiry) = &self.expiry {
+            return Some(expiry.left(unix_secs));
+        }
+        let zone = match &self.source {
+            Source::Data(zone) => zone,
+            Source::Local(local) => &local.zone,
+            Source::Cluster(cluster) => &cluster.data,
+            Source::Forward(_) | Source::Excepted | Source::Unavailable(_) => return None,
+        };
+        let numbers: &[u8; 8] = zone.soa().0.first().last_chunk()?; // EXPIRE and MINIMUM
+        numbers.first_chunk().copied().map(u32::from_be_bytes)
     }
 
     /// The version of the entry, which no other has.

@@ -266,7 +266,7 @@ pub fn make(
             }
         }
     }
-    Ok(LoadedZone { zone, records: records.len(), digest: None })
+    Ok(LoadedZone { zone, records: records.len(), digest: None, expiry: None })
 }
 
 /// Returns the seconds since 1970, by which the times of signatures are checked.

@@ -241,7 +241,7 @@ impl ZoneSet {
         let access = former.entry.access.clone();
         let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(zone));
-        let entry = entry(apex, source, access, former.number, history);
+        let entry = Arc::new(entry(apex, source, access, former.number, history));
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
@@ -277,6 +277,7 @@ impl ZoneSet {
                     (_, None) => Source::Unavailable(Reason::ZoneUnavailable),
                 };
                 let entry = entry(name, source, access.clone(), zone.number, history);
+                let entry = Arc::new(entry);
                 let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
                 outcome.changed = true;
@@ -390,7 +391,8 @@ impl ZoneSet {
         version: Version,
         outcome: &mut Outcome,
     ) {
-        let Version { data, cluster, records, loaded, error, is_expired, changes } = version;
+        let Version { data, cluster, records, loaded, error, is_expired, changes, expiry } =
+            version;
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
@@ -401,7 +403,7 @@ impl ZoneSet {
                 matches!(former.entry.source, Source::Unavailable(it) if it != reason);
             cluster.is_none()
                 && !has_other_reason
-                && former.is_same(data.as_ref(), access.as_deref())
+                && former.is_same(data.as_ref(), access.as_deref(), expiry.as_ref())
         });
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
@@ -416,7 +418,8 @@ impl ZoneSet {
                 };
                 let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
                 let source = source.unwrap_or(Source::Unavailable(reason));
-                entry(name, source, access, number, history)
+                let entry = entry(name, source, access, number, history);
+                Arc::new(entry.with_expiry(expiry))
             }
         };
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
@@ -564,14 +567,13 @@ fn entry(
     access: Option<Arc<AccessList>>,
     number: Number,
     history: Option<Arc<ZoneHistory>>,
-) -> Arc<ZoneEntry> {
+) -> ZoneEntry {
     // The zone's own name, of which there is one in memory.
     let apex = match &source {
         Source::Data(zone) => zone.apex_name(),
         _ => apex,
     };
-    let entry = ZoneEntry::new(apex.clone(), source, access, number.place);
-    Arc::new(entry.with_history(history))
+    ZoneEntry::new(apex.clone(), source, access, number.place).with_history(history)
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

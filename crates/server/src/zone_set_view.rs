@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use zonda_config::SerialRule;
 use zonda_engine::access::AccessList;
 use zonda_engine::name_table::{NameTable, NamedValue};
-use zonda_engine::zones::{Source, ZoneEntry};
+use zonda_engine::zones::{Source, ZoneEntry, ZoneExpiry};
 use zonda_wire::Name;
 use zonda_zone::Zone;
 
@@ -52,12 +52,21 @@ impl KnownZone {
     }
 
     /// Whether an entry with these data and this access list would be the entry that it has.
-    pub fn is_same(&self, data: Option<&Arc<Zone>>, access: Option<&AccessList>) -> bool {
+    pub fn is_same(
+        &self,
+        data: Option<&Arc<Zone>>,
+        access: Option<&AccessList>,
+        expiry: Option<&Arc<ZoneExpiry>>,
+    ) -> bool {
         let has_data = match (self.data(), data) {
             (Some(own), Some(data)) => Arc::ptr_eq(own, data),
             (own, data) => own.is_none() && data.is_none(),
         };
-        has_data && self.entry.access.as_deref() == access
+        let has_expiry = match (&self.entry.expiry, expiry) {
+            (Some(own), Some(expiry)) => Arc::ptr_eq(own, expiry),
+            (own, expiry) => own.is_none() && expiry.is_none(),
+        };
+        has_data && has_expiry && self.entry.access.as_deref() == access
     }
 
     /// The path of its file; an empty one where it has none.

@@ -65,6 +65,8 @@ pub struct Edns {
     /// Whether the client asks for the reason of the answer, by an extended error in the query:
     /// draft-ietf-dnsop-structured-dns-error asks for words about failures so.
     pub reason: bool,
+    /// Whether the client asks when the zone expires, by an empty EXPIRE option (rfc7314#3.1).
+    pub expire: bool,
     /// Offset and length of the COOKIE option's data (8 or 16–40); length 0 when there is none
     /// (rfc7873#4).
     pub cookie: (u16, u8),
@@ -258,9 +260,19 @@ impl Edns {
         let _extended_rcode = reader.u8()?;
         let version = reader.u8()?;
         let dnssec_ok = reader.u16()? & 0x8000 != 0;
-        let (nsid, keepalive, reason, cookie, subnet_at) = (false, false, false, (0, 0), 0);
-        let edns =
-            Self { udp_bytes, version, dnssec_ok, nsid, keepalive, reason, cookie, subnet_at };
+        let (nsid, keepalive, reason, expire) = (false, false, false, false);
+        let (cookie, subnet_at) = ((0, 0), 0);
+        let edns = Self {
+            udp_bytes,
+            version,
+            dnssec_ok,
+            nsid,
+            keepalive,
+            reason,
+            expire,
+            cookie,
+            subnet_at,
+        };
         let end = usize::from(reader.u16()?) + reader.at;
         Some((edns, end))
     }
@@ -283,6 +295,7 @@ impl Edns {
             option::NSID => self.nsid = true,
             option::KEEPALIVE => self.keepalive = true,
             option::EDE => self.reason = true,
+            option::EXPIRE if len == 0 => self.expire = true,
             option::COOKIE if self.cookie.1 == 0 => match len {
                 8 | 16..=40 => self.cookie = (u16::try_from(start).ok()?, len as u8),
                 _ => return None, // rfc7873#5.2.2
@@ -307,6 +320,8 @@ pub mod option {
     pub const COOKIE: u16 = 10;
     /// The client's network, as a resolver gives it (rfc7871).
     pub const CLIENT_SUBNET: u16 = 8;
+    /// The seconds until a zone expires (rfc7314).
+    pub const EXPIRE: u16 = 9;
     /// TCP keepalive (rfc7828).
     pub const KEEPALIVE: u16 = 11;
     /// Padding (rfc7830).

@@ -8,7 +8,7 @@
 use crate::code::{Class, Type};
 use crate::message::Reader;
 use crate::name::{self, LABEL_BYTES_MAX};
-use crate::query::{HEADER_BYTES, Query};
+use crate::query::{HEADER_BYTES, Query, option};
 use crate::reply::Full;
 
 /// Octets of a message up to which records are added. A pointer leads no further than 0x3fff, so
@@ -96,12 +96,18 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Appends an OPT record without options, behind all other records: octets of the largest
-    /// UDP message, and whether the client asked for DNSSEC records.
-    pub fn opt(&mut self, udp_bytes: u16, dnssec_ok: bool) {
+    /// Appends an OPT record, behind all other records: octets of the largest UDP message, whether
+    /// the client asked for DNSSEC records, and the seconds until the zone expires, if the client
+    /// asked for them (rfc7314).
+    pub fn opt(&mut self, udp_bytes: u16, dnssec_ok: bool, expire_secs: Option<u32>) {
         let [high, low] = udp_bytes.to_be_bytes();
         let flags = u8::from(dnssec_ok) << 7;
-        self.octets.extend_from_slice(&[0, 0, 41, high, low, 0, 0, flags, 0, 0, 0]);
+        let data_len = if expire_secs.is_some() { 8 } else { 0 };
+        self.octets.extend_from_slice(&[0, 0, 41, high, low, 0, 0, flags, 0, 0, data_len]);
+        if let Some(secs) = expire_secs {
+            self.octets.extend_from_slice(&[0, option::EXPIRE as u8, 0, 4]);
+            self.octets.extend_from_slice(&secs.to_be_bytes());
+        }
         self.additionals += 1;
     }
 
@@ -365,7 +371,7 @@ mod tests {
         for owner in [&longest[..], &[0], &longest] {
             writer.record(owner, (Type::NS, 1), &longest).unwrap();
         }
-        writer.opt(1232, true);
+        writer.opt(1232, true, None);
         let message = Message::parse(writer.finish()).unwrap();
         assert!(message.records.iter().all(|record| record.rdata == longest));
         assert_eq!(message.opt.map(|opt| (opt.udp_bytes, opt.flags)), Some((1232, 0x8000)));

@@ -50,4 +50,5 @@ mod start;
 mod steering;
 mod stop;
 mod stores;
+mod update_providers;
 mod waiting;

@@ -11,7 +11,7 @@ use zonda_testkit::process::{Folder, Process, free_port, required};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Starts Let's Encrypt's test server, which asks a DNS server; its port and its certificate.
-fn authority(folder: &Folder, dns: &Server) -> (Process, u16, PathBuf) {
+pub fn authority(folder: &Folder, dns: &Server) -> (Process, u16, PathBuf) {
     let [key, certificate] = ["key.pem", "certificate.pem"].map(|name| folder.path().join(name));
     let made = Command::new(required("openssl").unwrap())
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
@@ -61,7 +61,7 @@ fn real_peers_lego_gets_a_certificate_for_a_name_and_a_wildcard() {
 }
 
 /// The program that brings zones from files to servers.
-fn octodns() -> PathBuf {
+pub fn octodns() -> PathBuf {
     let script = format!("{ROOT}/scripts/install-python-clients");
     let installed = Command::new(script).output().unwrap();
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
@@ -69,7 +69,7 @@ fn octodns() -> PathBuf {
 }
 
 /// Records of the types that octoDNS writes into zones of PowerDNS.
-const WANTED: &str = "
+pub const WANTED: &str = "
 '':
   - { type: NS, ttl: 3600, values: [ns1.example.net., ns2.example.net.] }
   - { type: A, ttl: 300, values: [192.0.2.1, 192.0.2.2] }

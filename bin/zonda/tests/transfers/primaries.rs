@@ -68,6 +68,15 @@ impl Secondary {
         reload(self.process.as_ref().unwrap());
     }
 
+    /// The most memory that the server has had so far, KiB.
+    fn memory_peak_kib(&self) -> u64 {
+        let leader = self.process.as_ref().unwrap().id(); // `timeout`, whose child the server is
+        let child = fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// The serial that the server has of a zone.
     pub fn serial(&self, zone: &str) -> Option<u32> {
         let text = client("dig", self.address, &["+short", "+time=2", zone, "SOA"]);
@@ -267,6 +276,64 @@ fn a_primary_that_sends_an_octet_a_second_is_given_up() {
         }
     };
     check_kept(wrong, "no answer within 2s", "");
+}
+
+#[test]
+fn an_endless_transfer_takes_no_more_memory_than_twice_its_limit_however_often_it_is_tried() {
+    const SENT_KIB_MAX: usize = 200 << 10;
+    let script = Script::start(|stream, query, _, serial| {
+        if send_first(stream, query, serial) {
+            return;
+        }
+        // Names that are new each time, so that nothing is stored once for several records.
+        let (mut records, mut octets) = (vec![soa(2)], 0);
+        for message in 0.. {
+            let names = (0..500).map(|number| a(&format!("h{message}-{number}.bad.test")));
+            records.extend(names);
+            let message = reply(query, &records);
+            octets += message.len();
+            records.clear();
+            if octets >> 10 > SENT_KIB_MAX || !send(stream, &message) {
+                break;
+            }
+        }
+    });
+    // 4 MiB of the zone, and as many of the records that it is made of.
+    let more = "size-max = \"4 MiB\"\nretry-max = \"1s\"\n";
+    let server = Secondary::start(&zone("bad.test", &format!("\"{}\"", script.address), more));
+    wait_until("the first transfer", || server.serial("bad.test") == Some(1));
+    let (peak, before) = (server.memory_peak_kib(), script.asked.load(SeqCst));
+    script.serial.store(2, SeqCst);
+    wait_until("several tries", || script.asked.load(SeqCst) > before + 4);
+    let log = server.log();
+    assert!(log.contains("octets: raise `size-max`"), "{log}");
+    let grown = server.memory_peak_kib().saturating_sub(peak);
+    assert!(grown < 24 << 10, "{grown} KiB more: {log}");
+    assert_eq!(server.serial("bad.test"), Some(1), "{log}");
+}
+
+#[test]
+fn a_transfer_of_an_octet_a_second_takes_the_memory_of_a_message() {
+    let script = Script::start(|stream, query, _, serial| {
+        if !send_first(stream, query, serial) {
+            let begin = [&[0xff, 0xff][..], &reply(query, &[soa(2), a("new.bad.test")])].concat();
+            for octet in begin {
+                let _ = stream.write_all(&[octet]);
+                thread::sleep(Duration::from_secs(1));
+            }
+        }
+    });
+    let text = zone("bad.test", &format!("\"{}\"", script.address), "");
+    let text = text.replace("idle-timeout = \"2s\"", "idle-timeout = \"1m\"");
+    let server = Secondary::start(&text);
+    wait_until("the first transfer", || server.serial("bad.test") == Some(1));
+    let (peak, before) = (server.memory_peak_kib(), script.asked.load(SeqCst));
+    script.serial.store(2, SeqCst);
+    wait_until("a slow transfer", || script.asked.load(SeqCst) > before);
+    thread::sleep(Duration::from_secs(5));
+    let grown = server.memory_peak_kib().saturating_sub(peak);
+    assert!(grown < 1 << 10, "{grown} KiB more: {}", server.log());
+    assert_eq!(server.serial("bad.test"), Some(1), "{}", server.log());
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn nsd_follows_two_hundred_versions_by_what_changed() {
 
 /// The options of BIND in a folder, and a copy of it: Debian confines `/usr/sbin/named` to its own
 /// folders (AppArmor).
-fn bind(path: &Path, folder: &Folder, port: u16, zone: &str) -> Command {
+pub fn bind(path: &Path, folder: &Folder, port: u16, zone: &str) -> Command {
     let own = folder.path().display();
     let text = format!(
         "options {{ directory \"{own}\"; listen-on port {port} {{ 127.0.0.1; }}; \
@@ -171,7 +171,9 @@ fn bind(path: &Path, folder: &Folder, port: u16, zone: &str) -> Command {
         KEY.0, KEY.1,
     );
     let copy = folder.path().join("named");
-    fs::copy(path, &copy).unwrap();
+    if !copy.exists() {
+        fs::copy(path, &copy).unwrap();
+    }
     let mut command = Command::new(copy);
     command.args(["-g", "-n", "1", "-c"]).arg(folder.write("named.conf", text));
     command
@@ -179,12 +181,26 @@ fn bind(path: &Path, folder: &Folder, port: u16, zone: &str) -> Command {
 
 /// BIND as a secondary of the zone.
 pub fn bind_secondary(path: &Path, folder: &Folder, port: u16, primary: SocketAddr) -> Command {
+    bind(path, folder, port, &secondary_of(primary))
+}
+
+/// BIND as a secondary of the zone that asks for the whole zone each time.
+pub fn bind_secondary_by_axfr(
+    path: &Path,
+    folder: &Folder,
+    port: u16,
+    primary: SocketAddr,
+) -> Command {
+    bind(path, folder, port, &(secondary_of(primary) + " request-ixfr no;"))
+}
+
+/// The section of the zone at BIND as a secondary.
+fn secondary_of(primary: SocketAddr) -> String {
     let (address, at) = (primary.ip(), primary.port());
-    let zone = format!(
+    format!(
         "type secondary; primaries port {at} {{ {address} key \"{}\"; }}; file \"z.db\";",
         KEY.0
-    );
-    bind(path, folder, port, &zone)
+    )
 }
 
 #[test]

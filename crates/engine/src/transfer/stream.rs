@@ -37,6 +37,8 @@ pub struct Transfer {
     question: Box<[u8]>,
     /// The size of UDP messages and whether DNSSEC records are wanted, if the client sent OPT.
     edns: Option<(u16, bool)>,
+    /// The seconds until the zone expires, if the client asked for them.
+    expire_secs: Option<u32>,
     /// Writes the messages.
     writer: StreamWriter,
     /// Signs the messages, if the query was signed.
@@ -85,8 +87,8 @@ impl Transfer {
         signer: Option<StreamSigner>,
         mut slot: Slot,
     ) -> Self {
-        /// Octets of an OPT record without options.
-        const OPT_BYTES: usize = 11;
+        /// Octets of an OPT record with the option EXPIRE.
+        const OPT_BYTES: usize = 11 + 8;
         let settings = &ask.snapshot.settings;
         let reserved = OPT_BYTES + signer.as_ref().map_or(0, StreamSigner::record_bytes);
         let time_max = u64::try_from(settings.transfers.time_max.as_nanos()).unwrap_or(u64::MAX);
@@ -114,6 +116,10 @@ impl Transfer {
             flags: flag::QR | flag::AA | ask.query.flags & flag::RD,
             question: question.into(),
             edns: ask.query.edns.map(|edns| (settings.udp_bytes_max, edns.dnssec_ok)),
+            expire_secs: ask
+                .zone
+                .filter(|_| ask.query.edns.is_some_and(|edns| edns.expire))
+                .and_then(|zone| zone.expire_secs(ask.now.unix_secs)),
             writer: StreamWriter::new(reserved),
             signer,
             expansion: None,
@@ -208,7 +214,7 @@ impl Transfer {
         let before = self.records;
         self.fill()?;
         if let (true, Some((udp_bytes, dnssec_ok))) = (is_first, self.edns) {
-            self.writer.opt(udp_bytes, dnssec_ok);
+            self.writer.opt(udp_bytes, dnssec_ok, self.expire_secs);
         }
         let message = self.writer.finish();
         if let Some(signer) = &mut self.signer {

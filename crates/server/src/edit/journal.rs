@@ -365,7 +365,7 @@ impl EditJournal {
         served: Option<(&Arc<Zone>, usize)>,
         rule: Option<SerialRule>,
     ) -> MergedZone {
-        let LoadedZone { zone, records, digest } = file;
+        let LoadedZone { zone, records, digest, .. } = file;
         self.conflicts.remove(name);
         let State::Open(journal) = &mut self.state else {
             return MergedZone { data: zone, records, error: None };

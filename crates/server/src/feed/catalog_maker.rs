@@ -250,7 +250,7 @@ impl CatalogMaker {
         {
             let (apex, members) = (self.catalog.apex().clone(), self.catalog.len());
             let (serial, records) = (zone.serial(), self.records);
-            let update = Update::Replace(LoadedZone { zone, records, digest: None });
+            let update = Update::Replace(LoadedZone { zone, records, digest: None, expiry: None });
             let updated = publisher.update(&apex, self.number, update);
             updated.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
             self.is_published = true;

@@ -50,7 +50,7 @@ pub mod stores;
 
 use crate::load_error::LoadError;
 use std::sync::Arc;
-use zonda_engine::zones::ClusterZone;
+use zonda_engine::zones::{ClusterZone, ZoneExpiry};
 use zonda_zone::{ChangeSet, Diff, Digest, Zone};
 
 /// What a feed has for a zone.
@@ -70,6 +70,18 @@ pub enum Update {
     Expired(LoadError),
 }
 
+impl Update {
+    /// The same update of a zone that expires.
+    pub fn with_expiry(self, expiry: &Arc<ZoneExpiry>) -> Self {
+        let expiry = Some(Arc::clone(expiry));
+        match self {
+            Self::Replace(loaded) => Self::Replace(LoadedZone { expiry, ..loaded }),
+            Self::Kept(loaded, changes) => Self::Kept(LoadedZone { expiry, ..loaded }, changes),
+            update => update,
+        }
+    }
+}
+
 /// A zone that was read.
 pub struct LoadedZone {
     /// The zone, which has all memory in which nothing differs from the version in force in common
@@ -79,6 +91,8 @@ pub struct LoadedZone {
     pub records: usize,
     /// The digest of the records, for a zone that can be changed while it is served.
     pub digest: Option<Digest>,
+    /// When the zone expires, if it is transferred from primaries.
+    pub expiry: Option<Arc<ZoneExpiry>>,
 }
 
 impl LoadedZone {

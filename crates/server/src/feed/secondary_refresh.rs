@@ -248,6 +248,7 @@ fn note_in_step(
         let mut status = zone.state.lock();
         (status.agreed_at, status.expires_at) = agreed;
     }
+    zone.state.expiry.set(expires_at);
     around.note_expiry(expires_at);
 }
 

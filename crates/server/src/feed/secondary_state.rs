@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use zonda_engine::zones::ZoneExpiry;
 
 /// What all zones of primaries have done so far.
 #[derive(Debug, Default)]
@@ -103,6 +104,8 @@ pub struct SecondaryStatus {
 #[derive(Debug, Default)]
 pub struct SecondaryState {
     status: Mutex<SecondaryStatus>,
+    /// When the zone expires, for those that answer queries.
+    pub expiry: Arc<ZoneExpiry>,
     /// What is held from a change of the status until the publisher has what follows from it, so
     /// that updates of the zone arrive in the order of their changes.
     order: Mutex<()>,

@@ -232,7 +232,12 @@ fn content_of(
             (made.packed(), None)
         }
         (Transferred::Changes(changes), Some(base)) => {
-            let base = LoadedZone { zone: Arc::clone(base), records: work.records, digest: None };
+            let base = LoadedZone {
+                zone: Arc::clone(base),
+                records: work.records,
+                digest: None,
+                expiry: None,
+            };
             let made = with_changes(base, &changes);
             let made = made.map_err(|error| Refusal::of_changes(error.to_string()))?;
             (made, Some(changes))

@@ -386,8 +386,10 @@ impl SecondaryZone {
             (status.agreed_at, status.expires_at) = work.agreed;
             status.is_expired = false;
         }
+        self.state.expiry.set(work.agreed.1);
         around.note_expiry(work.agreed.1);
         work.published_by = self.number;
+        let update = update.with_expiry(&self.state.expiry);
         // Where the publisher fails, the server says so by itself.
         if let Ok(Err(error)) = around.publisher.update(&self.apex, self.number, update) {
             tracing::error!(zone = %self.apex, %error, "a version of a zone is refused");
@@ -398,7 +400,7 @@ impl SecondaryZone {
     /// by a feed that the publisher may not have listened to any more.
     pub fn publish_again(&self, work: &mut ZoneWork, around: &Surroundings) {
         if let Some(zone) = work.zone.clone() {
-            let loaded = LoadedZone { zone, records: work.records, digest: None };
+            let loaded = LoadedZone { zone, records: work.records, digest: None, expiry: None };
             self.publish(work, Update::Replace(loaded), around);
         }
     }
@@ -525,7 +527,7 @@ pub fn with_changes(loaded: LoadedZone, changes: &[Diff]) -> Result<LoadedZone, 
         zone = Arc::new(zone.with(&set)?.0);
         records = (records + change.added.len()).saturating_sub(change.removed.len());
     }
-    Ok(LoadedZone { zone, records, digest: None })
+    Ok(LoadedZone { zone, records, digest: None, expiry: None })
 }
 
 /// The seconds since 1970.

@@ -89,7 +89,7 @@ impl ZoneSet {
         let records = narrow(former.records as usize + diff.added.len() - diff.removed.len());
         let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(present));
-        let entry = entry(apex, source, access, former.number, history);
+        let entry = Arc::new(entry(apex, source, access, former.number, history));
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((results, Some(former)))

@@ -6,7 +6,7 @@ use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_engine::Reason;
-use zonda_engine::zones::{ClusterZone, Source};
+use zonda_engine::zones::{ClusterZone, Source, ZoneExpiry};
 use zonda_zone::{ChangeError, Diff, Zone};
 
 /// A version of a zone, and how it came to be.
@@ -27,6 +27,8 @@ pub struct Version {
     /// The changes that led to the records, the oldest first, which the zone's history is made of
     /// if there is no version before; empty where none are known.
     pub changes: Vec<Diff>,
+    /// When the zone expires, if it is transferred from primaries.
+    pub expiry: Option<Arc<ZoneExpiry>>,
 }
 
 impl Version {
@@ -46,6 +48,7 @@ impl Version {
             loaded,
             error,
             is_expired,
+            expiry: zone.entry.expiry.clone(),
             ..Self::default()
         }
     }
@@ -58,8 +61,8 @@ impl Version {
         match update {
             Update::Replace(new) => {
                 let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
-                let records = narrow(new.records);
-                *self = Self { data, records, loaded, ..Self::default() };
+                let (records, expiry) = (narrow(new.records), new.expiry);
+                *self = Self { data, records, loaded, expiry, ..Self::default() };
             }
             Update::Kept(new, changes) => {
                 self.take(Update::Replace(new))?;
