@@ -365,8 +365,9 @@ pub const ACCESS: Section = Section {
 };
 
 section! {
-    /// Limits of DNS over TCP (rfc7766, rfc9210).
-    pub struct Tcp: Table "tcp", Restart;
+    /// Limits of DNS over TCP (rfc7766, rfc9210). After a reload, open connections have the new
+    /// ones from their next message on.
+    pub struct Tcp: Table "tcp", Reload;
 
     /// Connections open at once, all listeners together. At the limit, connections with an
     /// incomplete message are closed first, then those that have been idle longest.
@@ -576,9 +577,9 @@ section! {
 
 section! {
     /// The server's log, on standard error.
-    pub struct Log: Table "log", Restart;
+    pub struct Log: Table "log", Reload;
 
-    /// How a line is written.
+    /// How a line is written. Changes take effect at a restart.
     format: LogFormat = "text";
     /// The least important events that are logged.
     level: LogLevel = "info";
@@ -587,7 +588,7 @@ section! {
 section! {
     /// One line for each query. Lines that cannot be written in time are dropped and counted, so
     /// that the log never slows an answer.
-    pub struct QueryLog: Table "query-log", Restart;
+    pub struct QueryLog: Table "query-log", Reload;
 
     /// Where the lines go.
     output: Toggle<Output> = "off";
