@@ -166,9 +166,9 @@ section! {
     /// How ALIAS records are transferred: as they stand, or as the addresses that their targets
     /// have then (`expanded`); such a zone is always sent whole. Goes with `transfer`.
     alias_transfer: AliasTransfer = "record";
-    /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
-    /// clients are answered; from zones with `forward`, only clients with loopback, private and
-    /// link-local addresses, so that other clients cannot use the upstreams.
+    /// Access list of this zone, behind that of the listener; as in `[[listen]]`, and with rules
+    /// for types: `filter any type AAAA`. Unset: all clients may ask; of zones with `forward`, only
+    /// loopback, private and link-local addresses, so that no other client uses the upstreams.
     access: Vec<AccessRule>, like "allow any";
 }
 
@@ -365,8 +365,7 @@ pub const ACCESS: Section = Section {
 };
 
 section! {
-    /// Limits of DNS over TCP (rfc7766, rfc9210). After a reload, open connections have the new
-    /// ones from their next message on.
+    /// Limits of DNS over TCP (rfc7766, rfc9210).
     pub struct Tcp: Table "tcp", Reload;
 
     /// Connections open at once, all listeners together. At the limit, connections with an

@@ -221,6 +221,26 @@ fn a_change_of_cache_in_a_corefile_needs_no_restart() {
 }
 
 #[test]
+fn rules_of_acl_with_types_are_for_questions_for_these() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let rules = "filter type AAAA net 127.0.0.0/8\n block type TXT MX\n allow type SRV net *\n \
+                 drop net 192.0.2.0/24\n";
+    let to = upstream.address;
+    folder.write(
+        "Corefile",
+        format!(".:53 {{\n health\n acl {{\n {rules} }}\n forward . {to}\n}}\n"),
+    );
+    let server = Corefile::serve(&folder);
+    assert_eq!(server.answer("a.example"), address(1));
+    for (qtype, expected) in [("AAAA", "NOERROR"), ("TXT", "REFUSED"), ("MX", "REFUSED")] {
+        let reply = ask(server.dns, &Question::new("a.example", qtype).recursive()).unwrap();
+        assert_eq!((&*reply.rcode_text(), reply.answer.len()), (expected, 0), "{qtype}");
+    }
+    assert_eq!(upstream.asked(), 1, "no other question has been forwarded");
+}
+
+#[test]
 fn a_change_of_log_debug_and_timeouts_in_a_corefile_needs_no_restart() {
     let folder = Folder::new("corefile");
     let upstream = upstream(1);
