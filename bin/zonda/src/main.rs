@@ -5,6 +5,7 @@ mod bench;
 mod cli;
 mod control;
 mod corefile;
+mod event_level;
 mod file;
 mod former;
 mod generate;

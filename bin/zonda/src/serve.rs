@@ -2,17 +2,19 @@
 
 use crate::cli::Configuration;
 use crate::corefile::LoadOutcome;
+use crate::event_level::EventLevel;
 use crate::file::count;
 use crate::output::{self, Failure};
 use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tracing_subscriber::filter::LevelFilter;
-use zonda_config::{Log, LogFormat, LogLevel};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use zonda_config::{Log, LogFormat};
 use zonda_import::{Effect, ReportLine};
 use zonda_server::{
-    CheckReport, ConfigWatch, Options, Program, ServeError, StandardError, flush_log,
+    CheckReport, ConfigWatch, Options, Program, ServeError, SetLogLevel, StandardError, flush_log,
     flush_log_to_reader, serve,
 };
 
@@ -76,7 +78,7 @@ impl Serve {
             output::print(|out| write!(out, "{effective}"))?;
             return Ok(ExitCode::SUCCESS);
         }
-        start_log(&loaded.config.log);
+        let log_level = start_log(&loaded.config.log);
         loaded.warnings.iter().for_each(|warning| tracing::warn!(%warning, "configuration"));
         report.iter().for_each(log_line);
         let configuration = self.configuration;
@@ -90,7 +92,8 @@ impl Serve {
             report.iter().for_each(log_line);
             Ok(loaded.config)
         });
-        let program = Program { config_watch, ..Program::default() };
+        let log_level: SetLogLevel = Box::new(move |level| log_level.set(level));
+        let program = Program { config_watch, log_level: Some(log_level), ..Program::default() };
         let (config, take_over) = (loaded.config, self.take_over);
         let options = Options { config, read_config, take_over, program };
         let exit_code = match serve(options) {
@@ -127,26 +130,21 @@ fn write_panics_to_log() {
     }));
 }
 
-/// Sends what happens to standard error.
-fn start_log(config: &Log) {
+/// Sends what happens to standard error; returns what sets the level from which events are told.
+fn start_log(config: &Log) -> EventLevel {
     write_panics_to_log();
-    let level = match config.level {
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let log = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let level = EventLevel::new(config.level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(|| StandardError)
         .log_internal_errors(false) // it would panic where standard error cannot be written to
         .with_ansi(std::io::stderr().is_terminal());
+    let registry = tracing_subscriber::registry();
     match config.format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+        LogFormat::Text => registry.with(lines).with(level.clone()).init(),
+        LogFormat::Json => registry.with(lines.json()).with(level.clone()).init(),
     }
+    level
 }
 
 /// Read the configuration and all zones, and say what is wrong with them

@@ -6,7 +6,7 @@ use crate::update_value::UpdateGrant;
 use crate::value::Value;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
 
 /// The action that a rule takes on a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +77,8 @@ impl Access {
             "fe80::/10",
         ];
         let networks = PRIVATE.into_iter().filter_map(Network::from_text);
-        let rule = |network| Rule { network, key: None, action: Action::Allow };
+        let (key, types, action) = (None, Vec::new(), Action::Allow);
+        let rule = |network| Rule { network, key: key.clone(), types: types.clone(), action };
         let rules = networks.map(rule).collect();
         Self { rules, otherwise: Action::Refuse, ..Self::open() }
     }
@@ -90,6 +91,8 @@ pub struct Rule {
     pub network: Network,
     /// The key that their queries must be signed with, if they must.
     pub key: Option<Name>,
+    /// The types of the questions that the rule is for; none: it is for all messages.
+    pub types: Vec<Type>,
     /// Action for the queries of these clients.
     pub action: Action,
 }
@@ -166,20 +169,25 @@ pub struct Clause {
     pub networks: Vec<Network>,
     /// The key that their queries must be signed with, in lower case, if they must.
     pub key: Option<Name>,
+    /// The types of their questions; none: all messages of theirs.
+    pub types: Vec<Type>,
 }
 
 impl Clause {
-    /// Whether the clause is for all clients.
+    /// Whether the clause is for all messages of all clients.
     pub fn is_for_any(&self) -> bool {
-        self.networks.is_empty() && self.key.is_none()
+        self.networks.is_empty() && self.key.is_none() && self.types.is_empty()
     }
 
-    /// The rules that the clause stands for; none if it is for all clients.
+    /// The rules that the clause stands for; none if it is for all messages of all clients.
     pub fn rules(&self) -> impl Iterator<Item = Rule> {
-        let all = self.networks.is_empty() && self.key.is_some();
+        let all = self.networks.is_empty() && !self.is_for_any();
         let networks = if all { &Network::ALL[..] } else { &self.networks };
-        let (action, key) = (self.action, &self.key);
-        networks.iter().map(move |&network| Rule { network, key: key.clone(), action })
+        let rule = move |&network: &Network| {
+            let (key, types) = (self.key.clone(), self.types.clone());
+            Rule { network, key, types, action: self.action }
+        };
+        networks.iter().map(rule)
     }
 }
 
@@ -195,7 +203,8 @@ pub enum AccessRule {
 impl Value for AccessRule {
     fn form() -> String {
         "a rule such as \"allow 192.0.2.0/24 2001:db8::/32\", \"allow key query.example\", \
-         \"refuse any\", \"filter any\" or \"drop any\", or the name of a list in [access]"
+         \"refuse any\", \"filter any\" or \"drop any\", or for types such as \"filter any type \
+         AAAA\", or the name of a list in [access]"
             .into()
     }
 
@@ -209,7 +218,8 @@ impl Value for AccessRule {
             name => return words.next().is_none().then(|| Self::List(name.to_owned())),
         };
         let words: Vec<&str> = words.collect();
-        let (networks, key) = match &words[..] {
+        let (clients, types) = split_types(&words)?;
+        let (networks, key) = match clients {
             [] => return None,
             ["any"] => (&[][..], None),
             [networks @ .., "key", name] => (networks, Some(Name::from_text(name)?.to_lowercase())),
@@ -217,8 +227,23 @@ impl Value for AccessRule {
         };
         let networks = networks.iter().map(|text| Network::from_text(text));
         let networks = networks.collect::<Option<_>>()?;
-        Some(Self::Rule(Clause { action, networks, key }))
+        Some(Self::Rule(Clause { action, networks, key, types }))
     }
+}
+
+/// Splits the words behind an action at `type`, which is not the name of a key; none if words
+/// behind it are not types.
+fn split_types<'w>(words: &'w [&'w str]) -> Option<(&'w [&'w str], Vec<Type>)> {
+    let is_split = |(at, word): (usize, &&str)| {
+        *word == "type" && at.checked_sub(1).and_then(|at| words.get(at)) != Some(&"key")
+    };
+    let Some(at) = words.iter().enumerate().position(is_split) else {
+        return Some((words, Vec::new()));
+    };
+    let (clients, types) = words.split_at(at);
+    let types: Vec<Type> =
+        types.iter().skip(1).map(|text| Type::from_text(text.as_bytes())).collect::<Option<_>>()?;
+    (!types.is_empty()).then_some((clients, types))
 }
 
 #[cfg(test)]
@@ -249,7 +274,9 @@ mod tests {
             Some(AccessRule::Rule(clause)) => {
                 let words = clause.rules().map(|rule| {
                     let key = rule.key.map_or_else(String::new, |key| format!(" {key}"));
-                    format!("{:?} {}{key}", rule.action, rule.network)
+                    let types = rule.types.iter().map(|rtype| format!(" {rtype}"));
+                    let types = types.collect::<String>();
+                    format!("{:?} {}{key}{types}", rule.action, rule.network)
                 });
                 let any = if clause.is_for_any() { "any" } else { "" };
                 words.collect::<Vec<_>>().join(", ") + any
@@ -262,7 +289,13 @@ mod tests {
             ("allow 192.0.2.1 ::1", "Allow 192.0.2.1/32, Allow ::1/128"),
             ("allow key A.example", "Allow 0.0.0.0/0 a.example., Allow ::/0 a.example."),
             ("drop 192.0.2.0/24 ::1 key a", "Drop 192.0.2.0/24 a., Drop ::1/128 a."),
+            ("filter ::1 type AAAA HINFO", "Filter ::1/128 AAAA HINFO"),
+            ("filter any type TYPE64", "Filter 0.0.0.0/0 SVCB, Filter ::/0 SVCB"),
+            ("allow key type type A", "Allow 0.0.0.0/0 type. A, Allow ::/0 type. A"),
             ("office", "list office"),
+            ("allow type A", "wrong"),
+            ("allow any type", "wrong"),
+            ("allow any type A nothing", "wrong"),
             ("allow", "wrong"),
             ("allow key", "wrong"),
             ("allow any key a", "wrong"),

@@ -68,7 +68,7 @@ const PARTS: &[Part] = &[
     reloaded!(&TemplateKeys::SECTION, templates),
     reloaded!(&TsigKeys::SECTION, keys),
     reloaded!(&TransfersKeys::SECTION, transfers),
-    restarted!(&Tcp::SECTION, tcp),
+    reloaded!(&Tcp::SECTION, tcp),
     Part {
         section: &Answers::SECTION,
         is_same_start: None,
@@ -87,8 +87,12 @@ const PARTS: &[Part] = &[
     reloaded!(&RateLimit::SECTION, rate_limit),
     restarted!(&AdminKeys::SECTION, admin),
     reloaded!(&Metrics::SECTION, metrics),
-    restarted!(&Log::SECTION, log),
-    restarted!(&QueryLog::SECTION, query_log),
+    Part {
+        section: &Log::SECTION,
+        is_same_start: Some(|config, next| config.log.format == next.log.format),
+        take_over: Some(|config, next| config.log.level = next.log.level),
+    },
+    reloaded!(&QueryLog::SECTION, query_log),
 ];
 
 impl Config {

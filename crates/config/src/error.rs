@@ -186,6 +186,8 @@ pub enum Contradiction {
     OpenEnded,
     /// A rule behind the one for everyone.
     RuleBehindAny,
+    /// A rule for types in the list of a listener.
+    TypesAtListener,
     /// A second listener of the same address.
     ListenerTwice(SocketAddr),
     /// Neither UDP nor TCP.
@@ -333,6 +335,33 @@ impl Contradiction {
             _ => Ok(()), // the caller writes every other error
         }
     }
+
+    /// Writes an error about rules of access lists.
+    fn fmt_access(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownList(name, Some(nearest)) => {
+                write!(f, "no list `{name}` in [access]; did you mean `{nearest}`?")
+            }
+            Self::UnknownList(name, None) => {
+                write!(f, "no list `{name}`; write `{name} = [\"allow any\"]` in [access]")
+            }
+            Self::ListInList(name) => {
+                write!(f, "a list cannot name another list; write the rules of `{name}` here")
+            }
+            Self::OpenEnded => f.write_str(
+                "the rules leave open what happens to all other clients; end them with \"refuse \
+                 any\", \"drop any\" or \"allow any\"",
+            ),
+            Self::RuleBehindAny => {
+                f.write_str("rules behind one for `any` never apply; move that one to the end")
+            }
+            Self::TypesAtListener => f.write_str(
+                "a rule with `type` is for zones: a listener answers a client or does not; put \
+                 it into `access` of [[zone]]",
+            ),
+            _ => Ok(()), // the caller writes every other error
+        }
+    }
 }
 
 impl fmt::Display for Contradiction {
@@ -375,22 +404,11 @@ impl fmt::Display for Contradiction {
                 path.display(),
                 root.display()
             ),
-            Self::UnknownList(name, Some(nearest)) => {
-                write!(f, "no list `{name}` in [access]; did you mean `{nearest}`?")
-            }
-            Self::UnknownList(name, None) => {
-                write!(f, "no list `{name}`; write `{name} = [\"allow any\"]` in [access]")
-            }
-            Self::ListInList(name) => {
-                write!(f, "a list cannot name another list; write the rules of `{name}` here")
-            }
-            Self::OpenEnded => f.write_str(
-                "the rules leave open what happens to all other clients; end them with \"refuse \
-                 any\", \"drop any\" or \"allow any\"",
-            ),
-            Self::RuleBehindAny => {
-                f.write_str("rules behind one for `any` never apply; move that one to the end")
-            }
+            Self::UnknownList(..)
+            | Self::ListInList(_)
+            | Self::OpenEnded
+            | Self::RuleBehindAny
+            | Self::TypesAtListener => self.fmt_access(f),
             Self::ListenerTwice(address) => {
                 write!(f, "there is already a listener on {address}; keep one of them")
             }

@@ -166,9 +166,9 @@ section! {
     /// How ALIAS records are transferred: as they stand, or as the addresses that their targets
     /// have then (`expanded`); such a zone is always sent whole. Goes with `transfer`.
     alias_transfer: AliasTransfer = "record";
-    /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
-    /// clients are answered; from zones with `forward`, only clients with loopback, private and
-    /// link-local addresses, so that other clients cannot use the upstreams.
+    /// Access list of this zone, behind that of the listener; as in `[[listen]]`, and with rules
+    /// for types: `filter any type AAAA`. Unset: all clients may ask; of zones with `forward`, only
+    /// loopback, private and link-local addresses, so that no other client uses the upstreams.
     access: Vec<AccessRule>, like "allow any";
 }
 
@@ -366,7 +366,7 @@ pub const ACCESS: Section = Section {
 
 section! {
     /// Limits of DNS over TCP (rfc7766, rfc9210).
-    pub struct Tcp: Table "tcp", Restart;
+    pub struct Tcp: Table "tcp", Reload;
 
     /// Connections open at once, all listeners together. At the limit, connections with an
     /// incomplete message are closed first, then those that have been idle longest.
@@ -576,9 +576,9 @@ section! {
 
 section! {
     /// The server's log, on standard error.
-    pub struct Log: Table "log", Restart;
+    pub struct Log: Table "log", Reload;
 
-    /// How a line is written.
+    /// How a line is written. Changes take effect at a restart.
     format: LogFormat = "text";
     /// The least important events that are logged.
     level: LogLevel = "info";
@@ -587,7 +587,7 @@ section! {
 section! {
     /// One line for each query. Lines that cannot be written in time are dropped and counted, so
     /// that the log never slows an answer.
-    pub struct QueryLog: Table "query-log", Restart;
+    pub struct QueryLog: Table "query-log", Reload;
 
     /// Where the lines go.
     output: Toggle<Output> = "off";

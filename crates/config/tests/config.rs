@@ -479,14 +479,26 @@ fn a_printed_configuration_loads_as_it_was() {
 fn a_reload_takes_over_zones_and_names_the_sections_that_wait_for_a_restart() {
     let zone = |name: &str| format!("[[zone]]\nname = \"{name}\"\nfile = \"{name}.zone\"\n");
     let before = format!("version = 1\n{}{}", zone("a"), zone("b"));
-    let after = format!("version = 1\n{}{}[log]\nlevel = \"debug\"\n", zone("b"), zone("c"));
+    let after = format!("version = 1\n{}{}[log]\nformat = \"json\"\n", zone("b"), zone("c"));
     let mut config = load("changes", &before).unwrap().config;
     let after = load("changes", &after).unwrap().config;
-    let level = config.log.level;
+    let format = config.log.format;
     assert_eq!(config.restart_sections(&after), ["[log]"]);
     config.take_over(after.clone());
     assert_eq!(config.zones, after.zones);
-    assert_eq!(config.log.level, level);
+    assert_eq!(config.log.format, format);
+}
+
+#[test]
+fn a_reload_takes_over_the_level_of_the_log_the_query_log_and_the_bounds_of_tcp() {
+    let mut config = load("logs", "version = 1\n").unwrap().config;
+    let after = "version = 1\n[log]\nlevel = \"debug\"\n[query-log]\noutput = \"stdout\"\n\
+                 [tcp]\nidle-timeout = \"3s\"\n";
+    let after = load("logs", after).unwrap().config;
+    assert!(config.restart_sections(&after).is_empty());
+    config.take_over(after.clone());
+    assert_eq!((&config.log, &config.query_log), (&after.log, &after.query_log));
+    assert_eq!(config.tcp, after.tcp);
 }
 
 #[test]

@@ -4,8 +4,8 @@ pub use crate::client_rule::{Network, TransferRule};
 use crate::grant::UpdateGrant;
 use crate::transfer::HistoryLimits;
 use std::net::{IpAddr, SocketAddr};
-use zonda_wire::Name;
 use zonda_wire::tsig::{KeyId, QuerySignature};
+use zonda_wire::{Name, Type};
 
 /// The verdict of an access list on a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,15 @@ pub enum Access {
 }
 
 /// A rule of an access list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRule {
     /// The addresses of the clients that the rule is for.
     pub network: Network,
     /// The key that their messages must be signed with, if they must.
     pub key: Option<KeyId>,
+    /// The types of the questions that the rule is for, at least one; `None`: it is for messages of
+    /// every kind. Rules of listeners are.
+    pub types: Option<Box<[Type]>>,
     /// The verdict on these clients.
     pub access: Access,
 }
@@ -126,11 +129,18 @@ impl AccessList {
         self.transfers.notify_from.iter().any(|rule| rule.is_for(client, key))
     }
 
-    /// Returns the list's verdict on a client whose message has this signature, if any.
+    /// Returns the list's verdict on a client whose message has this signature, if any, and asks
+    /// for records of a type; `None` of a message that does not ask, for which rules for types are
+    /// not.
     #[inline]
     #[must_use]
-    pub fn check(&self, client: IpAddr, signature: Option<&QuerySignature>) -> Access {
-        let rule = self.rules.iter().find(|rule| rule.is_for(client, signature));
+    pub fn check(
+        &self,
+        client: IpAddr,
+        signature: Option<&QuerySignature>,
+        qtype: Option<Type>,
+    ) -> Access {
+        let rule = self.rules.iter().find(|rule| rule.is_for(client, signature, qtype));
         rule.map_or(self.otherwise, |rule| rule.access)
     }
 
@@ -153,13 +163,20 @@ impl AccessList {
 }
 
 impl AccessRule {
-    /// Whether the rule is for a client whose message has this signature, if any.
+    /// Whether the rule is for a client whose message has this signature, if any, and asks for this
+    /// type, if it asks.
     #[inline]
-    fn is_for(&self, client: IpAddr, signature: Option<&QuerySignature>) -> bool {
+    fn is_for(
+        &self,
+        client: IpAddr,
+        signature: Option<&QuerySignature>,
+        qtype: Option<Type>,
+    ) -> bool {
         self.network.contains(client)
             && self
                 .key
                 .is_none_or(|key| signature.and_then(QuerySignature::proven_key) == Some(key))
+            && self.types.as_ref().is_none_or(|it| qtype.is_some_and(|qtype| it.contains(&qtype)))
     }
 }
 
@@ -174,7 +191,7 @@ mod tests {
     }
 
     fn rule(text: &str, access: Access) -> AccessRule {
-        AccessRule { network: network(text), key: None, access }
+        AccessRule { network: network(text), key: None, types: None, access }
     }
 
     #[test]
@@ -194,7 +211,7 @@ mod tests {
         let depends = |client: &str| list.depends_on_signature(client.parse().unwrap());
         assert!(depends("192.0.2.200"), "a key may have its message dropped");
         assert!(depends("2001:db8::1") && !depends("198.51.100.1"));
-        assert_eq!(list.check("192.0.2.1".parse().unwrap(), None), Access::Refuse);
+        assert_eq!(list.check("192.0.2.1".parse().unwrap(), None, None), Access::Refuse);
     }
 
     #[test]
@@ -205,13 +222,31 @@ mod tests {
             rule("2001:db8::/32", Access::Allow),
         ];
         let list = AccessList { rules, otherwise: Access::Refuse, ..AccessList::open() };
-        let check = |client: &str| list.check(client.parse().unwrap(), None);
+        let check = |client: &str| list.check(client.parse().unwrap(), None, None);
         assert_eq!(check("192.0.2.200"), Access::Drop);
         assert_eq!(check("192.0.2.1"), Access::Allow);
         assert_eq!(check("::ffff:192.0.2.1"), Access::Allow);
         assert_eq!(check("2001:db8:1::1"), Access::Allow);
         assert_eq!(check("2001:db9::1"), Access::Refuse);
         assert_eq!(check("198.51.100.1"), Access::Refuse);
+    }
+
+    #[test]
+    fn a_rule_for_types_is_for_their_questions_alone() {
+        let types = Some(Box::from([Type::AAAA, Type::HINFO]));
+        let typed = AccessRule { types, ..rule("192.0.2.0/24", Access::Filter) };
+        let rules = vec![typed, rule("192.0.2.7/32", Access::Drop)];
+        let list = AccessList { rules, ..AccessList::open() };
+        for (client, qtype, expected) in [
+            ("192.0.2.7", Some(Type::AAAA), Access::Filter),
+            ("192.0.2.7", Some(Type::A), Access::Drop),
+            ("192.0.2.7", None, Access::Drop),
+            ("192.0.2.8", Some(Type::HINFO), Access::Filter),
+            ("192.0.2.8", Some(Type::ANY), Access::Allow),
+            ("198.51.100.1", Some(Type::AAAA), Access::Allow),
+        ] {
+            assert_eq!(list.check(client.parse().unwrap(), None, qtype), expected, "{client}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneEntry;
 use zonda_wire::tsig::QuerySignature;
-use zonda_wire::{Query, SubnetOption, name};
+use zonda_wire::{Opcode, Query, SubnetOption, Type, name};
 use zonda_zone::{LookupName, Start};
 
 /// A query on its way through the plan.
@@ -41,6 +41,12 @@ impl Ask<'_> {
     #[inline]
     pub fn dnssec_ok(&self) -> bool {
         self.query.dnssec_ok()
+    }
+
+    /// The type of the records that the client asks for; none of a message that does not ask.
+    #[inline]
+    pub fn question_type(&self) -> Option<Type> {
+        (self.query.opcode() == Opcode::QUERY).then_some(self.query.qtype)
     }
 
     /// Whether the client asks for the reason of the answer, and may be told it.

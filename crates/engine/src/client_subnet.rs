@@ -35,7 +35,7 @@ pub fn believed(
 fn read(query: &Query, message: &[u8], settings: &Settings, peer: &Peer) -> Option<SubnetOption> {
     let resolvers = settings.client_subnet.as_ref()?;
     let is_believed = query.edns.is_some_and(|edns| edns.version == 0)
-        && resolvers.check(peer.address.ip(), None) == Access::Allow;
+        && resolvers.check(peer.address.ip(), None, None) == Access::Allow;
     is_believed.then(|| query.subnet_option(message)).flatten()
 }
 

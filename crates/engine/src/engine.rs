@@ -58,6 +58,8 @@ pub struct Engine {
     text: Vec<u8>,
     /// The observers that are told of every query.
     observers: Vec<Box<dyn Observer>>,
+    /// Whether an observer takes note of the batch at hand.
+    is_observed: bool,
     /// The payload of an observer's panic, which goes on once the batch has its replies.
     observer_panic: Option<Box<dyn Any + Send>>,
     /// The facts about the last reply, if that was one that code has asked to see.
@@ -83,6 +85,7 @@ impl Engine {
             rewritten: Vec::new(),
             text: Vec::new(),
             observers: Vec::new(),
+            is_observed: false,
             observer_panic: None,
             facts: None,
         }
@@ -113,6 +116,7 @@ impl Engine {
     /// Answers every message of a batch, all from the same snapshot.
     pub fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
         let snapshot: Guard<Arc<Snapshot>> = self.snapshot.load();
+        self.is_observed = self.observers.iter().any(|observer| observer.is_active());
         let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
         // What an earlier message leaves here is told from what a later one needs.
         let mut starts = [Start::NONE; STRIDE];
@@ -315,6 +319,7 @@ impl Engine {
     ) -> Outcome {
         let DeferredQuery { peer, history, buffer, len, query } = query;
         let snapshot = self.snapshot.load();
+        self.is_observed = self.observers.iter().any(|observer| observer.is_active());
         self.make_room(1);
         let (prepared, hot) = (&mut self.prepared[0], &self.worker.hot);
         let (mut plan, mut zone): (Plan, _) = (plan::run, None);
@@ -456,7 +461,7 @@ impl Engine {
         };
         if progress.is_counted() {
             count(&self.counters, &ask, sent, reason);
-            if !self.observers.is_empty() {
+            if self.is_observed {
                 let end = observe(&mut self.observers, &ask, &answer, &self.worker, (sent, reason));
                 self.observer_panic = end.err().or(self.observer_panic.take());
             }

@@ -21,7 +21,7 @@ pub fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
     let Some(zone) = zone.filter(|_| ask.query.opcode() == Opcode::QUERY) else { return 0 };
     let list = zone.access.as_ref();
     let client = (ask.peer.address.ip(), ask.signature);
-    let is_for = list.is_none_or(|list| list.check(client.0, client.1) == Access::Allow);
+    let is_for = list.is_none_or(|list| list.check(client.0, client.1, None) == Access::Allow);
     if is_for { flag::RA } else { 0 }
 }
 

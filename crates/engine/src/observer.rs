@@ -14,6 +14,12 @@ use zonda_wire::{Query, Rcode};
 pub trait Observer: Send {
     /// A message was answered or dropped.
     fn observe(&mut self, event: &Event<'_>);
+
+    /// Whether it takes note of queries at the moment: it is asked once a batch, and queries of a
+    /// batch are told to no observer unless one does.
+    fn is_active(&self) -> bool {
+        true
+    }
 }
 
 impl<F: FnMut(&Event<'_>) + Send> Observer for F {

@@ -126,11 +126,17 @@ impl ZoneEntry {
         matches!(self.source, Source::Forward(_))
     }
 
-    /// Whether a client at an address may ask for what the zone holds, whose message has this
-    /// signature, if any.
+    /// Whether a client at an address may ask for records of a type that the zone holds, whose
+    /// message has this signature, if any.
     #[must_use]
-    pub fn allows(&self, client: IpAddr, signature: Option<&QuerySignature>) -> bool {
-        self.access.as_deref().is_none_or(|list| list.check(client, signature) == Access::Allow)
+    pub fn allows(
+        &self,
+        client: IpAddr,
+        signature: Option<&QuerySignature>,
+        qtype: Option<Type>,
+    ) -> bool {
+        let check = |list: &AccessList| list.check(client, signature, qtype);
+        self.access.as_deref().is_none_or(|list| check(list) == Access::Allow)
     }
 }
 

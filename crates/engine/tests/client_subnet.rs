@@ -747,7 +747,7 @@ fn a_reply_of_code_elsewhere_is_for_as_few_clients_as_one_of_code_in_the_worker(
 fn a_resolver_that_is_not_believed_is_answered_as_if_it_told_nothing() {
     let listed = Network::new(Ipv4Addr::new(192, 0, 2, 0).into(), 24).unwrap();
     let list = AccessList {
-        rules: vec![AccessRule { network: listed, key: None, access: Access::Allow }],
+        rules: vec![AccessRule { network: listed, key: None, types: None, access: Access::Allow }],
         otherwise: Access::Refuse,
         ..AccessList::open()
     };

@@ -174,8 +174,9 @@ impl<R: Responder> Deliveries<R> {
         let Source::Forward(forward) = &zone.source else { return Ok(Step::End) };
         let Deferral { to, history, .. } = &query.query.deferral;
         let checkpoint = history.checkpoint.as_ref();
+        let (client, signature) = (query.query.peer.address.ip(), history.signature.as_deref());
         let may_ask = checkpoint.is_some_and(Checkpoint::is_of_alias_record)
-            || zone.allows(query.query.peer.address.ip(), history.signature.as_deref());
+            || zone.allows(client, signature, Some(qtype));
         if To::Forward(forward.number) == *to || !may_ask {
             return Ok(Step::End);
         }

@@ -1,5 +1,6 @@
 //! What the running server can be asked and told.
 
+mod in_force;
 mod program_zones;
 
 use crate::admin::Counters as AdminCounters;
@@ -11,7 +12,7 @@ use crate::handover::{self, Hooks, Offer};
 use crate::listen::Sockets;
 use crate::load::load_all;
 use crate::node_local::NodeInterface;
-use crate::program::{ConfigWatch, LongCallWatch, OwnQueries};
+use crate::program::{ConfigWatch, LongCallWatch, OwnQueries, SetLogLevel};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::steering::checks::ChecksHandle;
@@ -87,8 +88,8 @@ pub struct ControlParts {
     pub sockets: Vec<Sockets>,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
-    /// The query log, if there is one.
-    pub query_log: Option<QueryLog>,
+    /// The log of queries, which are logged or not.
+    pub query_log: QueryLog,
     /// Tells the time as all threads do.
     pub clock: Clock,
     /// The file of the cache, if there is one.
@@ -107,6 +108,8 @@ pub struct ControlParts {
     pub stop_request: mpsc::Sender<Stop>,
     /// Tells whether files have changed that the configuration is made of, if they are followed.
     pub config_watch: Option<ConfigWatch>,
+    /// Sets the level of the server's own log; none where a program has the log.
+    pub log_level: Option<SetLogLevel>,
 }
 
 /// The running server's handle, shared by the admin interface and the main task.
@@ -145,8 +148,8 @@ pub struct Control {
     pub sockets: Vec<Sockets>,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
-    /// The query log, if there is one.
-    pub query_log: Option<QueryLog>,
+    /// The log of queries, which are logged or not.
+    pub query_log: QueryLog,
     /// Tells the time as all threads do.
     pub clock: Clock,
     /// The file of the cache, if there is one.
@@ -166,6 +169,8 @@ pub struct Control {
     pub is_stopping: AtomicBool,
     /// Tells whether files have changed that the configuration is made of, if they are followed.
     config_watch: Option<ConfigWatch>,
+    /// Sets the level of the server's own log; none where a program has the log.
+    log_level: Option<SetLogLevel>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
     /// The state of the files of the database of locations that was last found to be unusable, or
@@ -218,6 +223,7 @@ impl Control {
             stop_request: parts.stop_request,
             is_stopping: AtomicBool::new(false),
             config_watch: parts.config_watch,
+            log_level: parts.log_level,
             admin: AdminCounters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -307,7 +313,7 @@ impl Control {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
                 tracing::warn!(section, "changes of the section take effect at the next start");
             }
-            let outcome = self.load_and_publish(&mut units, Some(config), Scope::Changed)?;
+            let outcome = self.put_into_force(&mut units, config)?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
         });
@@ -558,9 +564,7 @@ impl Control {
     pub async fn hang_up(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
-            if let Some(log) = &control.query_log {
-                log.reopen();
-            }
+            control.query_log.reopen();
             let _ = control.reload(); // what became of it is logged
         };
         let reloaded = tokio::task::spawn_blocking(work).await;
@@ -569,9 +573,7 @@ impl Control {
 
     /// Waits until the query log is written.
     pub fn flush_query_log(&self) {
-        if let Some(log) = &self.query_log {
-            log.flush();
-        }
+        self.query_log.flush();
     }
 }
 

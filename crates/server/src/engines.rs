@@ -47,7 +47,7 @@ impl Engines {
 /// What makes the engines of all threads, and what watches their calls of code.
 pub fn engine_maker(
     snapshot: &Arc<ArcSwap<Snapshot>>,
-    query_log: Option<QueryLog>,
+    query_log: QueryLog,
     loggers: Vec<Arc<dyn Logger>>,
 ) -> (impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + use<> + 'static, Arc<LongCallWatch>)
 {
@@ -56,9 +56,7 @@ pub fn engine_maker(
     let long_calls = Arc::clone(&watch);
     let make_engine = move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
-        if let Some(query_log) = &query_log {
-            engine.add_observer(query_log.observer());
-        }
+        engine.add_observer(query_log.observer());
         for logger in &loggers {
             let logger = Arc::clone(logger);
             engine.add_observer(Box::new(move |event: &Event<'_>| tell_logger(&*logger, event)));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags, Origin};
+use zonda_config::{Advice, Config, ConfigError, Flags, LogLevel, Origin};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Guard, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -24,6 +24,9 @@ use crate::texts::Texts;
 
 /// Tells whether files that the configuration is made of have changed since they were read last.
 pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// Has the server's own log tell events from a level on.
+pub type SetLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 
 /// The user's code that a server is started with, and zones of it; by default none.
 #[derive(Default)]
@@ -48,6 +51,9 @@ pub struct Program {
     /// Has the configuration read anew when it tells that files have changed of which it is made;
     /// it is asked at each look at watched files.
     pub config_watch: Option<ConfigWatch>,
+    /// Called when a reload has another level of the log in force; a program that writes the log
+    /// itself has none.
+    pub log_level: Option<SetLogLevel>,
     /// Called by the server's thread, as its last act, when the server has stopped: because the
     /// program or an administrator asked for that, or because it had to. Not called where the
     /// server could not start.

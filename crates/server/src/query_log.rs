@@ -4,6 +4,7 @@
 //! dropped and counted.
 
 use crate::watchdog::Watchdog;
+use arc_swap::ArcSwapOption;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
@@ -31,11 +32,27 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(10);
 /// line is mixed with one of the server's own log on standard error that is as short.
 const CHUNK_BYTES: usize = 4096;
 
-/// The log's handle: makes what workers tell of their queries.
+/// The log's handle, of which there is one whether queries are logged or not: a reload may have
+/// them logged, or logged otherwise.
 #[derive(Clone)]
-pub struct QueryLog {
-    entries: SyncSender<Entry>,
+pub struct QueryLog(Arc<Shared>);
+
+/// What all handles of the log share.
+struct Shared {
+    /// Where lines go; nowhere while no queries are logged.
+    current: ArcSwapOption<Sink>,
+    /// Whether lines go anywhere: what `current` says, for threads that read it with each batch.
+    is_on: AtomicBool,
+    /// Lines that no writer so far has written.
     dropped: Arc<AtomicU64>,
+    /// Watches the writers.
+    watchdog: Arc<Watchdog>,
+}
+
+/// A log that is open, with the thread that writes it. The thread ends once the last sink is gone
+/// that sends to it, and has written by then what was sent.
+pub struct Sink {
+    entries: SyncSender<Entry>,
     /// Whether the file was renamed, so that it is to be opened anew.
     is_reopen_due: Arc<AtomicBool>,
     sample: u32,
@@ -72,15 +89,30 @@ impl QueryLog {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn open(config: &Config, watchdog: &Arc<Watchdog>) -> io::Result<Option<Self>> {
+    pub fn open(config: &Config, watchdog: &Arc<Watchdog>) -> io::Result<Self> {
+        let log = Self(Arc::new(Shared {
+            current: ArcSwapOption::empty(),
+            is_on: AtomicBool::new(false),
+            dropped: Arc::default(),
+            watchdog: Arc::clone(watchdog),
+        }));
+        log.replace(log.sink(config)?);
+        Ok(log)
+    }
+
+    /// Opens another log, for [`replace`](Self::replace); none where queries are not to be logged.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or the system has no thread left.
+    pub fn sink(&self, config: &Config) -> io::Result<Option<Sink>> {
         let Some(output) = config.output.0.clone() else { return Ok(None) };
-        let (dropped, is_reopen_due) = (Arc::<AtomicU64>::default(), Arc::default());
+        let is_reopen_due = Arc::<AtomicBool>::default();
         let (entries, receiver) = sync_channel(config.capacity as usize);
         let mut writer = Writer {
             target: Target::open(&output)?,
             output,
             format: config.format,
-            dropped: Arc::clone(&dropped),
+            dropped: Arc::clone(&self.0.dropped),
             is_reopen_due: Arc::clone(&is_reopen_due),
             failed_reopen: None,
         };
@@ -88,8 +120,15 @@ impl QueryLog {
             writer.run(&receiver);
             true // nothing is there any more that could send a line
         };
-        watchdog.spawn("query-log", write)?;
-        Ok(Some(Self { entries, dropped, is_reopen_due, sample: config.sample }))
+        self.0.watchdog.spawn("query-log", write)?;
+        Ok(Some(Sink { entries, is_reopen_due, sample: config.sample }))
+    }
+
+    /// Has lines go into another log from now on, or nowhere.
+    pub fn replace(&self, sink: Option<Sink>) {
+        let is_on = sink.is_some();
+        self.0.current.store(sink.map(Arc::new));
+        self.0.is_on.store(is_on, Relaxed);
     }
 
     /// Returns an observer that writes the queries of a worker to the log.
@@ -97,24 +136,33 @@ impl QueryLog {
         Box::new(Sampler { log: self.clone(), skipped: 0 })
     }
 
-    /// Lines that were dropped because the writer did not keep up.
+    /// Whether queries are logged.
+    pub fn is_on(&self) -> bool {
+        self.0.is_on.load(Relaxed)
+    }
+
+    /// Lines that were dropped because a writer did not keep up.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed)
+        self.0.dropped.load(Relaxed)
     }
 
     /// Has the file opened anew, because it was renamed. Does not wait: a writer that is stuck does
     /// so once it writes again.
     pub fn reopen(&self) {
-        self.is_reopen_due.store(true, Relaxed);
-        let _ = self.entries.try_send(Entry::Wake); // if there is no room, other entries wake it
+        if let Some(sink) = &*self.0.current.load() {
+            sink.is_reopen_due.store(true, Relaxed);
+            // If there is no room, other entries wake it.
+            let _ = sink.entries.try_send(Entry::Wake);
+        }
     }
 
     /// Waits until all lines are written, but not long.
     pub fn flush(&self) {
+        let Some(sink) = self.0.current.load_full() else { return };
         let deadline = Instant::now() + FLUSH_MAX;
         let (written, wait) = sync_channel(1);
         let mut entry = Entry::Written(written);
-        while let Err(TrySendError::Full(back)) = self.entries.try_send(entry) {
+        while let Err(TrySendError::Full(back)) = sink.entries.try_send(entry) {
             if Instant::now() > deadline {
                 return;
             }
@@ -132,9 +180,15 @@ struct Sampler {
 }
 
 impl Observer for Sampler {
+    fn is_active(&self) -> bool {
+        self.log.is_on()
+    }
+
     fn observe(&mut self, event: &Event<'_>) {
-        self.skipped += 1;
-        if self.skipped < self.log.sample {
+        let sink = self.log.0.current.load();
+        let Some(sink) = &*sink else { return };
+        self.skipped = self.skipped.saturating_add(1);
+        if self.skipped < sink.sample {
             return;
         }
         self.skipped = 0;
@@ -153,8 +207,8 @@ impl Observer for Sampler {
             reply_bytes: event.reply_bytes as u16, // a reply has at most 65 535 octets
             tags: event.tags.clone(),
         };
-        if self.log.entries.try_send(Entry::Line(line)).is_err() {
-            self.log.dropped.fetch_add(1, Relaxed);
+        if sink.entries.try_send(Entry::Line(line)).is_err() {
+            self.log.0.dropped.fetch_add(1, Relaxed);
         }
     }
 }

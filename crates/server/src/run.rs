@@ -16,7 +16,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
-use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle};
+use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle, SetLogLevel};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights;
@@ -128,7 +128,16 @@ pub(crate) fn run(
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
     let Program {
-        code, runtimes, start, loggers, required_zones, texts, stores, config_watch, ..
+        code,
+        runtimes,
+        start,
+        loggers,
+        required_zones,
+        texts,
+        stores,
+        config_watch,
+        log_level,
+        ..
     } = program;
     let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
@@ -136,7 +145,7 @@ pub(crate) fn run(
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
     let sockets = (interface.as_ref().map(ClaimedInterface::own), sockets);
-    let config = (read_config, config_watch);
+    let config = (read_config, config_watch, log_level);
     let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
@@ -263,8 +272,8 @@ struct Parts {
     first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
-    /// What reads the configuration anew, and tells when to.
-    config: (ReadConfig, Option<ConfigWatch>),
+    /// What reads the configuration anew, tells when to, and sets the level of the server's log.
+    config: (ReadConfig, Option<ConfigWatch>, Option<SetLogLevel>),
     runtimes: Vec<RuntimeConfig>,
     loggers: Vec<Arc<dyn Logger>>,
     /// Zones of the program.
@@ -327,6 +336,7 @@ impl Running {
             publisher,
             read_config: config.0,
             config_watch: config.1,
+            log_level: config.2,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,

@@ -228,6 +228,7 @@ pub fn access(configured: &AccessConfig) -> AccessList {
                 Some(AccessRule {
                     network: network(&rule.network)?,
                     key,
+                    types: (!rule.types.is_empty()).then(|| rule.types.as_slice().into()),
                     access: action(rule.action),
                 })
             })
@@ -316,7 +317,7 @@ fn keys(config: &Config) -> KeyRing {
 /// The resolvers that are believed when they tell the network of their client.
 fn client_subnet(edns: &Edns) -> Option<AccessList> {
     let allowed = edns.client_subnet_from.iter().filter_map(network);
-    let rule = |network| AccessRule { network, key: None, access: Access::Allow };
+    let rule = |network| AccessRule { network, key: None, types: None, access: Access::Allow };
     let rules: Vec<_> = allowed.map(rule).collect();
     let otherwise = if rules.is_empty() { Access::Allow } else { Access::Refuse };
     edns.client_subnet.then_some(AccessList { rules, otherwise, ..AccessList::open() })

@@ -272,6 +272,30 @@ async fn one_client_has_a_share_of_connections_and_a_connection_of_queries() {
     assert_eq!((counters.admission.refused_client.get(), counters.query_limits.get()), (1, 1));
 }
 
+#[tokio::test]
+async fn other_bounds_hold_for_connections_that_are_open_and_for_new_ones() {
+    let running = Running::start(TcpConfig::default());
+    let mut clients = [running.connect().await, running.connect().await];
+    for client in &mut clients {
+        ask(client, "a").await;
+        ask(client, "a").await;
+    }
+    running.server.configure(&TcpConfig {
+        connections_per_client_max: 2,
+        idle_max: Duration::from_millis(150),
+        ..TcpConfig::default()
+    });
+    assert!(is_closed(&mut running.connect().await).await, "a third connection is one too many");
+    ask(&mut clients[0], "a").await;
+    assert!(is_closed(&mut clients[0]).await);
+    assert_eq!(running.server.counters().idle_timeouts.get(), 1);
+    running.server.configure(&TcpConfig { queries_max: 1, ..TcpConfig::default() });
+    clients[1].write_all(&framed(&query(9, "a"))).await.unwrap();
+    assert!(is_closed(&mut clients[1]).await, "it has carried more queries than it now may");
+    let counters = running.stop().await;
+    assert_eq!((counters.admission.refused_client.get(), counters.query_limits.get()), (1, 1));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_under_load_answers_every_query_that_had_arrived() {
     let running = Running::start(TcpConfig::default());

@@ -3,6 +3,7 @@
 use crate::server::{http, http_to, wait_until};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -217,6 +218,111 @@ fn a_change_of_cache_in_a_corefile_needs_no_restart() {
     assert!(ttl("a.example") > 20, "what is cached stays");
     let log = server.process.log("");
     assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
+fn rules_of_acl_with_types_are_for_questions_for_these() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let rules = "filter type AAAA net 127.0.0.0/8\n block type TXT MX\n allow type SRV net *\n \
+                 drop net 192.0.2.0/24\n";
+    let to = upstream.address;
+    folder.write(
+        "Corefile",
+        format!(".:53 {{\n health\n acl {{\n {rules} }}\n forward . {to}\n}}\n"),
+    );
+    let server = Corefile::serve(&folder);
+    assert_eq!(server.answer("a.example"), address(1));
+    for (qtype, expected) in [("AAAA", "NOERROR"), ("TXT", "REFUSED"), ("MX", "REFUSED")] {
+        let reply = ask(server.dns, &Question::new("a.example", qtype).recursive()).unwrap();
+        assert_eq!((&*reply.rcode_text(), reply.answer.len()), (expected, 0), "{qtype}");
+    }
+    assert_eq!(upstream.asked(), 1, "no other question has been forwarded");
+}
+
+#[test]
+fn a_change_of_log_debug_and_timeouts_in_a_corefile_needs_no_restart() {
+    let folder = Folder::new("corefile");
+    let upstream = upstream(1);
+    let of = |plugins: &str, more: &str| {
+        let to = upstream.address;
+        format!(".:53 {{\n health\n reload\n forward . {to}\n{plugins}}}\n{more}")
+    };
+    let file = folder.write("Corefile", of("", ""));
+    let server = Corefile::serve(&folder);
+    let mut number = 0;
+    let mut is_logged = || {
+        number += 1;
+        let name = format!("a{number}.example");
+        assert_eq!(server.answer(&name), address(1));
+        thread::sleep(Duration::from_millis(20)); // the line is written by another thread
+        !server.process.log(&format!(" udp {name}. IN A NOERROR ")).is_empty()
+    };
+    assert!(!is_logged());
+    let idle_for = |server: &Corefile| {
+        let (mut client, start) = (TcpStream::connect(server.dns).unwrap(), Instant::now());
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap(), 0, "the server has ended the connection");
+        start.elapsed()
+    };
+    let all = " log\n debug\n timeouts {\n  idle 1s\n }\n";
+    replace(&file, &of(all, ""));
+    wait_until("queries are logged", &mut is_logged);
+    let time = idle_for(&server);
+    assert!((0.9..5.0).contains(&time.as_secs_f32()), "{time:?}, where ten seconds is the default");
+    let secondary = "a.test:53 {\n secondary {\n  transfer from 127.0.0.1:1\n }\n}\n";
+    replace(&file, &of(all, secondary));
+    let log = server.process.log_soon("a zone has no data yet");
+    assert!(log.contains("DEBUG"), "{log}{}", server.process.log(""));
+    let details = || server.process.log("DEBUG");
+    // What is taken out of the Corefile is no longer in force.
+    replace(&file, &of("", ""));
+    wait_until("queries are not logged", || !is_logged());
+    let former = details();
+    replace(&file, &of("", secondary));
+    wait_until("the zone is served again", || server.answer("a.test") == "SERVFAIL");
+    assert_eq!(details(), former);
+    let log = server.process.log("");
+    assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
+fn a_query_log_that_cannot_be_opened_leaves_the_configuration_in_force() {
+    let folder = Folder::new("query-log");
+    let (first, second) = (upstream(1), upstream(2));
+    let of = |to: &Upstream, log: &Path| {
+        let (to, log) = (to.address, log.display());
+        format!(
+            "version = 1\n[[zone]]\nname = \".\"\n[zone.forward]\nto = [\"{to}\"]\n\
+             [query-log]\noutput = \"{log}\"\n"
+        )
+    };
+    let [log, other] = ["queries", "others"].map(|name| folder.path().join(name));
+    let file = folder.write("zonda.toml", of(&first, &log));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--listen", "DNS", "--config", file.to_str().unwrap()]);
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    let wait_for_line = |log: &Path, name: &str, octet: u8| {
+        assert_eq!(server.answer(name), address(octet));
+        let is_there = || fs::read_to_string(log).unwrap_or_default().contains(name);
+        wait_until("the query is logged", is_there);
+    };
+    wait_for_line(&log, "a.example", 1);
+    replace(&file, &of(&second, &folder.path().join("missing/queries")));
+    server.process.signal("HUP");
+    assert!(!server.process.log_soon("the query log cannot be opened: ").is_empty());
+    wait_for_line(&log, "b.example", 1);
+    replace(&file, &of(&second, &other));
+    server.process.signal("HUP");
+    wait_until("the other file is there", || other.exists());
+    let mut number = 0;
+    wait_until("the second server is asked", || {
+        number += 1;
+        server.answer(&format!("c{number}.example")) == address(2)
+    });
+    wait_for_line(&other, "d.example", 2);
+    assert!(!fs::read_to_string(&log).unwrap().contains("d.example"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use zonda_testkit::cluster::{
 use zonda_testkit::differential::{AcceptedDifference, Contestant, Difference, Part};
 use zonda_testkit::message::Record;
 use zonda_testkit::process::Folder;
-use zonda_testkit::upstream::{Reply, always, say};
+use zonda_testkit::upstream::{self, Reply, always, say, when};
 use zonda_testkit::{Question, Upstream, ask};
 
 /// The zones that both servers have.
@@ -514,6 +514,27 @@ fn aliases_lead_out_of_the_cluster_and_into_it() {
     );
     let into = answers(&server, "web.own.example", "A");
     assert!(into.contains(&"10.244.0.1".to_owned()), "{into:?}");
+}
+
+#[test]
+fn a_truncated_answer_behind_an_external_name_is_had_over_tcp_and_truncated_for_the_client() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let addresses = (0..100_u32).map(|number| upstream::Record::new("A", number.to_be_bytes()));
+    let upstream = Upstream::start([
+        when(|asked| !asked.tcp).then([say(Reply::address(66).truncated())]),
+        always().then([say(addresses.fold(Reply::empty(), Reply::answer))]),
+    ]);
+    api.client().apply(&external_service("shop", "far", "far.example.net"));
+    let server =
+        zonda_that_forwards(&api, &upstream, ("cluster.local", "[answers]\ncross-zone = true"));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    let question = Question::new("far.shop.svc.cluster.local", "A").recursive();
+    let reply = ask(server.zonda.address, &question).unwrap();
+    assert!(reply.truncated(), "{:?}", reply.answer);
+    assert!(reply.answer.iter().all(|it| it.data.text != "192.0.2.66"), "{:?}", reply.answer);
+    let reply = ask(server.zonda.address, &question.over_tcp()).unwrap();
+    assert_eq!((reply.truncated(), reply.answer.len()), (false, 101));
 }
 
 #[test]

@@ -86,6 +86,10 @@ fn listener(
     if !keys.udp && !keys.tcp {
         reader.contradict(None, Contradiction::Silent);
     }
+    let access = lists.resolve(reader, keys.access);
+    if access.as_ref().is_some_and(|it| it.rules.iter().any(|rule| !rule.types.is_empty())) {
+        reader.contradict(Some("access"), Contradiction::TypesAtListener);
+    }
     let listener = Listener {
         address: keys.address,
         udp: keys.udp,
@@ -93,7 +97,7 @@ fn listener(
         workers: if keys.workers == 0 { workers } else { keys.workers },
         receive_buffer_bytes: keys.receive_buffer.0,
         send_buffer_bytes: keys.send_buffer.0,
-        access: lists.resolve(reader, keys.access),
+        access,
     };
     Some((listener, reader.origin_of("address")))
 }

@@ -218,7 +218,7 @@ fn from_zone_around<'s>(
     entry: &'s ZoneEntry,
 ) -> Verdict {
     const REUSE: Reuse = Reuse::No(NotReused::OtherZone);
-    if !entry.allows(ask.peer.address.ip(), ask.signature) {
+    if !entry.allows(ask.peer.address.ip(), ask.signature, ask.question_type()) {
         return Verdict::Reply(Rcode::REFUSED, Reason::AccessRefused, REUSE);
     }
     let verdict = match &entry.source {

@@ -4,9 +4,10 @@ use super::Importer;
 use super::key;
 use super::parser::Line;
 use super::source::AccessRule;
-use crate::document::Effect::{Differs, Lost};
+use crate::document::Effect::Differs;
 use crate::error::ImportError;
 use std::net::IpAddr;
+use zonda_wire::Type;
 
 impl Importer<'_> {
     /// Reads `acl`.
@@ -19,24 +20,29 @@ impl Importer<'_> {
             let Some(action) = action(option.name()) else {
                 return Err(option.words[0].expected("`allow`, `block`, `filter` or `drop`"));
             };
-            let Some(clients) = self.clients(option)? else { continue };
-            let (rule, place) = (format!("{action} {clients}"), option.place().clone());
+            let (rule, place) =
+                (format!("{action} {}", self.clients(option)?), option.place().clone());
             self.current().access.push(AccessRule { zones: zones.clone(), rule, place });
         }
         Ok(())
     }
 
-    /// Returns the clients of a rule as `access` has them; none if the rule is for some types.
-    fn clients(&mut self, option: &Line) -> Result<Option<String>, ImportError> {
-        let mut clients = Vec::new();
+    /// Returns the clients of a rule as `access` has them, and the types that it is for, unless it
+    /// is for all.
+    fn clients(&mut self, option: &Line) -> Result<String, ImportError> {
+        let (mut clients, mut types) = (Vec::new(), Vec::new());
         let mut section = "";
-        let mut is_of_types = false;
+        let mut is_of_all_types = false;
         for argument in option.arguments() {
             match (section, argument.text.as_str()) {
                 (_, "type") => section = "type",
                 (_, "net") => section = "net",
-                ("type", "*" | "ANY") => {}
-                ("type", _) => is_of_types = true,
+                ("type", "*" | "ANY") => is_of_all_types = true,
+                ("type", text) => {
+                    let name = text.to_ascii_uppercase();
+                    let known = Type::from_text(name.as_bytes());
+                    types.push(known.ok_or_else(|| argument.expected("a type"))?.to_string());
+                }
                 ("net", "*") => clients.push("any".to_owned()),
                 ("net", network) => {
                     let network = self.network(option, network);
@@ -45,14 +51,12 @@ impl Importer<'_> {
                 _ => return Err(argument.expected("`type` or `net`")),
             }
         }
-        if is_of_types {
-            self.leave(option, Lost, "a rule of `access` is for queries of all types");
-            return Ok(None);
+        let is_for_any = clients.is_empty() || clients.iter().any(|it| it == "any");
+        let clients = if is_for_any { "any".to_owned() } else { clients.join(" ") };
+        if types.is_empty() || is_of_all_types {
+            return Ok(clients);
         }
-        if clients.is_empty() || clients.iter().any(|it| it == "any") {
-            return Ok(Some("any".to_owned()));
-        }
-        Ok(Some(clients.join(" ")))
+        Ok(format!("{clients} type {}", types.join(" ")))
     }
 
     /// Returns a network with the bits behind its prefix zero.

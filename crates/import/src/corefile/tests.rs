@@ -222,8 +222,14 @@ fn access_rules_are_for_the_zones_that_they_name() {
     let import = of(". {\n acl {\n  filter net 10.0.0.0/8\n }\n forward . 192.0.2.1\n}\n");
     assert_eq!(zones(&import), [". [\"filter 10.0.0.0/8\", \"allow any\"] [\"192.0.2.1\"]"]);
     assert_eq!(lost(&import), [0; 0]);
-    let by_type = of(". {\n acl {\n  block type AXFR net *\n }\n forward . 192.0.2.1\n}\n");
-    assert_eq!(lost(&by_type), [3]);
+    let by_type = of(". {\n acl {\n  filter type aaaa HINFO net 10.0.0.0/8\n  block type AXFR\n  \
+        drop type A * net 192.0.2.7\n }\n forward . 192.0.2.1\n}\n");
+    let expected = [
+        ". [\"filter 10.0.0.0/8 type AAAA HINFO\", \"refuse any type AXFR\", \"drop 192.0.2.7\", \
+        \"allow any\"] [\"192.0.2.1\"]",
+    ];
+    assert_eq!((zones(&by_type), lost(&by_type)), (expected.map(str::to_owned).to_vec(), vec![]));
+    error(". {\n acl {\n  block type NONE1\n }\n forward . 192.0.2.1\n}\n");
 }
 
 #[test]

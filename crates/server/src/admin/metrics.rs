@@ -143,9 +143,10 @@ fn traffic(page: &mut Page, control: &Control) {
     page.single("zonda_udp_buffer_drops_total", "counter", help, dropped);
     let panics = udp(|counters| counters.panics.get()) + control.tcp.counters().panics.get();
     page.single("zonda_panics_total", "counter", "Panics of an engine, each survived.", panics);
-    if let Some(log) = &control.query_log {
-        let help = "Lines of the query log that were dropped.";
-        page.single("zonda_query_log_drops_total", "counter", help, log.dropped());
+    if control.query_log.is_on() {
+        let (help, dropped) =
+            ("Lines of the query log that were dropped.", control.query_log.dropped());
+        page.single("zonda_query_log_drops_total", "counter", help, dropped);
     }
 }
 

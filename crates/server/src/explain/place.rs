@@ -2,8 +2,7 @@
 
 use super::question::ExplainedQuery;
 use super::steps::Steps;
-use std::net::IpAddr;
-use zonda_config::{Access, Action, Config, Forward, Source, Zone};
+use zonda_config::{Access, Action, Config, Forward, Rule, Source, Zone};
 use zonda_engine::zones::Source as ServedSource;
 use zonda_engine::{Reason, Snapshot};
 use zonda_wire::{Name, Type, name};
@@ -39,7 +38,7 @@ impl Place {
             return Err(format!("no listener {wanted}; there are: {}", known.join(", ")));
         };
         steps.add("listener", format!("{} over {}", listener.address, asked.transport.name()));
-        let rule = rule(listener.access.as_deref(), asked.client);
+        let rule = rule(listener.access.as_deref(), asked);
         steps.add("access", format!("the listener {rule}"));
         if let Some(rate) = config.rate_limit.responses_per_second {
             let text = format!(
@@ -85,7 +84,7 @@ impl Place {
         let configured = config.zones.iter().find(|zone| is_named(zone, &entry.apex));
         let access = configured.and_then(|zone| zone.access.as_deref());
         if access.is_some() {
-            steps.add("access", format!("the zone {}", rule(access, asked.client)));
+            steps.add("access", format!("the zone {}", rule(access, asked)));
         }
         let text = match &entry.source {
             ServedSource::Data(zone) if zone.is_signed() => {
@@ -152,9 +151,9 @@ fn is_named(zone: &Zone, apex: &Name) -> bool {
     zone.name.as_ref().is_some_and(|name| name.to_lowercase() == *apex)
 }
 
-/// What an access list says to a client whose query is not signed, and by which of its rules; and
-/// which keys would have it say something else.
-fn rule(access: Option<&Access>, client: IpAddr) -> String {
+/// What an access list says to the client of a query that is not signed, and by which of its rules;
+/// and which keys would have it say something else.
+fn rule(access: Option<&Access>, asked: &ExplainedQuery) -> String {
     let Some(access) = access else { return "answers all clients".to_owned() };
     let verb = |action| match action {
         Action::Allow => "answers",
@@ -162,8 +161,10 @@ fn rule(access: Option<&Access>, client: IpAddr) -> String {
         Action::Filter => "keeps records from",
         Action::Drop => "ignores",
     };
-    let client = client.to_canonical();
-    let mut rules = access.rules.iter().filter(|rule| rule.network.contains(client));
+    let client = asked.client.to_canonical();
+    let is_for_type = |types: &[Type]| types.is_empty() || types.contains(&asked.qtype);
+    let is_for = |rule: &&Rule| rule.network.contains(client) && is_for_type(&rule.types);
+    let mut rules = access.rules.iter().filter(is_for);
     let mut with_keys = String::new();
     let deciding = rules.find(|rule| match &rule.key {
         Some(key) => {
@@ -173,7 +174,11 @@ fn rule(access: Option<&Access>, client: IpAddr) -> String {
         None => true,
     });
     let said = match deciding {
-        Some(rule) => format!("{} {client} by its rule for {}", verb(rule.action), rule.network),
+        Some(rule) => {
+            let types = rule.types.iter().map(|rtype| format!(" {rtype}")).collect::<String>();
+            let of_types = if types.is_empty() { types } else { format!(" and the types{types}") };
+            format!("{} {client} by its rule for {}{of_types}", verb(rule.action), rule.network)
+        }
         None => format!("{} {client}, which no rule names", verb(access.otherwise)),
     };
     said + &with_keys

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -29,10 +29,10 @@ const FOUND_MAX: usize = 64;
 /// All open connections, of DNS or of another protocol. The lock is taken when a connection opens
 /// and when it closes.
 pub struct Admission {
-    /// Bound on all connections.
-    total_max: usize,
-    /// Bound per client.
-    per_client_max: usize,
+    /// Bound on all connections, at least 1.
+    total_max: AtomicUsize,
+    /// Bound per client, at least 1.
+    per_client_max: AtomicUsize,
     /// The connections that are open.
     table: Mutex<Table>,
 }
@@ -151,10 +151,17 @@ impl Admission {
     #[must_use]
     pub fn new(total_max: usize, per_client_max: usize) -> Arc<Self> {
         Arc::new(Self {
-            total_max: total_max.max(1),
-            per_client_max: per_client_max.max(1),
+            total_max: AtomicUsize::new(total_max.max(1)),
+            per_client_max: AtomicUsize::new(per_client_max.max(1)),
             table: Mutex::default(),
         })
+    }
+
+    /// Sets other bounds, each at least 1, which hold for clients that connect from now on: no
+    /// connection is closed that is one too many by them, but for each new one, one is evicted.
+    pub fn set_bounds(&self, total_max: usize, per_client_max: usize) {
+        self.total_max.store(total_max.max(1), Ordering::Relaxed);
+        self.per_client_max.store(per_client_max.max(1), Ordering::Relaxed);
     }
 
     /// Takes in a connection of a client unless that breaks a limit, which is counted; nanoseconds
@@ -167,16 +174,17 @@ impl Admission {
     ) -> Option<Ticket> {
         let ip = client.map(|ip| ip.to_canonical());
         let limits = [(ip.map(host), 1), (ip.and_then(site), SITE_CLIENTS)];
+        let per_client_max = self.per_client_max.load(Ordering::Relaxed);
         let mut table = self.table();
         let is_full = |(client, times): (Option<Client>, usize)| {
             let open = client.and_then(|client| table.clients.get(&client));
-            open.is_some_and(|&count| count >= self.per_client_max.saturating_mul(times))
+            open.is_some_and(|&count| count >= per_client_max.saturating_mul(times))
         };
         if limits.into_iter().any(is_full) {
             counters.refused_client.add(1);
             return None;
         }
-        if table.open.len() - table.leaving >= self.total_max {
+        if table.open.len() - table.leaving >= self.total_max.load(Ordering::Relaxed) {
             if !table.evict(now) {
                 counters.refused_total.add(1);
                 return None;

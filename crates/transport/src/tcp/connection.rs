@@ -195,7 +195,7 @@ impl<R: Responder> Connection<R> {
             Stop::No => return,
             Stop::Now => (STOP_GRACE, STOP_MAX),
             Stop::HandedOver => {
-                (HANDED_OVER_GRACE, self.server.config.idle_max.min(HANDED_OVER_MAX))
+                (HANDED_OVER_GRACE, self.server.limits.idle_max().min(HANDED_OVER_MAX))
             }
         };
         let ending = || Ending { pause_max, last_queries: Instant::now() + patience };
@@ -215,7 +215,7 @@ impl<R: Responder> Connection<R> {
     /// Sends all output.
     async fn deliver(&mut self) -> Result<(), End> {
         let mut sent = 0;
-        let deadline = Instant::now() + self.server.config.write_max;
+        let deadline = Instant::now() + self.server.limits.write_max();
         while sent < self.output.len() {
             match self.stream.try_write(&self.output[sent..]) {
                 Ok(count) => sent += count,
@@ -286,9 +286,9 @@ impl<R: Responder> Connection<R> {
 
     /// Queries that the client may still ask.
     fn queries_left(&self) -> u64 {
-        match self.server.config.queries_max {
+        match self.server.limits.queries_max() {
             0 => u64::MAX,
-            max => max - self.queries,
+            max => max.saturating_sub(self.queries), // it may have been lowered
         }
     }
 
@@ -376,7 +376,7 @@ impl<R: Responder> Connection<R> {
 
     /// How long to wait for what happens next, and what it means if nothing does.
     fn deadline(&self) -> (Instant, End) {
-        let config = &self.server.config;
+        let limits = &self.server.limits;
         if let Some(Ending { pause_max, last_queries }) = self.ending {
             return match self.waiting {
                 0 => (last_queries.min(Instant::now() + pause_max), End::Stopped),
@@ -384,12 +384,12 @@ impl<R: Responder> Connection<R> {
             };
         }
         if self.waiting > 0 {
-            return (Instant::now() + config.idle_max.max(WAITING_IDLE_MAX), End::IdleTimeout);
+            return (Instant::now() + limits.idle_max().max(WAITING_IDLE_MAX), End::IdleTimeout);
         }
         if !self.input.is_empty() {
-            return (self.message_since + config.read_max, End::ReadTimeout);
+            return (self.message_since + limits.read_max(), End::ReadTimeout);
         }
-        (Instant::now() + config.idle_max, End::IdleTimeout)
+        (Instant::now() + limits.idle_max(), End::IdleTimeout)
     }
 
     /// Takes what has arrived, if anything has.

@@ -23,6 +23,7 @@ mod transfer;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -69,6 +70,64 @@ impl Default for TcpConfig {
             write_max: Duration::from_secs(5),
         }
     }
+}
+
+/// The bounds of [`TcpConfig`] that connections read, which may change while they are open.
+struct Limits {
+    /// Queries answered on one connection; 0 = no bound.
+    queries_max: AtomicU64,
+    /// How long a connection may be idle, nanoseconds.
+    idle_nanos: AtomicU64,
+    /// How long a message may take, nanoseconds.
+    read_nanos: AtomicU64,
+    /// How long the client may take to receive replies, nanoseconds.
+    write_nanos: AtomicU64,
+}
+
+impl Limits {
+    /// Takes the bounds from a configuration.
+    fn new(config: &TcpConfig) -> Self {
+        Self {
+            queries_max: config.queries_max.into(),
+            idle_nanos: nanos(config.idle_max).into(),
+            read_nanos: nanos(config.read_max).into(),
+            write_nanos: nanos(config.write_max).into(),
+        }
+    }
+
+    /// Takes the bounds from another configuration. A connection may read some of the former ones
+    /// and some of these, which do not depend on each other.
+    fn set(&self, config: &TcpConfig) {
+        self.queries_max.store(config.queries_max, Relaxed);
+        self.idle_nanos.store(nanos(config.idle_max), Relaxed);
+        self.read_nanos.store(nanos(config.read_max), Relaxed);
+        self.write_nanos.store(nanos(config.write_max), Relaxed);
+    }
+
+    /// Returns the queries that one connection may carry; 0 = no bound.
+    fn queries_max(&self) -> u64 {
+        self.queries_max.load(Relaxed)
+    }
+
+    /// Returns how long a connection may be idle.
+    fn idle_max(&self) -> Duration {
+        Duration::from_nanos(self.idle_nanos.load(Relaxed))
+    }
+
+    /// Returns how long a message may take.
+    fn read_max(&self) -> Duration {
+        Duration::from_nanos(self.read_nanos.load(Relaxed))
+    }
+
+    /// Returns how long the client may take to receive replies.
+    fn write_max(&self) -> Duration {
+        Duration::from_nanos(self.write_nanos.load(Relaxed))
+    }
+}
+
+/// Returns a time in nanoseconds, at most 584 years.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Whether and how a [`TcpServer`] is to stop.
@@ -121,7 +180,7 @@ pub type ExpandAliases =
 /// Serves any number of listeners under common limits, with executors that their connections share.
 pub struct TcpServer<R> {
     /// The bounds of connections.
-    config: TcpConfig,
+    limits: Limits,
     /// Tells since when connections are idle.
     clock: Clock,
     /// The engines that answer.
@@ -152,12 +211,19 @@ impl<R: Responder> TcpServer<R> {
         Arc::new(Self {
             executors: Executors::new(executors, clock, make, failures, Arc::clone(&counters)),
             admission: Admission::new(config.connections_max, config.connections_per_client_max),
-            config,
+            limits: Limits::new(&config),
             clock,
             deferrals,
             expand_aliases,
             counters,
         })
+    }
+
+    /// Sets other bounds. Open connections are bound by them once they have waited for what they
+    /// wait for now.
+    pub fn configure(&self, config: &TcpConfig) {
+        self.limits.set(config);
+        self.admission.set_bounds(config.connections_max, config.connections_per_client_max);
     }
 
     /// Returns the counters of the TCP listener.

@@ -26,7 +26,7 @@ pub fn by_listener(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
 /// any; looked at before rules are tried.
 pub fn is_served(snapshot: &Snapshot, peer: &Peer, signature: Option<&QuerySignature>) -> bool {
     let list = list_of(snapshot, peer);
-    list.is_none_or(|list| list.check(peer.address.ip(), signature) == Access::Allow)
+    list.is_none_or(|list| list.check(peer.address.ip(), signature, None) == Access::Allow)
 }
 
 /// Whether the signature of a client's message is to be checked: for a client that the access list
@@ -58,7 +58,7 @@ pub fn by_zone(ask: &Ask<'_>, _: &mut Answer<'_>, _: &mut Worker) -> Flow {
 
 /// Ends the query of a client that is not allowed.
 fn apply(list: &AccessList, ask: &Ask<'_>) -> Flow {
-    match list.check(ask.peer.address.ip(), ask.signature) {
+    match list.check(ask.peer.address.ip(), ask.signature, ask.question_type()) {
         Access::Allow => Continue(()),
         Access::Refuse => reply(Rcode::REFUSED, Reason::AccessRefused, NotReused::Gate),
         Access::Filter if is_question(ask) => {

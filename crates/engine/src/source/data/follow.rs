@@ -72,5 +72,5 @@ pub fn end_of_chain(
 
 /// Whether the client may ask for what a zone holds.
 pub(super) fn is_allowed(ask: &Ask<'_>, entry: &ZoneEntry) -> bool {
-    entry.allows(ask.peer.address.ip(), ask.signature)
+    entry.allows(ask.peer.address.ip(), ask.signature, ask.question_type())
 }
