@@ -96,7 +96,7 @@ class Process:
 
 
 def wait(is_so, limit=120):
-    """Waits until something is so."""
+    """Waits until something is so, for seconds at most."""
     end = time.monotonic() + limit
     while not is_so():
         if time.monotonic() > end:
@@ -226,9 +226,9 @@ def populate(etcd, services, pods):
 
 
 class Api:
-    """etcd and kube-apiserver with objects."""
+    """etcd and kube-apiserver with objects; without `streams` it has lists in pages only."""
 
-    def __init__(self, folder, services, pods):
+    def __init__(self, folder, services, pods, streams=True):
         self.folder, self.store_port, self.port = folder, free_port(), free_port()
         self.store = self.start("etcd", "store", folder / "etcd", self.store_port)
         self.etcd = Etcd(self.store_port)
@@ -242,12 +242,17 @@ class Api:
                         api / "account.pem"], check=True)
         subprocess.run(["openssl", "ec", "-in", api / "account.pem", "-pubout", "-out",
                         api / "account-public.pem"], check=True, stderr=subprocess.DEVNULL)
-        self.api = self.start("kube-apiserver", "api", api, self.port)
+        gates = [] if streams else ["--feature-gates=WatchList=false"]
+        self.api = self.start("kube-apiserver", "api", api, self.port, gates)
         self.kubeconfig = api / "kubeconfig"
-        wait(self.is_ready)
+        try:
+            wait(self.is_ready, 600)
+        except BaseException:  # a caller has nothing to stop yet
+            self.stop()
+            raise
 
-    def start(self, name, role, folder, port):
-        """Starts a program as its file says."""
+    def start(self, name, role, folder, port, more=()):
+        """Starts a program as its file says, with more arguments."""
         role = tomllib.loads((HERE / f"kubernetes/{name}.toml").read_text())["roles"][role]
         values = {"folder": folder, "port": port, "peer_port": free_port(),
                   "store_port": self.store_port}
@@ -255,7 +260,7 @@ class Api:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in role.get("files", {}).items():
             (folder / file).write_text(fill(text))
-        return Process([program(name), *map(fill, role["arguments"])], folder)
+        return Process([program(name), *map(fill, role["arguments"]), *more], folder)
 
     def get(self, path):
         """Opens a path of the API; returns the response."""

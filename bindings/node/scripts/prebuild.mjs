@@ -67,7 +67,7 @@ function makeNative(system, file) {
   const libc = [library === 'gnu' ? 'glibc' : 'musl'];
   const description = `The native half of the package zonda for ${system}.`;
   const of = { os: [os], cpu: [cpu], libc, main: 'zonda.node', files: ['zonda.node'] };
-  describe(place, { name, version, description, license, engines, ...of });
+  describe(place, { name, version, description, license, type: 'commonjs', engines, ...of });
   console.log(place);
 }
 

@@ -309,6 +309,8 @@ test('prebuilt packages install by themselves, and that of another system is lef
   const installed = JSON.parse(readFileSync(join(modules, 'zonda', 'package.json'), 'utf8'));
   const systems = Object.keys(installed.optionalDependencies);
   assert.ok(systems.includes(packageName()) && systems.length === 4, systems.join());
+  const half = JSON.parse(readFileSync(join(modules, packageName(), 'package.json'), 'utf8'));
+  assert.equal(half.type, 'commonjs', 'Node.js need not find out of what kind the package is');
   rmSync(join(modules, packageName()), { recursive: true });
   const alone = run(process.execPath, ['-e', "require('zonda')"], { cwd: place });
   await assert.rejects(alone, new RegExp(`install ${packageName()}`));

@@ -1,5 +1,6 @@
 //! Follows the services and endpoint slices of a cluster until all have been read once, counts
-//! them, and tells how much memory that took: `follow-objects KUBECONFIG`.
+//! them, and tells how much memory that took: `follow-objects KUBECONFIG`. `bench/kube_client.py`
+//! compares it with the crate `kube`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -7,7 +8,7 @@ use tokio::sync::mpsc;
 use zonda_cluster::Kind;
 use zonda_kubernetes::{Event, Place, Subject, follow};
 
-/// The memory of this process that the system counts under a name (kB).
+/// The memory of this process that the system counts under a name.
 fn memory(name: &str) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -16,7 +17,8 @@ fn memory(name: &str) -> String {
 
 /// Prints what memory is used now, and was at most.
 fn print_memory(when: &str) {
-    println!("{when}: {}, at most {}", memory("VmRSS:"), memory("VmHWM:"));
+    let (anonymous, most) = (memory("RssAnon:"), memory("VmHWM:"));
+    println!("{when}: {}, {anonymous} of it anonymous, at most {most}", memory("VmRSS:"));
 }
 
 #[tokio::main(flavor = "current_thread")]
