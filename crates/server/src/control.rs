@@ -62,8 +62,9 @@ pub struct ControlParts {
     /// The thread that owns the zones and the configuration, and the states of the files that zones
     /// were loaded from.
     pub publisher: (PublisherHandle, UnitStates),
-    /// Reads the configuration anew.
-    pub read_config: ReadConfig,
+    /// What reads the configuration anew, tells whether files have changed that it is made of, if
+    /// they are followed, and sets the level of the server's own log, if it has one.
+    pub config: (ReadConfig, Option<ConfigWatch>, Option<SetLogLevel>),
     /// The counters of all engines.
     pub counters: Vec<Arc<Counters>>,
     /// The counters of all UDP workers.
@@ -106,10 +107,6 @@ pub struct ControlParts {
     pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
     pub stop_request: mpsc::Sender<Stop>,
-    /// Tells whether files have changed that the configuration is made of, if they are followed.
-    pub config_watch: Option<ConfigWatch>,
-    /// Sets the level of the server's own log; none where a program has the log.
-    pub log_level: Option<SetLogLevel>,
 }
 
 /// The running server's handle, shared by the admin interface and the main task.
@@ -199,7 +196,7 @@ impl Control {
             reloaded: Notify::new(),
             refused_locations: AtomicU64::new(0),
             known_server_files: AtomicU64::new(0),
-            read_config: parts.read_config,
+            read_config: parts.config.0,
             counters: parts.counters,
             udp: parts.udp,
             tcp: parts.tcp,
@@ -222,8 +219,8 @@ impl Control {
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
             is_stopping: AtomicBool::new(false),
-            config_watch: parts.config_watch,
-            log_level: parts.log_level,
+            config_watch: parts.config.1,
+            log_level: parts.config.2,
             admin: AdminCounters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),

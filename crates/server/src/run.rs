@@ -127,25 +127,14 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
-    let Program {
-        code,
-        runtimes,
-        start,
-        loggers,
-        required_zones,
-        texts,
-        stores,
-        config_watch,
-        log_level,
-        ..
-    } = program;
+    let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
     let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
     let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
     let sockets = (interface.as_ref().map(ClaimedInterface::own), sockets);
-    let config = (read_config, config_watch, log_level);
+    let config = (read_config, program.config_watch, program.log_level);
     let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
     let settling = (signals == Signals::Handled).then(StartPhase::default);
@@ -334,9 +323,7 @@ impl Running {
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
-            read_config: config.0,
-            config_watch: config.1,
-            log_level: config.2,
+            config,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
