@@ -47,7 +47,8 @@ fn unexplained_dependencies(manifest: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds crates that do not inherit the workspace's lints, which forbid unsafe code.
+/// Finds crates that do not inherit the workspace's lints, which forbid unsafe code. A crate that is
+/// a workspace of its own forbids it itself.
 fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
     let holds = |text: &str, section: &str, line: &str| {
         let mut lines = text.lines().skip_while(|l| *l != section).skip(1);
@@ -60,7 +61,9 @@ fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
     }
     for (path, text) in tree.ending("/Cargo.toml") {
         let exempt = UNSAFE_CRATES.contains(&path) || path.starts_with("fuzz/");
-        if !exempt && !holds(text, "[lints]", "workspace = true") {
+        let is_apart = text.lines().any(|line| line == "[workspace]")
+            && holds(text, "[lints.rust]", "unsafe_code = \"forbid\"");
+        if !exempt && !is_apart && !holds(text, "[lints]", "workspace = true") {
             findings.push(Finding::new(path, 0, "write `[lints] workspace = true`"));
         }
     }
