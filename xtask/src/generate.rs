@@ -1,8 +1,8 @@
-//! Files made from code: the configuration's reference page and sample, the list of RFCs, and
-//! README's table of costs.
+//! Files made from code: the configuration's reference page and sample, the list of RFCs,
+//! README's table of costs, and pages with programs in Rust.
 
 use crate::tidy::Tree;
-use crate::{peers, rfcs};
+use crate::{pages, peers, rfcs};
 use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, io};
@@ -20,8 +20,9 @@ pub fn run() -> ExitCode {
         }
     };
     let made = zonda_config::generated_files().into_iter().chain([rfcs]).chain(readme);
+    let made = made.map(|(path, content)| (path.to_owned(), content)).chain(pages::pages(&tree));
     for (path, content) in made {
-        if let Err(error) = write(&root.join(path), &content) {
+        if let Err(error) = write(&root.join(&path), &content) {
             eprintln!("{path}: {error}");
             return ExitCode::FAILURE;
         }

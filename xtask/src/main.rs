@@ -3,6 +3,7 @@
 
 mod generate;
 mod instructions;
+mod pages;
 mod peers;
 mod public_docs;
 mod rfcs;
@@ -18,7 +19,10 @@ fn main() -> ExitCode {
         Some("instructions") => instructions::run(&arguments[1..]),
         Some("public-docs") => public_docs::run(),
         _ => {
-            eprintln!("usage: cargo xtask tidy | generate | instructions [--update] | public-docs");
+            eprintln!(
+                "usage: cargo xtask tidy | generate | instructions [--update | --profile NAME] \
+                 | public-docs"
+            );
             ExitCode::from(2)
         }
     }

@@ -129,11 +129,11 @@ pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode,
 pub use zone_file::{ZoneFile, zone_from_file};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/rust.md")]
+#[doc = include_str!("../pages/rust.md.in")]
 struct Tutorial;
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/cookbook.md")]
+#[doc = include_str!("../pages/cookbook.md.in")]
 struct Cookbook;
 
 #[cfg(doctest)]
@@ -141,5 +141,5 @@ struct Cookbook;
 struct ComingFromDnslib;
 
 #[cfg(all(doctest, feature = "redb", feature = "redis", feature = "postgres"))]
-#[doc = include_str!("../../../docs/stores.md")]
+#[doc = include_str!("../pages/stores.md.in")]
 struct Stores;

@@ -1,7 +1,7 @@
 //! Pages that are made from code are as the code would make them now.
 
 use super::{Finding, Tree};
-use crate::{peers, rfcs};
+use crate::{pages, peers, rfcs};
 
 /// Compares the generated pages with their sources.
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -20,6 +20,13 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         }
         Some(Err(error)) => findings.push(Finding::new(peers::PAGE, 0, error)),
         Some(Ok(_)) | None => {}
+    }
+    for page in pages::stale(tree) {
+        findings.push(Finding::new(&page, 0, "is stale: run `cargo xtask generate`"));
+    }
+    for (page, line) in pages::hidden_lines(tree) {
+        let what = "shows a line that rustdoc hides: keep the page in crates/app/pages";
+        findings.push(Finding::new(page, line, what));
     }
     findings
 }
