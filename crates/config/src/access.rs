@@ -243,7 +243,9 @@ fn split_types<'w>(words: &'w [&'w str]) -> Option<(&'w [&'w str], Vec<Type>)> {
     let (clients, types) = words.split_at(at);
     let types: Vec<Type> =
         types.iter().skip(1).map(|text| Type::from_text(text.as_bytes())).collect::<Option<_>>()?;
-    (!types.is_empty()).then_some((clients, types))
+    // Which clients may transfer a zone, `transfer` alone says.
+    let is_of_transfers = types.iter().any(|it| matches!(*it, Type::AXFR | Type::IXFR));
+    (!types.is_empty() && !is_of_transfers).then_some((clients, types))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Written once, after the last source, for every reply alike.
 
-use crate::access::Access;
+use crate::access::{Access, AccessList};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::message::Transport;
@@ -13,15 +13,17 @@ use crate::worker::Worker;
 use zonda_wire::query::{UDP_BYTES_MIN, flag, option};
 use zonda_wire::{Ede, Edns, Opcode, Owner, Query, Rcode, Section, SubnetOption, Type};
 
-/// RA, if this client may have any name looked up, whichever source has answered for the one of
-/// this query (rfc1035#4.1.1). In replies to other messages the bit means nothing (rfc2136#2.2).
+/// RA, if this client may have any name looked up for questions of this type, whichever source has
+/// answered for the name of this query (rfc1035#4.1.1). In replies to other messages the bit means
+/// nothing (rfc2136#2.2).
 #[inline(always)] // on the path of every query
 pub fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
     let zone = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0);
     let Some(zone) = zone.filter(|_| ask.query.opcode() == Opcode::QUERY) else { return 0 };
     let list = zone.access.as_ref();
-    let client = (ask.peer.address.ip(), ask.signature);
-    let is_for = list.is_none_or(|list| list.check(client.0, client.1, None) == Access::Allow);
+    let client = ask.peer.address.ip();
+    let check = |list: &AccessList| list.check(client, ask.signature, ask.question_type());
+    let is_for = list.is_none_or(|list| matches!(check(list), Access::Allow | Access::Filter));
     if is_for { flag::RA } else { 0 }
 }
 
@@ -48,7 +50,7 @@ pub fn reserved_bytes(
     if sends_keepalive(&edns, settings, transport).is_some() {
         bytes += OPTION_HEADER + 2;
     }
-    if edns.expire {
+    if edns.expire && matches!(query.qtype, Type::SOA | Type::IXFR) {
         bytes += OPTION_HEADER + 4;
     }
     bytes

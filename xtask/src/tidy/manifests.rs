@@ -47,8 +47,8 @@ fn unexplained_dependencies(manifest: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds crates that do not inherit the workspace's lints, which forbid unsafe code. A crate that is
-/// a workspace of its own forbids it itself.
+/// Finds crates that do not inherit the workspace's lints, which forbid unsafe code. A crate that
+/// is a workspace of its own forbids it itself.
 fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
     let holds = |text: &str, section: &str, line: &str| {
         let mut lines = text.lines().skip_while(|l| *l != section).skip(1);

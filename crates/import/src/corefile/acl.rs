@@ -4,10 +4,14 @@ use super::Importer;
 use super::key;
 use super::parser::Line;
 use super::source::AccessRule;
-use crate::document::Effect::Differs;
+use crate::document::Effect::{Differs, Lost};
 use crate::error::ImportError;
 use std::net::IpAddr;
 use zonda_wire::Type;
+
+/// Why rules for types and rules that rewrite types are not kept together.
+pub(super) const REWRITTEN: &str =
+    "`access` sees the types that `rewrite type` has made, and not those that clients ask for";
 
 impl Importer<'_> {
     /// Reads `acl`.
@@ -20,16 +24,31 @@ impl Importer<'_> {
             let Some(action) = action(option.name()) else {
                 return Err(option.words[0].expected("`allow`, `block`, `filter` or `drop`"));
             };
-            let (rule, place) =
-                (format!("{action} {}", self.clients(option)?), option.place().clone());
+            let (clients, types) = self.clients(option)?;
+            if let Some(why) = self.unfit(&types) {
+                self.leave(option, Lost, why);
+                continue;
+            }
+            let types: String = types.iter().map(|rtype| format!(" {rtype}")).collect();
+            let types = if types.is_empty() { types } else { format!(" type{types}") };
+            let (rule, place) = (format!("{action} {clients}{types}"), option.place().clone());
             self.current().access.push(AccessRule { zones: zones.clone(), rule, place });
         }
         Ok(())
     }
 
-    /// Returns the clients of a rule as `access` has them, and the types that it is for, unless it
+    /// Why a rule for some types is not kept.
+    fn unfit(&mut self, types: &[Type]) -> Option<&'static str> {
+        if types.iter().any(|it| matches!(*it, Type::AXFR | Type::IXFR)) {
+            return Some("`transfer` alone says which clients may transfer a zone");
+        }
+        let is_rewritten = self.current().changes.iter().any(|it| it.sets_type());
+        (is_rewritten && !types.is_empty()).then_some(REWRITTEN)
+    }
+
+    /// Returns the clients of a rule as `access` has them, and the types that it is for; none if it
     /// is for all.
-    fn clients(&mut self, option: &Line) -> Result<String, ImportError> {
+    fn clients(&mut self, option: &Line) -> Result<(String, Vec<Type>), ImportError> {
         let (mut clients, mut types) = (Vec::new(), Vec::new());
         let mut section = "";
         let mut is_of_all_types = false;
@@ -37,11 +56,11 @@ impl Importer<'_> {
             match (section, argument.text.as_str()) {
                 (_, "type") => section = "type",
                 (_, "net") => section = "net",
-                ("type", "*" | "ANY") => is_of_all_types = true,
+                ("type", "*") => is_of_all_types = true,
                 ("type", text) => {
                     let name = text.to_ascii_uppercase();
                     let known = Type::from_text(name.as_bytes());
-                    types.push(known.ok_or_else(|| argument.expected("a type"))?.to_string());
+                    types.push(known.ok_or_else(|| argument.expected("a type"))?);
                 }
                 ("net", "*") => clients.push("any".to_owned()),
                 ("net", network) => {
@@ -53,10 +72,7 @@ impl Importer<'_> {
         }
         let is_for_any = clients.is_empty() || clients.iter().any(|it| it == "any");
         let clients = if is_for_any { "any".to_owned() } else { clients.join(" ") };
-        if types.is_empty() || is_of_all_types {
-            return Ok(clients);
-        }
-        Ok(format!("{clients} type {}", types.join(" ")))
+        Ok((clients, if is_of_all_types { Vec::new() } else { types }))
     }
 
     /// Returns a network with the bits behind its prefix zero.

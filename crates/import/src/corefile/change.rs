@@ -30,6 +30,13 @@ pub struct BlockChange {
     pub what: String,
 }
 
+impl BlockChange {
+    /// Whether queries get another type.
+    pub fn sets_type(&self) -> bool {
+        self.keys.iter().any(|(key, _)| *key == "to-qtype")
+    }
+}
+
 /// Where the names lie that come of a rule.
 pub enum Target {
     /// The rule changes no name.

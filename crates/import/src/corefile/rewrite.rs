@@ -1,6 +1,7 @@
 //! `rewrite …` and `header { … }`: questions and replies that are changed.
 
 use super::Importer;
+use super::acl::REWRITTEN;
 use super::change::{BlockChange, Target};
 use super::lexer::Token;
 use super::parser::Line;
@@ -49,6 +50,10 @@ impl Importer<'_> {
             "type" => {
                 let [from, to] = words else { return Err(line.expected("two types")) };
                 (rule.qtype, rule.to_type) = (Some(code(from)?), Some(code(to)?));
+                if self.current().access.iter().any(|it| it.rule.contains(" type ")) {
+                    self.leave(line, Lost, REWRITTEN);
+                    return Ok(());
+                }
             }
             "class" => {
                 let [from, to] = words else { return Err(line.expected("two classes")) };

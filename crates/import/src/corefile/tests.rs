@@ -222,14 +222,25 @@ fn access_rules_are_for_the_zones_that_they_name() {
     let import = of(". {\n acl {\n  filter net 10.0.0.0/8\n }\n forward . 192.0.2.1\n}\n");
     assert_eq!(zones(&import), [". [\"filter 10.0.0.0/8\", \"allow any\"] [\"192.0.2.1\"]"]);
     assert_eq!(lost(&import), [0; 0]);
-    let by_type = of(". {\n acl {\n  filter type aaaa HINFO net 10.0.0.0/8\n  block type AXFR\n  \
+    let by_type = of(". {\n acl {\n  filter type aaaa HINFO net 10.0.0.0/8\n  block type ANY\n  \
         drop type A * net 192.0.2.7\n }\n forward . 192.0.2.1\n}\n");
-    let expected = [
-        ". [\"filter 10.0.0.0/8 type AAAA HINFO\", \"refuse any type AXFR\", \"drop 192.0.2.7\", \
-        \"allow any\"] [\"192.0.2.1\"]",
-    ];
+    let expected =
+        [". [\"filter 10.0.0.0/8 type AAAA HINFO\", \"refuse any type ANY\", \"drop 192.0.2.7\", \
+        \"allow any\"] [\"192.0.2.1\"]"];
     assert_eq!((zones(&by_type), lost(&by_type)), (expected.map(str::to_owned).to_vec(), vec![]));
+    let some = of(". {\n acl {\n  allow type ANY net *\n  block\n }\n forward . 192.0.2.1\n}\n");
+    let expected = [". [\"allow any type ANY\", \"refuse any\"] [\"192.0.2.1\"]"];
+    assert_eq!(zones(&some), expected);
     error(". {\n acl {\n  block type NONE1\n }\n forward . 192.0.2.1\n}\n");
+}
+
+#[test]
+fn access_rules_for_transfers_and_for_types_that_are_rewritten_are_lost() {
+    let of = |plugins: &str| lost(&of(&format!(". {{\n{plugins} forward . 192.0.2.1\n}}\n")));
+    assert_eq!(of(" acl {\n  block type AXFR net *\n  block type A IXFR\n }\n"), [3, 4]);
+    assert_eq!(of(" rewrite type ANY HINFO\n acl {\n  block type ANY\n }\n"), [4]);
+    assert_eq!(of(" acl {\n  block type ANY\n }\n rewrite type ANY HINFO\n"), [5]);
+    assert_eq!(of(" acl {\n  block\n }\n rewrite type ANY HINFO\n"), [0; 0]);
 }
 
 #[test]

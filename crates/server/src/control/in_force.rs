@@ -19,14 +19,14 @@ impl Control {
         };
         let outcome = self.load_and_publish(units, Some(config), Scope::Changed)?;
         let state = self.state();
-        if let Some(sink) = sink {
-            self.query_log.replace(sink);
-        }
         if state.config.tcp != former.tcp {
             self.tcp.configure(&tcp_config(&state.config));
         }
         if let (true, Some(set_level)) = (state.config.log != former.log, &self.log_level) {
             set_level(state.config.log.level);
+        }
+        if let Some(sink) = sink {
+            self.query_log.replace(sink);
         }
         Ok(outcome)
     }

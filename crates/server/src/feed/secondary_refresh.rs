@@ -233,10 +233,10 @@ fn note_in_step(
     let Some(own) = work.zone.clone() else { return };
     let expire = zone.timers(work).map_or(Duration::ZERO, |it| it.expire);
     let expires_at = match expire_secs {
-        // rfc7314#4: no sooner than it was to expire.
-        Some(secs) => {
-            secs_from_now(expire.min(Duration::from_secs(secs.into()))).max(work.agreed.1)
-        }
+        // rfc7314#4: no sooner than it was to expire, and within the time of the SOA record.
+        Some(secs) => secs_from_now(Duration::from_secs(secs.into()))
+            .max(work.agreed.1)
+            .min(secs_from_now(expire)),
         None => secs_from_now(expire),
     };
     work.agreed = (now_secs(), expires_at);

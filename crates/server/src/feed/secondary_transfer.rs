@@ -178,7 +178,8 @@ fn take(
         return Err(Refusal::for_now(error));
     }
     let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
-    let agreed = (now_secs(), secs_from_now(timers.expire));
+    // The primary counts the time until the zone expires from the question on.
+    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(began.elapsed())));
     let source = Some(primary.address);
     let kept = KeptVersion { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
     zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {

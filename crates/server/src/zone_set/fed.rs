@@ -94,7 +94,8 @@ impl ZoneSet {
         let unit = Unit { key: Arc::new(key), terms };
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
-        let version = former.map_or(awaited, |former| former.version.clone());
+        let mut version = former.map_or(awaited, |former| former.version.clone());
+        version.expiry = None; // which the former source would have moved
         let is_left_out = former.is_some_and(|former| former.is_left_out);
         self.fed.insert(name.clone(), FedZone { unit, version, owner, feed, is_left_out });
         self.serve_fed(&name, outcome);
