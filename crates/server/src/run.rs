@@ -436,7 +436,7 @@ impl Running {
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
         drop(self.aliases); // which has no fetch begun any more
-        self.control.admin.is_stopping.store(true, Ordering::Relaxed);
+        self.control.admin.end_waits();
         self.control.stores.end();
         self.control.checks.iter().for_each(ChecksHandle::stop);
         let is_handed_over = how == tcp::Stop::HandedOver;

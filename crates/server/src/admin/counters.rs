@@ -1,5 +1,6 @@
 //! What is counted of connections to the admin interface, and of requests that wait.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use zonda_transport::tcp::admission::AdmissionCounters;
 
@@ -18,4 +19,11 @@ pub struct Counters {
     pub waits_refused: AtomicU64,
     /// Whether the server has begun to stop, which ends all waits.
     pub is_stopping: AtomicBool,
+}
+
+impl Counters {
+    /// Ends all waits, as the server stops.
+    pub fn end_waits(&self) {
+        self.is_stopping.store(true, Relaxed);
+    }
 }
