@@ -119,12 +119,12 @@ fn a_zone_that_moves_to_a_broken_file_keeps_its_last_good_version() {
 #[test]
 fn what_takes_a_restart_is_told_at_every_reload_until_then() {
     let server = Server::start(&[], "");
-    server.configure("[tcp]\nidle-timeout = \"20s\"");
+    server.configure("[log]\nformat = \"json\"");
     for times in 1..3 {
         assert_eq!(server.post("/v1/reload").0, 200);
         let lines = |about: &str| server.zonda.process.log(about).lines().count();
         wait_until("the log has the reload", || lines("zones reloaded") == times);
-        assert_eq!(lines("take effect at the next start section=\"[tcp]\""), times);
+        assert_eq!(lines("take effect at the next start section=\"[log]\""), times);
     }
 }
 
