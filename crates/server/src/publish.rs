@@ -397,10 +397,9 @@ impl Publisher {
                 }
             }
         }
-        if !has_taken_updates {
-            self.commit_many(&mut changes, &mut reports);
-            changes.0.extend(self.updates());
-        }
+        // Some may have come while other work was done, and no work follows that tells of them.
+        self.commit_many(&mut changes, &mut reports);
+        changes.0.extend(self.updates());
         self.commit(&mut changes, &mut reports);
         reports
     }

@@ -130,6 +130,17 @@ fn messages_that_wait_while_the_publisher_starts_again_are_carried_out() {
 }
 
 #[test]
+fn messages_that_come_while_the_publisher_does_other_work_are_carried_out_behind_it() {
+    let served = Served::start_with("meanwhile", RIGHTS);
+    let queue = begin(&served, 0);
+    let release = block(&served.handle);
+    let replies = put(&queue, &[1, 2]);
+    release.send(()).unwrap();
+    assert_eq!(codes(replies), [NOERROR; 2]);
+    served.end();
+}
+
+#[test]
 fn messages_that_wait_when_updates_end_are_answered() {
     let served = Served::start_with("end", RIGHTS);
     let queue = begin(&served, 0);
