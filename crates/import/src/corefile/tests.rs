@@ -224,7 +224,8 @@ fn access_rules_are_for_the_zones_that_they_name() {
     assert_eq!(lost(&import), [0; 0]);
     let by_type = of(". {\n acl {\n  filter type aaaa HINFO\n  block type ANY\n }\n \
         forward . 192.0.2.1\n}\n");
-    let expected = ". [\"filter any type AAAA HINFO\", \"refuse any type ANY\", \"allow any\"] [\"192.0.2.1\"]";
+    let expected = ". [\"filter any type AAAA HINFO\", \"refuse any type ANY\", \"allow any\"] \
+        [\"192.0.2.1\"]";
     assert_eq!((zones(&by_type), lost(&by_type)), (vec![expected.to_owned()], vec![]));
     let all = of(". {\n acl {\n  drop type A * net 192.0.2.7\n }\n forward . 192.0.2.1\n}\n");
     assert_eq!(zones(&all), [". [\"drop 192.0.2.7\", \"allow any\"] [\"192.0.2.1\"]"]);
