@@ -396,7 +396,7 @@ impl<'o> Server<'o> {
     ) -> Result<ExitCode, Failure> {
         let value: Option<Value> = serde_json::from_str(&answer.body).ok();
         let is_success = (200..300).contains(&answer.status);
-        let is_done = is_success && answer.status != 202; // accepted, and not at all secondaries
+        let is_done = is_success && answer.status != 202; // 202: a secondary lacks the change
         let mut text = Vec::new();
         match value.filter(|_| !self.options.json) {
             Some(value) if value["detail"].is_string() => {
