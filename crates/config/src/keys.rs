@@ -127,7 +127,7 @@ section! {
     /// Access list of this listener: rules, of which the first that matches the client decides, or
     /// names of lists in `[access]`. A rule is for addresses and networks, for `key` and the name
     /// of a key that messages are signed with, or for both; only zones have rules with `type`. The
-    /// last must be for `any`. Unset: all are answered. Changes of this key take effect at a reload.
+    /// last must be for `any`. Unset: all are answered. Changes take effect at a reload.
     access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
 }
 
