@@ -14,7 +14,7 @@ use zonda_testkit::process::{Folder, Process, free_port, required};
 use zonda_testkit::{Question, ask};
 
 /// How long a server may take to start, and to have what another one has.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// What starts a peer as a secondary on a port.
 type Secondary = fn(&Path, &Folder, u16, SocketAddr) -> Command;
@@ -27,6 +27,8 @@ pub struct Server {
     pub address: SocketAddr,
     pub folder: Folder,
     process: Option<Process>,
+    /// How often the server was started, each time with a log of its own.
+    starts: usize,
     start: Start,
 }
 
@@ -38,7 +40,7 @@ impl Server {
 
     /// Starts a server at an address.
     pub fn start(address: SocketAddr, folder: Folder, start: Start) -> Self {
-        let mut server = Self { address, folder, process: None, start };
+        let mut server = Self { address, folder, process: None, starts: 0, start };
         server.begin();
         server
     }
@@ -188,20 +190,29 @@ impl Server {
     /// Starts the server, and waits until it answers at all. A client of another test may have the
     /// port.
     fn begin(&mut self) {
-        let log = self.folder.path().join("log");
         let limit = Instant::now() + LIMIT;
-        let start =
-            || Process::start(&(self.start)(&self.folder, self.address.port()), &log).unwrap();
-        let mut process = start();
+        let mut process = self.start_once();
         while ask(self.address, &Question::new(ZONE, "SOA")).is_err() {
             assert!(Instant::now() < limit, "it does not answer: {}", self.log());
             thread::sleep(Duration::from_millis(20));
             if process.ended() {
                 thread::sleep(Duration::from_millis(50));
-                process = start();
+                process = self.start_once();
             }
         }
         self.process = Some(process);
+    }
+
+    /// Starts the server, which may end at once.
+    fn start_once(&mut self) -> Process {
+        let log = self.log_path(self.starts);
+        self.starts += 1;
+        Process::start(&(self.start)(&self.folder, self.address.port()), &log).unwrap()
+    }
+
+    /// The file with what the server logs behind a start.
+    fn log_path(&self, start: usize) -> PathBuf {
+        self.folder.path().join(format!("log-{start}"))
     }
 
     /// The serial that the server has.
@@ -220,9 +231,10 @@ impl Server {
         }
     }
 
-    /// What the server has logged since it was started last.
+    /// What the server has logged since it was started first.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        let starts = 0..self.starts;
+        starts.map(|start| fs::read_to_string(self.log_path(start)).unwrap_or_default()).collect()
     }
 }
 
