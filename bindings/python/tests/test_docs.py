@@ -98,7 +98,9 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
     http_port = str(free_port())
     for name, text in files(program.page).items():
         (tmp_path / name).write_text(text.replace("8053", http_port))
-    text = program.text.replace("5300", str(port)).replace("8053", http_port)
+    # In one go: the number of a free port may have the other one in it.
+    ports = {"5300": str(port), "8053": http_port}
+    text = re.sub("5300|8053", lambda it: ports[it[0]], program.text)
     code = compile(text, program.page, "exec")
     app = zonda.App("127.0.0.1:0", workers=1)
     names = {"__name__": "__main__", "asyncio": asyncio, "zonda": zonda, "app": app}
