@@ -18,6 +18,12 @@ pub struct ChangeTimes {
     began: SystemTime,
     /// The subjects of which single changes are received at the moment.
     followed: HashSet<Arc<Subject>>,
+    waiting: WaitingTimes,
+}
+
+/// The times of changes that are to be published together.
+#[derive(Default)]
+pub struct WaitingTimes {
     /// When the oldest change was received.
     changed: Option<Instant>,
     /// What triggered the changes.
@@ -27,8 +33,8 @@ pub struct ChangeTimes {
 impl ChangeTimes {
     /// The times of a feed that begins now.
     pub fn new() -> Self {
-        let (followed, triggered) = (HashSet::new(), Vec::new());
-        Self { began: SystemTime::now(), followed, changed: None, triggered }
+        let (followed, waiting) = (HashSet::new(), WaitingTimes::default());
+        Self { began: SystemTime::now(), followed, waiting }
     }
 
     /// Notes that a list of all objects of a subject begins.
@@ -46,21 +52,28 @@ impl ChangeTimes {
         if !self.followed.contains(subject) {
             return;
         }
-        self.changed.get_or_insert_with(Instant::now);
+        self.waiting.changed.get_or_insert_with(Instant::now);
         if let Change::EndpointSlice(EndpointSlice { trigger_time: Some(time), .. }) = change
-            && self.triggered.len() < TRIGGERS_MAX
+            && self.waiting.triggered.len() < TRIGGERS_MAX
             && *time >= self.began
         {
-            self.triggered.push(*time);
+            self.waiting.triggered.push(*time);
         }
     }
 
+    /// Returns the times of the changes so far, which are published now.
+    pub fn take(&mut self) -> WaitingTimes {
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+impl WaitingTimes {
     /// Counts how long all changes took, as they have been published.
-    pub fn count(&mut self, state: &ClusterState) {
-        if let Some(changed) = self.changed.take() {
+    pub fn count(self, state: &ClusterState) {
+        if let Some(changed) = self.changed {
             state.publishing.note(changed.elapsed());
         }
-        for time in self.triggered.drain(..) {
+        for time in self.triggered {
             // A clock that is behind that of the API's writer tells nothing.
             let took = SystemTime::now().duration_since(time);
             took.into_iter().for_each(|took| state.programming.note(took));
@@ -99,7 +112,7 @@ mod tests {
                 times.end_list(&subject);
             }
             times.note(&subject, &change(age));
-            times.count(&state);
+            times.take().count(&state);
             let count = |times: [u64; 16]| times.iter().sum::<u64>();
             (count(state.publishing.counts()), count(state.programming.counts()))
         };

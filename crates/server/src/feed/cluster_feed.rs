@@ -1,14 +1,14 @@
 //! The feed of a Kubernetes cluster: keeps its zones as its objects are.
 
 use super::Update;
-use super::change_times::ChangeTimes;
+use super::change_times::{ChangeTimes, WaitingTimes};
 use super::cluster_file::{self, FileContent, FileError, SnapshotWriter};
 use super::cluster_state::ClusterState;
 use super::cluster_subjects::{FormerNames, Subjects, followed, namespaces, options, place};
 use super::store_feed::StopRequest;
 use crate::load;
 use crate::load_error::LoadError;
-use crate::publish::{PublisherFailed, PublisherHandle};
+use crate::publish::{PublisherFailed, PublisherHandle, Publishing};
 use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
@@ -26,8 +26,10 @@ use zonda_wire::Name;
 use zonda_zone::Zone;
 
 /// How long changes are gathered after a version was published: a client that asks for what it has
-/// just changed waits for it. The first change after a pause is published at once.
-const GATHERING: Duration = Duration::from_millis(20);
+/// just changed waits for it. The first change after a pause is published at once. It is shorter
+/// than the time for which a busy watch is left to the kernel, so that what was read together is
+/// published in the same turn of the thread: each further one costs as much as a change.
+const GATHERING: Duration = Duration::from_millis(15);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
@@ -83,6 +85,8 @@ pub(super) struct ClusterFeed {
     state: Arc<ClusterState>,
     former: FormerNames,
     times: ChangeTimes,
+    /// The version that the publisher was given last.
+    under_way: Option<Publishing>,
     writer: SnapshotWriter,
 }
 
@@ -110,6 +114,7 @@ impl ClusterFeed {
             state,
             former,
             times: ChangeTimes::new(),
+            under_way: None,
             writer: SnapshotWriter::default(),
         }
     }
@@ -144,7 +149,6 @@ impl ClusterFeed {
                     }
                     due.as_mut().reset(tokio::time::Instant::now() + GATHERING);
                     is_changed = false;
-                    self.first = None;
                 }
                 count = events.recv_many(&mut received, RECEIVED_MAX) => {
                     if count == 0 {
@@ -308,7 +312,7 @@ impl ClusterFeed {
         self.make_data(Some(&mut builder));
         self.state.stale_since.store(written.max(1), Relaxed);
         let cluster = builder.snapshot();
-        self.send(&cluster)?;
+        self.send(&cluster, WaitingTimes::default()).wait()?;
         let age = Duration::from_secs(u64::from(load::unix_secs()).saturating_sub(written));
         let first = format!(
             "its names are those that {file} had {age:?} ago; the API server has not yet told all \
@@ -325,8 +329,12 @@ impl ClusterFeed {
         self.dated.is_none_or(|dated| dated.elapsed() >= SERIAL_INTERVAL)
     }
 
-    /// Publishes the names as they are now.
+    /// Publishes the names as they are now; waits for the first version, and before a further one
+    /// for the one before, as each wake of this thread costs as much as a change.
     fn publish(&mut self) -> Result<(), PublisherFailed> {
+        if let Some(former) = self.under_way.take() {
+            former.wait()?;
+        }
         let has_changed = self.builder.has_new_aliases();
         self.is_behind = !(has_changed || self.is_serial_due());
         if !self.is_behind {
@@ -334,14 +342,22 @@ impl ClusterFeed {
         }
         let cluster = self.builder.snapshot();
         self.state.stale_since.store(0, Relaxed);
-        self.send(&cluster)?;
-        self.times.count(&self.state);
+        let times = self.times.take();
+        let publishing = self.send(&cluster, times);
+        match self.first.take() {
+            Some(first) => {
+                publishing.wait()?;
+                drop(first);
+            }
+            None => self.under_way = Some(publishing),
+        }
         self.writer.note_change(self.subjects.file.is_some());
         Ok(())
     }
 
-    /// Sends the names of a version of the cluster to the publisher.
-    fn send(&self, cluster: &Cluster) -> Result<(), PublisherFailed> {
+    /// Sends the names of a version of the cluster to the publisher, and the times of its changes,
+    /// which are counted once it is in force.
+    fn send(&self, cluster: &Cluster, times: WaitingTimes) -> Publishing {
         let counts = cluster.counts();
         self.state
             .counts
@@ -363,7 +379,8 @@ impl ClusterFeed {
             };
             (name.clone(), Update::Cluster(Arc::new(zone), counts[0]))
         });
-        self.publisher.update_all(self.number, updates.collect())
+        let state = Arc::clone(&self.state);
+        self.publisher.update_all(self.number, updates.collect(), move || times.count(&state))
     }
 
     /// What the snapshot file is to have, if all objects are known.

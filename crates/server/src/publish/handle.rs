@@ -102,10 +102,22 @@ impl PublisherHandle {
         &self,
         work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
     ) -> Result<Receiver<R>, PublisherFailed> {
+        self.begin_and(work, || ())
+    }
+
+    /// As [`Self::begin`]; the publisher calls `published` once the result is published.
+    fn begin_and<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
+        published: impl FnOnce() + Send + 'static,
+    ) -> Result<Receiver<R>, PublisherFailed> {
         let (sender, result) = sync_channel(1);
         let work = Work::Other(Box::new(move |publisher| {
             let result = work(publisher);
-            Box::new(move || drop(sender.try_send(result))) // its receiver waits
+            Box::new(move || {
+                published();
+                drop(sender.try_send(result)); // its receiver waits
+            })
         }));
         self.sender.send(work).map_err(|_| PublisherFailed)?;
         Ok(result)
@@ -222,24 +234,24 @@ impl PublisherHandle {
         })
     }
 
-    /// Puts into force what the feed of a number has for several zones, whose names are in lower
-    /// case, with one snapshot: clients see all of it or nothing. For updates without a change that
-    /// can be refused; zones that follow another feed or none by now stay as they are.
-    ///
-    /// # Errors
-    /// When the publisher fails.
+    /// Has what the feed of a number has for several zones, whose names are in lower case, put into
+    /// force with one snapshot: clients see all of it or nothing. The publisher calls `published`
+    /// then. For updates without a change that can be refused; zones that follow another feed or
+    /// none by now stay as they are.
     pub fn update_all(
         &self,
         feed: u64,
         updates: Vec<(Name, Update)>,
-    ) -> Result<(), PublisherFailed> {
-        self.call(move |publisher| {
+        published: impl FnOnce() + Send + 'static,
+    ) -> Publishing {
+        let work = move |publisher: &mut Publisher| {
             for (zone, update) in updates {
                 if let Ok(outcome) = publisher.zone_set.update_fed(&zone, feed, update) {
                     publisher.note(&outcome);
                 }
             }
-        })
+        };
+        Publishing(self.begin_and(work, published).map(Some))
     }
 
     /// Serves a zone, whose name is in lower case, from a text of the program that was loaded.
