@@ -7,11 +7,12 @@ use crate::update_clients::ZONE;
 use crate::update_messages::Update;
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, Process, required, start_on_free_port};
 use zonda_wire::Rcode;
 
@@ -323,6 +324,51 @@ fn an_edit_waits_until_the_secondaries_answer_with_it() {
     );
     assert!(code == 1 && said.ends_with(&format!("{has}{lacks}")), "{said}");
     assert_eq!(short(primary.address, "new.up.test", "A"), "192.0.2.6", "it is made all the same");
+}
+
+#[test]
+fn the_place_of_an_edit_that_waits_is_free_once_its_client_has_closed() {
+    const PLACES: usize = 16;
+    let silent = receiver();
+    let keys = format!(
+        "writable = true\ntransfer = {{ to = [\"127.0.0.1\"], notify = [\"{}\"] }}",
+        silent.local_addr().unwrap()
+    );
+    let primary = Primary::start_with(&[("up.test", ZONE, &keys)], "");
+    let socket = primary.folder.path().join("admin.sock");
+    let edit = |secs: u8| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let body = r#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
+        let request = format!(
+            "PUT /v1/zones/up.test/rrsets/new.up.test/A?wait=secondaries&wait-max={secs} \
+             HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let status = || {
+        let mut head = [0; 12];
+        edit(1).read_exact(&mut head).unwrap();
+        head[9..].to_vec()
+    };
+    let clients: Vec<UnixStream> = (0..PLACES + 4).map(|_| edit(60)).collect();
+    let has_answer = |mut client: &UnixStream| {
+        client.set_nonblocking(true).unwrap();
+        client.read(&mut [0]).is_ok()
+    };
+    wait_until("each place is taken", || clients.iter().filter(|it| has_answer(it)).count() == 4);
+    assert_eq!(status(), b"503");
+    drop(clients);
+    let closed = Instant::now();
+    wait_until("the places are free", || status() == b"202");
+    let all: Vec<_> = (0..PLACES).map(|_| edit(2)).collect();
+    for mut client in all {
+        let mut head = [0; 12];
+        client.read_exact(&mut head).unwrap();
+        assert_eq!(&head[9..], b"202", "every place was free");
+    }
+    assert!(closed.elapsed() < Duration::from_secs(10), "{:?}", closed.elapsed());
 }
 
 #[test]
