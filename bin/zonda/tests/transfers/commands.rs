@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::{Folder, Process, required, start_on_free_port};
+use zonda_testkit::process::{Folder, Process, has_required, required, start_on_free_port};
 use zonda_wire::Rcode;
 
 /// Keys of a zone that this address may change and transfer.
@@ -424,6 +424,9 @@ fn knot(primary: SocketAddr) -> (Process, SocketAddr, Folder) {
 
 #[test]
 fn real_peers_knot_follows_a_rollback_as_it_follows_any_change_and_a_notify_by_command() {
+    if !has_required(&["knotd"]) {
+        return;
+    }
     let keys = format!(
         "writable = true\ntransfer = {{ to = [\"127.0.0.1 key {0}\"], notify = [\"NOWHERE\"] }}",
         KEY.0
