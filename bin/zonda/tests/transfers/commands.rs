@@ -341,7 +341,8 @@ fn the_place_of_an_edit_that_waits_is_free_once_its_client_has_closed() {
         let body = r#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
         let request = format!(
             "PUT /v1/zones/up.test/rrsets/new.up.test/A?wait=secondaries&wait-max={secs} \
-             HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+             HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).unwrap();

@@ -279,6 +279,7 @@ impl SecondaryFeeds {
     }
 
     /// The memory of all transfers together.
+    #[cfg(feature = "whole")]
     pub fn budget(&self) -> &Budget {
         &self.budget
     }

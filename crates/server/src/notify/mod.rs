@@ -14,6 +14,7 @@
 //! | `shared` | what the publisher and the thread share |
 //! | `thread` | the sockets, and the thread that has them |
 //! | `tcp` | messages over TCP, where a receiver acknowledges none over UDP |
+//! | `tcp_queue` | what waits to be sent so, and what has come of it |
 //!
 //! What is sent is read from the snapshot in force at that moment, so that several changes of a
 //! zone become one message. The thread starts with the first zone that has receivers.
@@ -26,6 +27,7 @@ mod rate;
 mod schedule;
 mod shared;
 mod tcp;
+mod tcp_queue;
 mod thread;
 
 pub use schedule::Cause;
@@ -38,7 +40,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
-use tcp::TcpQueue;
+use tcp_queue::TcpQueue;
 use zonda_engine::Snapshot;
 use zonda_netio::Wake;
 use zonda_wire::Name;

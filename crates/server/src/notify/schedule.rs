@@ -270,7 +270,8 @@ impl Schedule {
         pending.sent.as_ref().is_some_and(|(sent, _)| *sent == id).then_some(pending)
     }
 
-    /// Whether what is sent to a receiver is sent over TCP as well: it acknowledges nothing over UDP.
+    /// Whether what is sent to a receiver is sent over TCP as well, as it acknowledges nothing over
+    /// UDP.
     pub fn is_told_over_tcp(&self, receiver: SocketAddr) -> bool {
         let receiver = self.receivers.get(&receiver);
         receiver.is_some_and(|it| it.silent.is_some() || it.is_over_tcp)
@@ -579,7 +580,7 @@ mod tests {
         assert_eq!(schedule.due(now + 1), None, "it was asked a moment ago");
         schedule.add(target("newer.test", 1), 1, now + RETRY_MILLIS);
         assert_eq!(send(&mut schedule, now + RETRY_MILLIS), Some(target("newer.test", 1)));
-        assert!(schedule.note_acknowledged(&target("newer.test", (1, false)), now + RETRY_MILLIS));
+        assert!(schedule.note_acknowledged(&target("newer.test", 1), (now + RETRY_MILLIS, false)));
         assert_eq!((schedule.silent(), schedule.len()), (0, 101));
         let mut count = 0;
         while let Some(target) = schedule.due(now + RETRY_MILLIS) {

@@ -1,7 +1,7 @@
 //! What the publisher and the thread share: names of zones, and counts of messages.
 
 use super::schedule::{Cause, Schedule};
-use super::tcp::TcpQueue;
+use super::tcp_queue::TcpQueue;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,17 +6,15 @@
 //! - A thread ends when nothing waits, and soon after the sender has ended.
 
 use super::message::reply;
-use super::schedule::Target;
 use super::shared::Shared;
-use std::collections::VecDeque;
+use super::tcp_queue::{TcpMessage, TcpResult};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use zonda_wire::Rcode;
-use zonda_wire::tsig::ReplySignature;
 
 /// Threads that have a connection each.
 const THREADS_MAX: usize = 8;
@@ -30,65 +28,6 @@ const REPLY_MAX: Duration = Duration::from_secs(3);
 const STOP_INTERVAL: Duration = Duration::from_millis(200);
 /// Octets of the longest reply that is read.
 const REPLY_BYTES_MAX: usize = 4096;
-
-/// A message to be sent over TCP.
-pub struct TcpMessage {
-    /// The zone that is announced, and the server that is told.
-    pub target: Target,
-    /// The serial that is announced.
-    pub serial: u32,
-    /// The id of the message.
-    pub id: u16,
-    /// The message in wire form.
-    pub octets: Vec<u8>,
-    /// What the reply is checked with, if the message is signed.
-    pub signature: Option<ReplySignature>,
-}
-
-/// What has become of a message that was sent over TCP.
-pub struct TcpResult {
-    /// The zone that was announced, and the server that was told.
-    pub target: Target,
-    /// The serial that was announced.
-    pub serial: u32,
-    /// Why the receiver does not acknowledge it, in words, if it has replied so.
-    pub refusal: Option<String>,
-}
-
-/// Messages that wait for a thread, and what has become of others.
-#[derive(Default)]
-pub struct TcpQueue(Mutex<Messages>);
-
-/// What the threads and the sender share.
-#[derive(Default)]
-struct Messages {
-    /// What waits, in order.
-    waiting: VecDeque<TcpMessage>,
-    /// What runs.
-    running: Vec<Target>,
-    /// Replies that the sender has not taken yet.
-    results: Vec<TcpResult>,
-}
-
-impl std::fmt::Debug for TcpQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let messages = self.lock();
-        let (waiting, running) = (messages.waiting.len(), messages.running.len());
-        f.debug_struct("TcpQueue").field("waiting", &waiting).field("running", &running).finish()
-    }
-}
-
-impl TcpQueue {
-    /// What waits, runs and has come.
-    fn lock(&self) -> MutexGuard<'_, Messages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the replies that have come.
-    pub fn take_results(&self) -> Vec<TcpResult> {
-        std::mem::take(&mut self.lock().results)
-    }
-}
 
 /// Has a message sent, in place of one about its zone that waits for its receiver, unless one is
 /// being sent.
