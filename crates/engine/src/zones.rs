@@ -39,8 +39,9 @@ pub struct ZoneEntry {
     version: u64,
 }
 
-/// The moment at which a zone that is transferred from primaries expires. It moves while the zone
-/// stays the same, whenever that is in step with a primary.
+/// The moment at which a zone that is transferred from primaries expires, seconds since 1970. It
+/// moves while the zone stays the same, whenever that is in step with a primary; 0 before the first
+/// transfer, while the records come from elsewhere and no primary has given them a time.
 #[derive(Debug, Default)]
 pub struct ZoneExpiry(AtomicU64);
 
@@ -50,10 +51,11 @@ impl ZoneExpiry {
         self.0.store(unix_secs, Relaxed);
     }
 
-    /// Returns the seconds that are left at a moment, seconds since 1970.
-    fn left(&self, unix_secs: u32) -> u32 {
-        let left = self.0.load(Relaxed).saturating_sub(unix_secs.into());
-        u32::try_from(left).unwrap_or(u32::MAX)
+    /// Returns the seconds that are left at a moment, seconds since 1970; none before the first
+    /// transfer.
+    fn left(&self, unix_secs: u32) -> Option<u32> {
+        let moment = Some(self.0.load(Relaxed)).filter(|moment| *moment != 0)?;
+        Some(u32::try_from(moment.saturating_sub(unix_secs.into())).unwrap_or(u32::MAX))
     }
 }
 
@@ -87,11 +89,12 @@ impl ZoneEntry {
 
     /// Returns the seconds until the zone expires at a server that has it from this one: those that
     /// are left here, or all that the SOA record says if the zone has no primary (rfc7314#3.2).
-    /// None if there is no SOA record. The moment is in seconds since 1970.
+    /// None if there is no SOA record, or no primary was heard yet. The moment is in seconds since
+    /// 1970.
     #[must_use]
     pub fn expire_secs(&self, unix_secs: u32) -> Option<u32> {
         if let Some(expiry) = &self.expiry {
-            return Some(expiry.left(unix_secs));
+            return expiry.left(unix_secs);
         }
         let zone = match &self.source {
             Source::Data(zone) => zone,

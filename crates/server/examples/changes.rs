@@ -118,8 +118,14 @@ impl Bench {
         let data = vec![last.to_be_bytes().into()];
         let sets = vec![SetChange::Put { owner, rtype: Type::A, ttl: 60, data }];
         let zone = "large.test".parse().unwrap();
-        let edit =
-            Edit { zone, sets, if_serial: None, is_dry_run: false, origin: VersionOrigin::Edit };
+        let edit = Edit {
+            zone,
+            sets,
+            if_serial: None,
+            if_life: None,
+            is_dry_run: false,
+            origin: VersionOrigin::Edit,
+        };
         self.server.edit(edit).unwrap();
     }
 

@@ -45,7 +45,7 @@ use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
 use zonda_engine::{Reason, Settings, ZoneHistory};
 use zonda_wire::Name;
-use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone};
+use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone, random_octets};
 
 /// A zone as it is in force, and what the journal has of its changes.
 pub type ZoneAndChanges = (Arc<KnownZone>, Option<KeptChanges>);
@@ -224,6 +224,9 @@ impl ZoneSet {
         if !edit.is_dry_run {
             self.frozen.check(&name)?;
         }
+        if edit.if_life.is_some_and(|life| life != former.life) {
+            return Err(EditError::IsAnother);
+        }
         if edit.if_serial.is_some_and(|serial| serial != data.serial()) {
             return Err(EditError::SerialIs(data.serial()));
         }
@@ -396,6 +399,7 @@ impl ZoneSet {
         outcome.names_changed |= former.is_none();
         self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
+        let life = former.map_or_else(|| u32::from_ne_bytes(random_octets()), |zone| zone.life);
         let access = self.access_list(unit);
         let reason = if is_expired { Reason::ZoneExpired } else { Reason::ZoneUnavailable };
         let same = former.filter(|former| {
@@ -423,7 +427,7 @@ impl ZoneSet {
             }
         };
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
-        let zone = KnownZone { entry, unit, number, records, loaded, error, writable };
+        let zone = KnownZone { entry, unit, number, life, records, loaded, error, writable };
         match is_same {
             true => drop(self.zones.put(Arc::new(zone))), // workers keep their hot answers
             false => self.put_zone(zone),

@@ -25,6 +25,9 @@ pub struct KnownZone {
     pub unit: Arc<UnitKey>,
     /// The number under which the zone's queries are counted.
     pub number: Number,
+    /// The zone's life: a random number that stays while the server has the zone, so that versions
+    /// of a zone that is removed and created anew are told from those of the former one.
+    pub life: u32,
     /// The number of records of the served version.
     pub records: u32,
     /// When that version was loaded.

@@ -90,6 +90,7 @@ impl Zonda {
             zone,
             sets: vec![],
             if_serial: None,
+            if_life: None,
             is_dry_run: true,
             origin: VersionOrigin::Edit,
         };
@@ -103,6 +104,7 @@ impl Zonda {
             zone,
             sets,
             if_serial: None,
+            if_life: None,
             is_dry_run: false,
             origin: VersionOrigin::Edit,
         })
@@ -176,6 +178,7 @@ fn an_edit_for_another_serial_is_refused() {
             zone,
             sets,
             if_serial: Some(serial),
+            if_life: None,
             is_dry_run: false,
             origin: VersionOrigin::Edit,
         })
@@ -195,6 +198,7 @@ fn a_dry_run_finds_the_difference_and_changes_nothing() {
         zone,
         sets: sets.clone(),
         if_serial: None,
+        if_life: None,
         is_dry_run: true,
         origin: VersionOrigin::Edit,
     };
@@ -221,6 +225,7 @@ fn a_zone_that_the_server_does_not_have_cannot_be_changed() {
         zone: name("example.net"),
         sets,
         if_serial: None,
+        if_life: None,
         is_dry_run: false,
         origin: VersionOrigin::Edit,
     };

@@ -1,6 +1,7 @@
 //! Servers as child processes that never outlive their test.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -168,6 +169,17 @@ pub fn installed(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// How long a program may take that [`bounded`] runs, seconds.
+const PROGRAM_SECS: &str = "180";
+
+/// Returns a command that runs a program, and ends it when it takes too long, so that a test fails
+/// in place of waiting for ever; its exit code is 124 then.
+pub fn bounded(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", PROGRAM_SECS]).arg(program);
+    command
+}
+
 /// The variable with names of programs, between commas, without which tests may do.
 const WITHOUT: &str = "ZONDA_TEST_WITHOUT";
 
@@ -180,6 +192,11 @@ const WITHOUT: &str = "ZONDA_TEST_WITHOUT";
 pub fn required(program: &str) -> Option<PathBuf> {
     let without = env::var(WITHOUT).unwrap_or_default();
     required_unless(program, installed(program), &without)
+}
+
+/// Whether all of these programs are there, each as [`required`] has it.
+pub fn has_required(programs: &[&str]) -> bool {
+    programs.iter().all(|program| required(program).is_some())
 }
 
 /// Returns the path that was found, or fails unless the program is in `without`.

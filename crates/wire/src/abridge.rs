@@ -18,12 +18,13 @@ pub const ABRIDGED_BYTES_MAX: usize = HEADER_BYTES
     + OPT_BYTES
     + (OPTION_HEADER + COOKIE_BYTES_MAX)
     + (OPTION_HEADER + SubnetOption::BYTES_MAX)
-    + 2 * OPTION_HEADER;
+    + 4 * OPTION_HEADER;
 
 impl Query {
     /// Returns the message that this query was read from, without what no reply depends on: header,
     /// question, and the OPT record with the cookie, the client's network (rfc7871) unless this
-    /// query does not say where it lies, and that NSID and keepalive are asked for.
+    /// query does not say where it lies, and that NSID, keepalive, the reason of the answer and the
+    /// time until the zone expires are asked for.
     ///
     /// Of the other options, padding is left out (rfc7830); of the rest those stay that fit into
     /// `others_max` octets. All other records are dropped.
@@ -48,6 +49,7 @@ impl Query {
             (option::NSID, edns.nsid),
             (option::KEEPALIVE, edns.keepalive),
             (option::EDE, edns.reason),
+            (option::EXPIRE, edns.expire),
         ] {
             if is_asked_for {
                 push_option(&mut short, code, &[]);
@@ -74,7 +76,8 @@ impl Query {
         ];
         for (code, data) in self.options(message) {
             let bytes = OPTION_HEADER + data.len();
-            if !HAVE_OWN_PLACE.contains(&code) && bytes <= room {
+            let asks_for_expiry = code == option::EXPIRE && data.is_empty(); // has one as well
+            if !HAVE_OWN_PLACE.contains(&code) && !asks_for_expiry && bytes <= room {
                 push_option(short, code, data);
                 room -= bytes;
             }
@@ -136,10 +139,43 @@ mod tests {
         let name = [label.repeat(4), vec![1, b'a', 0]].concat();
         assert_eq!(name.len(), NAME_BYTES_MAX);
         let subnet = [&[0, 2, 128, 0][..], &[0x20; 16]].concat();
-        let longest = [(10, &[7; 40][..]), (11, &[]), (3, b"x"), (12, b""), (8, &subnet)];
+        let longest = [
+            (10, &[7; 40][..]),
+            (11, &[]),
+            (3, b"x"),
+            (15, &[]),
+            (9, &[]),
+            (12, b""),
+            (8, &subnet),
+        ];
         let message = message(&name, &options(&longest));
         let short = Query::parse(&message).unwrap().abridge(&message, 0);
         assert_eq!(short.len(), ABRIDGED_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_query_that_asks_when_the_zone_expires_still_does_so_however_few_options_are_kept() {
+        let message = message(b"\0", &options(&[(12, &[0; 400]), (9, &[])]));
+        for others_max in [0, 100] {
+            let short = Query::parse(&message).unwrap().abridge(&message, others_max);
+            let read = Query::parse(&short).unwrap();
+            assert!(read.edns.unwrap().expire, "{others_max}");
+            let codes: Vec<u16> = read.options(&short).map(|(code, _)| code).collect();
+            assert_eq!(codes, [9], "{others_max}");
+        }
+    }
+
+    #[test]
+    fn an_option_expire_with_data_asks_for_nothing_and_is_kept_as_other_options_are() {
+        let message = message(b"\0", &options(&[(9, &[0, 0, 0, 1])]));
+        let query = Query::parse(&message).unwrap();
+        let codes = |short: Vec<u8>| {
+            let read = Query::parse(&short).unwrap();
+            assert!(!read.edns.unwrap().expire);
+            read.options(&short).map(|(code, _)| code).collect::<Vec<u16>>()
+        };
+        assert_eq!(codes(query.abridge(&message, 0)), [0; 0]);
+        assert_eq!(codes(query.abridge(&message, 100)), [9]);
     }
 
     #[test]

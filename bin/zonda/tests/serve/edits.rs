@@ -264,25 +264,27 @@ fn records_of_a_version_that_a_client_has_are_not_sent_again() {
         (head[9..12].to_owned(), tag.map(str::to_owned), body.len())
     };
     let get = |fields: &str| answer("GET", records, fields, "");
-    let is_sent = |(status, tag, octets): (String, Option<String>, usize), expected: &str| {
-        assert_eq!((&*status, tag.as_deref()), ("200", Some(expected)));
+    let is_sent = |(status, tag, octets): (String, Option<String>, usize), serial: u32| {
+        let tag = tag.unwrap();
+        assert!(status == "200" && tag.starts_with(&format!("\"{serial}-")), "{status} {tag}");
         assert!(octets > 100, "{octets}");
+        tag
     };
-    is_sent(get(""), "\"1\"");
-    for has in ["\"1\"", "W/\"1\"", "\"7\", \"1\"", "*"] {
-        let expected = ("304".to_owned(), Some("\"1\"".to_owned()), 0);
+    let tag = is_sent(get(""), 1);
+    for has in [&tag, &format!("W/{tag}"), &format!("\"7\", {tag}"), "*"] {
+        let expected = ("304".to_owned(), Some(tag.clone()), 0);
         assert_eq!(get(&format!("if-none-match: {has}\r\n")), expected, "{has}");
     }
-    is_sent(get("if-none-match: \"7\"\r\n"), "\"1\"");
+    is_sent(get("if-none-match: \"7\"\r\n"), 1);
     let page = format!("{records}?limit=1&after=ns.example.org");
-    assert_eq!(answer("GET", &page, "if-none-match: \"1\"\r\n", "").0, "304");
+    assert_eq!(answer("GET", &page, &format!("if-none-match: {tag}\r\n"), "").0, "304");
     let (path, body) =
         (format!("{records}/x.example.org/A"), r#"{"ttl":60,"records":["192.0.2.1"]}"#);
     let dry = answer("PUT", &format!("{path}?dry-run"), JSON, body);
     assert_eq!((&*dry.0, dry.1), ("200", None));
     let made = answer("PUT", &path, JSON, body);
     assert_eq!((&*made.0, made.1), ("200", None), "it answers with a difference");
-    is_sent(get("if-none-match: \"1\"\r\n"), "\"2\"");
+    is_sent(get(&format!("if-none-match: {tag}\r\n")), 2);
     let none = answer("GET", &format!("{records}/none.example.org"), "if-none-match: *\r\n", "");
     assert_eq!((&*none.0, none.1), ("404", None));
 }
@@ -485,6 +487,44 @@ fn zones_are_created_and_removed_where_a_directory_is_named_for_them() {
         command(&server, &["get", "new.example", "SOA"]).1,
         "new.example.\t3600\tIN\tSOA\tlocalhost. hostmaster.new.example. 1 7200 1800 1209600 300\n"
     );
+}
+
+/// The entity tag of the records of a zone.
+fn entity_tag(server: &Server, zone: &str) -> String {
+    let mut stream = UnixStream::connect(server.socket()).unwrap();
+    let request =
+        format!("GET /v1/zones/{zone}/rrsets HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned()
+}
+
+#[test]
+fn a_zone_that_is_created_anew_has_not_the_entity_tags_of_the_former_one() {
+    let folder = Folder::new("created-anew");
+    let (zones, state) = (folder.path().join("zones"), folder.path().join("state"));
+    let server = Server::start(&[], &format!("state = {state:?}\n[admin]\nzones = {zones:?}\n"));
+    let create = || send(&server, "POST", "/v1/zones", r#"{"name": "new.example"}"#);
+    let put = |condition: &str| {
+        let fields = format!("{JSON}if-match: {condition}\r\n");
+        let path = "/v1/zones/new.example/rrsets/www.new.example/A";
+        let body = br#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
+        try_send(Path::new(&server.socket()), ("PUT", path), &fields, body).unwrap()
+    };
+    assert_eq!(create().0, 201);
+    let former = entity_tag(&server, "new.example");
+    assert_eq!(send(&server, "DELETE", "/v1/zones/new.example", "").0, 200);
+    let (_, zone) = create();
+    assert_eq!(zone["serial"], 1, "as that of the former one");
+    let tag = entity_tag(&server, "new.example");
+    assert_ne!(tag, former);
+    let (status, body) = put(&former);
+    assert!(status == 412 && body.contains("created anew"), "{status} {body}");
+    assert_eq!(put(&tag).0, 200);
+    assert_eq!(put(&tag).0, 412, "the zone has changed");
+    assert_eq!(put("\"2-\"").0, 400);
+    assert_eq!(put("\"2\"").0, 200, "a serial alone is of any zone");
 }
 
 #[test]

@@ -18,7 +18,8 @@ fn check(
     configure: impl Fn(&Folder, u16, &[&str], u32),
     command: impl Fn(&Path, &Folder) -> Command,
 ) {
-    let (path, folder) = (required(program).unwrap(), Folder::new(program));
+    let Some(path) = required(program) else { return };
+    let folder = Folder::new(program);
     ["one.test", "two.test", "three.test"].iter().for_each(|name| {
         folder.write(&format!("{name}.zone"), format!("$ORIGIN {name}.\n{ZONE}"));
     });
@@ -120,7 +121,8 @@ fn check_consumer(program: &str, command: impl Fn(&Path, &Folder, u16, SocketAdd
         &[("one.test", ZONE, TERMS), ("two.test", ZONE, TERMS), ("three.test", ZONE, "")],
         MADE,
     );
-    let (path, folder) = (required(program).unwrap(), Folder::new(program));
+    let Some(path) = required(program) else { return };
+    let folder = Folder::new(program);
     let start = |folder: &Folder, port| command(&path, folder, port, primary.address);
     let (_process, address): (Process, _) =
         start_on_free_port(program, &folder, &["one.test."], start);

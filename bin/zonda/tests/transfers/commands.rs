@@ -7,12 +7,13 @@ use crate::update_clients::ZONE;
 use crate::update_messages::Update;
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-use zonda_testkit::process::{Folder, Process, required, start_on_free_port};
+use std::time::{Duration, Instant};
+use zonda_testkit::process::{Folder, Process, has_required, required, start_on_free_port};
 use zonda_wire::Rcode;
 
 /// Keys of a zone that this address may change and transfer.
@@ -326,6 +327,52 @@ fn an_edit_waits_until_the_secondaries_answer_with_it() {
 }
 
 #[test]
+fn the_place_of_an_edit_that_waits_is_free_once_its_client_has_closed() {
+    const PLACES: usize = 16;
+    let silent = receiver();
+    let keys = format!(
+        "writable = true\ntransfer = {{ to = [\"127.0.0.1\"], notify = [\"{}\"] }}",
+        silent.local_addr().unwrap()
+    );
+    let primary = Primary::start_with(&[("up.test", ZONE, &keys)], "");
+    let socket = primary.folder.path().join("admin.sock");
+    let edit = |secs: u8| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let body = r#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
+        let request = format!(
+            "PUT /v1/zones/up.test/rrsets/new.up.test/A?wait=secondaries&wait-max={secs} \
+             HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    let status = || {
+        let mut head = [0; 12];
+        edit(1).read_exact(&mut head).unwrap();
+        head[9..].to_vec()
+    };
+    let clients: Vec<UnixStream> = (0..PLACES + 4).map(|_| edit(60)).collect();
+    let has_answer = |mut client: &UnixStream| {
+        client.set_nonblocking(true).unwrap();
+        client.read(&mut [0]).is_ok()
+    };
+    wait_until("each place is taken", || clients.iter().filter(|it| has_answer(it)).count() == 4);
+    assert_eq!(status(), b"503");
+    drop(clients);
+    let closed = Instant::now();
+    wait_until("the places are free", || status() == b"202");
+    let all: Vec<_> = (0..PLACES).map(|_| edit(2)).collect();
+    for mut client in all {
+        let mut head = [0; 12];
+        client.read_exact(&mut head).unwrap();
+        assert_eq!(&head[9..], b"202", "every place was free");
+    }
+    assert!(closed.elapsed() < Duration::from_secs(10), "{:?}", closed.elapsed());
+}
+
+#[test]
 fn transfers_are_listed_while_they_run() {
     let strings = format!(" \"{}\"", "x".repeat(250)).repeat(200);
     let large: String = (0..400).map(|number| format!("t{number} TXT{strings}\n")).collect();
@@ -378,6 +425,9 @@ fn knot(primary: SocketAddr) -> (Process, SocketAddr, Folder) {
 
 #[test]
 fn real_peers_knot_follows_a_rollback_as_it_follows_any_change_and_a_notify_by_command() {
+    if !has_required(&["knotd"]) {
+        return;
+    }
     let keys = format!(
         "writable = true\ntransfer = {{ to = [\"127.0.0.1 key {0}\"], notify = [\"NOWHERE\"] }}",
         KEY.0

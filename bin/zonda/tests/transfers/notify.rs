@@ -2,9 +2,11 @@
 
 use crate::primary::{KEY, PLAIN, Primary, client, wait_until};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use zonda_wire::query::flag;
 use zonda_wire::tsig::{Algorithm, Key, KeyRing, QuerySignature, SignatureCheck, SignatureRecord};
 use zonda_wire::{Fault, Message, Opcode, Query, Rcode, Type};
@@ -117,6 +119,34 @@ fn a_message_is_signed_with_the_key_and_only_a_signed_reply_acknowledges_it() {
     let end = signature.sign(&key, &mut signed, len, unix_secs()).unwrap();
     receiver.send_to(&signed[..end], from).unwrap();
     wait_until("it is acknowledged", || count(&primary, "acknowledged") == 1.0);
+}
+
+#[test]
+fn a_receiver_that_gets_nothing_over_udp_is_told_over_tcp() {
+    let udp = receiver();
+    let tcp = TcpListener::bind(udp.local_addr().unwrap()).unwrap();
+    let server = primary(&udp, "");
+    let told = thread::spawn(move || {
+        let (mut stream, _) = tcp.accept().unwrap();
+        let mut len = [0; 2];
+        stream.read_exact(&mut len).unwrap();
+        let mut octets = vec![0; usize::from(u16::from_be_bytes(len))];
+        stream.read_exact(&mut octets).unwrap();
+        let answer = reply(&octets, Rcode::NOERROR);
+        let len = (answer.len() as u16).to_be_bytes();
+        stream.write_all(&[&len[..], &answer].concat()).unwrap();
+        octets
+    });
+    let limit = Instant::now() + Duration::from_secs(60);
+    while count(&server, "acknowledged") == 0.0 {
+        assert!(Instant::now() < limit, "it is not told over TCP: {}", server.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    let over_tcp = told.join().unwrap();
+    let over_udp: Vec<Vec<u8>> = (0..5).map(|_| next(&udp).0).collect();
+    assert_eq!(over_udp[4], over_tcp, "behind the last message over UDP");
+    assert_eq!(server.metric("zonda_notifies_pending"), 0.0);
+    assert_eq!(server.metric("zonda_notify_receivers_silent"), 0.0);
 }
 
 /// The seconds since 1970.

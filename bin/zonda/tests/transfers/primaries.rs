@@ -1,6 +1,6 @@
 //! Zones that Zonda transfers from primaries: scripted ones that are wrong, and real ones.
 
-use crate::primary::{client, records, wait_until};
+use crate::primary::{Primary, client, metric, records, wait_until};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -308,31 +308,69 @@ fn an_endless_transfer_takes_no_more_memory_than_twice_its_limit_however_often_i
     let log = server.log();
     assert!(log.contains("octets: raise `size-max`"), "{log}");
     let grown = server.memory_peak_kib().saturating_sub(peak);
-    assert!(grown < 24 << 10, "{grown} KiB more: {log}");
+    // Twice the limit, and what messages and the log take.
+    assert!(grown < 9 << 10, "{grown} KiB more: {log}");
     assert_eq!(server.serial("bad.test"), Some(1), "{log}");
 }
 
 #[test]
-fn a_transfer_of_an_octet_a_second_takes_the_memory_of_a_message() {
+fn transfers_that_take_more_memory_together_than_they_may_wait_for_each_other() {
+    let names: Vec<String> = (0..6).map(|number| format!("z{number}.test")).collect();
+    let hosts: String = (0..80_000).map(|number| format!("host-{number} A 192.0.2.1\n")).collect();
+    let text =
+        format!("$TTL 60\n@ SOA ns host 7 7200 3600 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n");
+    let zones: Vec<(&str, &str, &str)> =
+        names.iter().map(|name| (name.as_str(), text.as_str(), "\"127.0.0.1\"")).collect();
+    let primary = Primary::start(&zones, "");
+    let from = format!("\"{}\"", primary.address);
+    let zones: String = names.iter().map(|name| zone(name, &from, "")).collect();
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let own = format!("[transfers]\nmemory-max = \"16 MiB\"\n[admin]\naddress = \"{admin}\"\n");
+    let server = Secondary::start(&format!("{own}{zones}"));
+    let used = || metric(admin, "zonda_secondary_memory_bytes");
+    let mut peak = 0.0_f64;
+    for name in &names {
+        wait_until(name, || {
+            peak = peak.max(used());
+            server.serial(name) == Some(7)
+        });
+    }
+    // The oldest transfer goes on in any case, and has less than the rest may have.
+    assert!(peak > 0.0 && peak <= f64::from(32 << 20), "{peak}");
+    let waits = metric(admin, "zonda_secondary_memory_waits_total");
+    assert!(waits > 0.0, "none has waited: {}", server.log());
+    wait_until("all is given back", || used() == 0.0);
+}
+
+#[test]
+fn a_transfer_octet_by_octet_takes_the_memory_of_a_message() {
+    const OCTETS: usize = 2000;
+    // A message, which may be read into a buffer, and as much again for what the system gives in
+    // pages; some 60 octets for each that was sent.
+    const KIB_MAX: u64 = 128;
+    static SENT: AtomicUsize = AtomicUsize::new(0);
     let script = Script::start(|stream, query, _, serial| {
         if !send_first(stream, query, serial) {
-            let begin = [&[0xff, 0xff][..], &reply(query, &[soa(2), a("new.bad.test")])].concat();
-            for octet in begin {
-                let _ = stream.write_all(&[octet]);
-                thread::sleep(Duration::from_secs(1));
+            let mut octets =
+                [&[0xff, 0xff][..], &reply(query, &[soa(2), a("n.bad.test")])].concat();
+            octets.resize(OCTETS, 0);
+            for octet in octets {
+                stream.write_all(&[octet]).unwrap();
+                SENT.fetch_add(1, SeqCst);
+                thread::sleep(Duration::from_millis(2));
             }
+            thread::sleep(Duration::from_secs(60));
         }
     });
     let text = zone("bad.test", &format!("\"{}\"", script.address), "");
     let text = text.replace("idle-timeout = \"2s\"", "idle-timeout = \"1m\"");
     let server = Secondary::start(&text);
     wait_until("the first transfer", || server.serial("bad.test") == Some(1));
-    let (peak, before) = (server.memory_peak_kib(), script.asked.load(SeqCst));
+    let peak = server.memory_peak_kib();
     script.serial.store(2, SeqCst);
-    wait_until("a slow transfer", || script.asked.load(SeqCst) > before);
-    thread::sleep(Duration::from_secs(5));
+    wait_until("a slow transfer", || SENT.load(SeqCst) == OCTETS);
     let grown = server.memory_peak_kib().saturating_sub(peak);
-    assert!(grown < 1 << 10, "{grown} KiB more: {}", server.log());
+    assert!(grown <= KIB_MAX, "{grown} KiB more: {}", server.log());
     assert_eq!(server.serial("bad.test"), Some(1), "{}", server.log());
 }
 
@@ -461,7 +499,7 @@ fn version(serial: u32) -> String {
 
 #[test]
 fn a_zone_of_a_primary_has_its_history_for_ixfr_after_a_restart() {
-    let primary = crate::primary::Primary::start(&[("one.test", &version(1), "\"127.0.0.1\"")], "");
+    let primary = Primary::start(&[("one.test", &version(1), "\"127.0.0.1\"")], "");
     let from = format!("\"{}\"", primary.address);
     let mut server = Secondary::start(&zone("one.test", &from, ""));
     for serial in 1..4 {
@@ -506,7 +544,8 @@ mod real_peers {
     /// Transfers a zone of a real primary, follows its changes and compares; then restarts the
     /// server. `kinds` are how the changes may come.
     fn check(program: &str, kinds: &[&str], command: impl Fn(&Path, &Folder, u16) -> Command) {
-        let (path, folder) = (required(program).unwrap(), Folder::new(program));
+        let Some(path) = required(program) else { return };
+        let folder = Folder::new(program);
         let own = folder.path().join("peer.zone");
         fs::write(&own, text(1)).unwrap();
         let start = || -> (Process, _) {

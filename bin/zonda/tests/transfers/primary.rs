@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::{Folder, Process, free_port, required, start_on_free_port};
+use zonda_testkit::process::{Folder, Process, bounded, free_port, required, start_on_free_port};
 
 /// The key that secondaries have, and its secret.
 pub const KEY: (&str, &str) = ("transfer.example", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
@@ -133,13 +133,7 @@ impl Primary {
 
     /// The value of a metric, labels included in its name.
     pub fn metric(&self, name: &str) -> f64 {
-        let mut stream = TcpStream::connect(self.admin).unwrap();
-        let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
+        metric(self.admin, name)
     }
 
     /// What the server has logged.
@@ -148,10 +142,22 @@ impl Primary {
     }
 }
 
+/// The value of a metric of the server with this administrative interface, labels included in its
+/// name.
+pub fn metric(admin: SocketAddr, name: &str) -> f64 {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
+}
+
 /// What dig or kdig prints, with the number of the port as each wants it.
 pub fn client(program: &str, address: SocketAddr, arguments: &[&str]) -> String {
     let path = required(program).unwrap();
-    let mut command = Command::new(path);
+    let mut command = bounded(path);
     command.arg(format!("@{}", address.ip())).args(["-p", &address.port().to_string()]);
     let output = command.args(arguments).output().unwrap();
     let said = [output.stdout, output.stderr].concat();

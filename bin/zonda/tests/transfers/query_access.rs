@@ -4,7 +4,7 @@ use crate::primary::{KEY, PLAIN, Primary, client, key_argument};
 use crate::update_clients::send_to;
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
-use zonda_testkit::process::{Folder, Process, free_port, start_on_free_port};
+use zonda_testkit::process::{Folder, Process, free_port, has_required, start_on_free_port};
 
 /// A second key, as `-y` takes it, and its section.
 const OTHER: &str = "hmac-sha256:other.example:b3RoZXJvdGhlcg==";
@@ -137,6 +137,9 @@ fn keyed_listener(folder: &Folder, more: &str) -> (Process, SocketAddr) {
 
 #[test]
 fn a_listener_that_a_key_opens_forwards_no_update_by_another_key() {
+    if !has_required(&["nsupdate"]) {
+        return;
+    }
     let folder = Folder::new("relaying");
     // Nothing listens there any more.
     let primary = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use hyper::header::HeaderMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What a client must be allowed for a request, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +32,8 @@ pub struct Call<'a> {
     pub tells_all: bool,
     /// Whether the request came over the Unix socket.
     pub is_over_socket: bool,
+    /// Whether the client has closed its connection, so that nothing need be awaited for it.
+    pub is_gone: &'a AtomicBool,
 }
 
 impl<'a> Call<'a> {

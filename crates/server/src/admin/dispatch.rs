@@ -12,6 +12,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -19,6 +20,16 @@ use tokio::time::timeout;
 const BODY_OCTETS_MAX: usize = 8 << 20;
 /// How long the body of a request may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A client that awaits its answer. With its connection ends what answers the request, and this.
+#[derive(Default)]
+struct Presence(Arc<AtomicBool>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
 
 /// Answers a request.
 pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Control>) -> Reply {
@@ -53,6 +64,8 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
         false => Bytes::new(),
     };
     // Reloads read files, and even a list of zones takes a while when there are a million.
+    let presence = Presence::default();
+    let is_gone = Arc::clone(&presence.0);
     let work = move || {
         let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
         (route.answer)(&Call {
@@ -63,6 +76,7 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
             headers: &head.headers,
             tells_all: rights.tells_all(),
             is_over_socket: !matches!(rights, Rights::Tcp { .. }),
+            is_gone: &is_gone,
         })
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {

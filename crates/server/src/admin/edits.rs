@@ -114,10 +114,10 @@ pub fn remove_zone(call: &Call<'_>) -> Reply {
 
 /// Changes the zone of a request.
 fn edit(call: &Call<'_>, sets: Vec<SetChange>) -> Result<Reply, Problem> {
-    let (zone, if_serial) = (zone(call)?, if_serial(call)?);
+    let (zone, (if_serial, if_life)) = (zone(call)?, condition(call)?);
     make_version(call, &zone, |is_dry_run| {
         let origin = VersionOrigin::Edit;
-        call.control.edit(Edit { zone: zone.clone(), sets, if_serial, is_dry_run, origin })
+        call.control.edit(Edit { zone: zone.clone(), sets, if_serial, if_life, is_dry_run, origin })
     })
 }
 
@@ -132,7 +132,7 @@ pub fn make_version(
     let Parameters { is_dry_run, wait } = parameters(call.query)?;
     let place = wait.map(|_| WaitPlace::take(call.control)).transpose()?;
     let diff = edit(is_dry_run)?;
-    let versions = wait.map(|limit| waits::wait(call.control, zone, diff.to, limit));
+    let versions = wait.map(|limit| waits::wait(call, zone, diff.to, limit));
     drop(place);
     let has_all = versions.as_ref().is_none_or(|(_, has_all)| *has_all);
     let mut reply = difference(zone, &diff, is_dry_run, versions.map(|(versions, _)| versions));
@@ -212,27 +212,35 @@ fn parameters(query: &str) -> Result<Parameters, Problem> {
     Ok(Parameters { is_dry_run, wait })
 }
 
-/// The serial that the zone must have (rfc9110#13.1.1).
-fn if_serial(call: &Call<'_>) -> Result<Option<u32>, Problem> {
+/// The version that the zone must have: its serial, and its life if the client gives the entity tag
+/// of a version (rfc9110#13.1.1).
+fn condition(call: &Call<'_>) -> Result<(Option<u32>, Option<u32>), Problem> {
     if call.headers.contains_key(IF_NONE_MATCH) {
-        let detail = "If-None-Match is not answered here: If-Match has the serial that is expected";
+        let detail =
+            "If-None-Match is not answered here: If-Match has the version that is expected";
         return Err(Problem::bad_request(detail.to_owned()));
     }
     let mut given = call.headers.get_all(IF_MATCH).iter();
     let (first, more) = (given.next(), given.next());
-    let Some(first) = first else { return Ok(None) };
+    let Some(first) = first else { return Ok((None, None)) };
     let text = first.to_str().ok().filter(|_| more.is_none()).map(str::trim);
     if text == Some("*") {
-        return Ok(None); // the zone exists
+        return Ok((None, None)); // the zone exists
     }
-    let serial = text.and_then(|text| match text.strip_prefix('"') {
-        Some(rest) => rest.strip_suffix('"')?.parse().ok(),
-        None => text.parse().ok(),
+    let version = text.and_then(|text| {
+        let tag = text.strip_prefix('"').map_or(Some(text), |rest| rest.strip_suffix('"'))?;
+        Some(match tag.split_once('-') {
+            Some((serial, life)) => {
+                (serial.parse().ok()?, Some(u32::from_str_radix(life, 16).ok()?))
+            }
+            None => (tag.parse().ok()?, None),
+        })
     });
-    serial.map(Some).ok_or_else(|| {
-        let detail = "If-Match does not have one serial, such as \"7\"";
+    let (serial, life) = version.ok_or_else(|| {
+        let detail = "If-Match does not have one entity tag, or one serial, such as \"7\"";
         Problem::bad_request(detail.to_owned())
-    })
+    })?;
+    Ok((Some(serial), life))
 }
 
 /// A difference as JSON, with what the secondaries have of the version if that was asked for.
@@ -285,7 +293,7 @@ impl From<EditError> for Problem {
             | EditError::NoSuchVersion(..)
             | EditError::IsInForce(_)
             | EditError::Conflict(_) => StatusCode::CONFLICT,
-            EditError::SerialIs(_) => StatusCode::PRECONDITION_FAILED,
+            EditError::SerialIs(_) | EditError::IsAnother => StatusCode::PRECONDITION_FAILED,
             EditError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
             EditError::Journal(_) => StatusCode::INSUFFICIENT_STORAGE,
             EditError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,

@@ -75,7 +75,7 @@ fn in_zone(call: &Call<'_>, name: Option<&Name>, answer: impl FnOnce(&Zone) -> R
         return text(StatusCode::BAD_REQUEST, format!("{name} is not in zone {apex}\n"));
     }
     // The serial of another zone may stay as it is when its file changes.
-    let Some(tag) = known.writable.and_then(|_| entity_tag(data.serial())) else {
+    let Some(tag) = known.writable.and_then(|_| entity_tag(data.serial(), known.life)) else {
         return answer(&data);
     };
     let mut reply = match has_version(call.headers, &tag) {
@@ -90,9 +90,10 @@ fn in_zone(call: &Call<'_>, name: Option<&Name>, answer: impl FnOnce(&Zone) -> R
     reply
 }
 
-/// The entity tag of a version of a writable zone: each change raises its serial (rfc9110#8.8.3).
-fn entity_tag(serial: u32) -> Option<HeaderValue> {
-    HeaderValue::try_from(format!("\"{serial}\"")).ok()
+/// The entity tag of a version of a writable zone: each change raises its serial, which begins anew
+/// in another life of the zone (rfc9110#8.8.3).
+fn entity_tag(serial: u32, life: u32) -> Option<HeaderValue> {
+    HeaderValue::try_from(format!("\"{serial}-{life:08x}\"")).ok()
 }
 
 /// The reply to a client that has the version.

@@ -1,12 +1,13 @@
 //! Waits until the secondaries of a zone have a version that an edit has made.
 
+use super::call::Call;
 use super::problem::Problem;
 use crate::control::Control;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_secondary::{Fault, Primary};
@@ -53,6 +54,8 @@ struct Awaited<'w> {
     zone: &'w Name,
     serial: u32,
     deadline: Instant,
+    /// Whether the client that waits has closed its connection.
+    is_gone: &'w AtomicBool,
 }
 
 impl<'c> WaitPlace<'c> {
@@ -109,7 +112,7 @@ impl Secondary {
             return;
         }
         let until = awaited.deadline.min(Instant::now() + time_max);
-        let is_over = || Instant::now() >= until || awaited.is_stopping();
+        let is_over = || Instant::now() >= until || awaited.is_vain();
         match self.server.soa_over_udp(awaited.zone, &is_over) {
             Ok(soa) => self.answer = awaited.judge(soa.serial),
             // What the server has said before tells more than a reply that is awaited still.
@@ -124,14 +127,19 @@ impl Secondary {
 }
 
 impl Awaited<'_> {
-    /// Whether the server stops, which ends the wait.
+    /// Whether the server stops.
     fn is_stopping(&self) -> bool {
         self.control.admin.is_stopping.load(Relaxed)
     }
 
+    /// Whether no client is to be told the result: the server stops, or the client has gone.
+    fn is_vain(&self) -> bool {
+        self.is_stopping() || self.is_gone.load(Relaxed)
+    }
+
     /// Whether the wait has come to its end.
     fn is_over(&self) -> bool {
-        Instant::now() >= self.deadline || self.is_stopping()
+        Instant::now() >= self.deadline || self.is_vain()
     }
 
     /// What a serial means. One that is greater than the zone's here is not of a version that this
@@ -172,10 +180,11 @@ impl Awaited<'_> {
 }
 
 /// Asks the servers that are notified of a zone, whose name is in lower case, for its SOA record
-/// until all have a version, for a time at most. Returns what each has, and whether all have the
-/// version. Blocks.
-pub fn wait(control: &Control, zone: &Name, serial: u32, limit: Duration) -> (Vec<Value>, bool) {
-    let awaited = Awaited { control, zone, serial, deadline: Instant::now() + limit };
+/// until all have a version, for a time at most, and no longer than the client of the request is
+/// there. Returns what each has, and whether all have the version. Blocks.
+pub fn wait(call: &Call<'_>, zone: &Name, serial: u32, limit: Duration) -> (Vec<Value>, bool) {
+    let (control, is_gone) = (&**call.control, call.is_gone);
+    let awaited = Awaited { control, zone, serial, deadline: Instant::now() + limit, is_gone };
     let mut servers = secondaries(control, zone);
     let share = servers.len().div_ceil(THREADS_MAX).max(1);
     thread::scope(|scope| {

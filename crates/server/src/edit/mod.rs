@@ -24,6 +24,8 @@ pub struct Edit {
     pub sets: Vec<SetChange>,
     /// The serial that the zone must have before the change.
     pub if_serial: Option<u32>,
+    /// The [life](crate::zone_set_view::KnownZone::life) in which the zone must be.
+    pub if_life: Option<u32>,
     /// Whether the difference is only found, and nothing changed.
     pub is_dry_run: bool,
     /// What asks for the change.
@@ -53,6 +55,8 @@ pub enum EditError {
     HandedOver,
     /// The zone has another serial than the edit asks for: this one.
     SerialIs(u32),
+    /// The zone was created anew, or the server started again, since the client has seen it.
+    IsAnother,
     /// A change breaks a rule.
     Refused(ChangeError),
     /// The thread that publishes zones has failed.
@@ -98,6 +102,10 @@ impl fmt::Display for EditError {
             Self::SerialIs(serial) => write!(
                 f,
                 "the zone has changed: its serial is {serial}; read it again, and repeat the change"
+            ),
+            Self::IsAnother => f.write_str(
+                "the zone was created anew, or the server started again, since it was read; read \
+                 it again, and repeat the change",
             ),
             Self::Refused(error) => error.fmt(f),
             Self::PublisherFailed => {

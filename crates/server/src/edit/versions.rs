@@ -81,7 +81,7 @@ impl Control {
             let diffs: Vec<&Diff> = changes[first..].iter().map(|(diff, _)| &**diff).collect();
             let sets = way_back(&data, &diffs).map_err(EditError::Refused)?.sets;
             let (if_serial, origin) = (Some(data.serial()), VersionOrigin::Rollback);
-            let edit = Edit { zone: name, sets, if_serial, is_dry_run, origin };
+            let edit = Edit { zone: name, sets, if_serial, if_life: None, is_dry_run, origin };
             match self.edit(edit) {
                 Err(EditError::SerialIs(_)) => {} // it was changed meanwhile
                 result => return result,

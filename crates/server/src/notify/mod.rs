@@ -13,17 +13,21 @@
 //! | `message` | messages and replies in wire form |
 //! | `shared` | what the publisher and the thread share |
 //! | `thread` | the sockets, and the thread that has them |
+//! | `tcp` | messages over TCP, where a receiver acknowledges none over UDP |
+//! | `tcp_queue` | what waits to be sent so, and what has come of it |
 //!
 //! What is sent is read from the snapshot in force at that moment, so that several changes of a
 //! zone become one message. The thread starts with the first zone that has receivers.
 //!
-//! Deliberately absent: NOTIFY over TCP, a choice of the source address, and state that outlives
+//! Deliberately absent: a choice of the source address, and state that outlives
 //! the process: at its start every zone with receivers is announced.
 
 mod message;
 mod rate;
 mod schedule;
 mod shared;
+mod tcp;
+mod tcp_queue;
 mod thread;
 
 pub use schedule::Cause;
@@ -36,6 +40,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
+use tcp_queue::TcpQueue;
 use zonda_engine::Snapshot;
 use zonda_netio::Wake;
 use zonda_wire::Name;
@@ -123,7 +128,8 @@ fn start(
 ) -> io::Result<Arc<Shared>> {
     let (zones, repeated, is_closed) = (Mutex::default(), Mutex::default(), false.into());
     let (counts, wake) = (Arc::clone(counts), Wake::new()?);
-    let shared = Arc::new(Shared { zones, repeated, wake, is_closed, counts });
+    let shared =
+        Arc::new(Shared { zones, repeated, wake, is_closed, counts, tcp: TcpQueue::default() });
     let mut sender = thread::Sender::new(Arc::clone(&shared), Arc::clone(snapshot))?;
     watchdog.spawn(THREAD, move || sender.run())?;
     Ok(shared)

@@ -9,7 +9,7 @@
 //! not answer delays no other; those about changes before those about first versions, of which a
 //! start has as many as there are zones, but for each eighth turn. Of a receiver that has
 //! acknowledged nothing for long, one zone is sent at a time, a different one each time, until it
-//! acknowledges any.
+//! acknowledges any; over TCP as well, and so is what it is told from then on if TCP has helped.
 //!
 //! # Invariants
 //! - A zone waits once for each receiver, with its last version.
@@ -102,6 +102,8 @@ struct Receiver {
     acknowledged: Option<u64>,
     /// How often it was sent a message since it is silent, if it is, and when the last time.
     silent: Option<(u32, u64)>,
+    /// Whether it has acknowledged over TCP last.
+    is_over_tcp: bool,
     /// Number of zones that wait for it.
     pending: usize,
 }
@@ -268,17 +270,28 @@ impl Schedule {
         pending.sent.as_ref().is_some_and(|(sent, _)| *sent == id).then_some(pending)
     }
 
+    /// Whether what is sent to a receiver is sent over TCP as well, as it acknowledges nothing over
+    /// UDP.
+    pub fn is_told_over_tcp(&self, receiver: SocketAddr) -> bool {
+        let receiver = self.receivers.get(&receiver);
+        receiver.is_some_and(|it| it.silent.is_some() || it.is_over_tcp)
+    }
+
     /// Notes that a receiver refuses a version; whether it is the first time.
     pub fn note_refused(&mut self, target: &Target) -> bool {
         let pending = self.pending.get_mut(target);
         pending.is_some_and(|pending| !std::mem::replace(&mut pending.is_refused, true))
     }
 
-    /// Forgets what a receiver has acknowledged, and has it sent all that was parked; whether it
-    /// did not acknowledge anything before.
-    pub fn note_acknowledged(&mut self, target: &Target, now_millis: u64) -> bool {
+    /// Forgets what a receiver has acknowledged, over TCP or UDP, and has it sent all that was
+    /// parked; whether it did not acknowledge anything before.
+    pub fn note_acknowledged(
+        &mut self,
+        target: &Target,
+        (now_millis, is_over_tcp): (u64, bool),
+    ) -> bool {
         let Some(receiver) = self.receivers.get_mut(&target.receiver) else { return false };
-        receiver.acknowledged = Some(now_millis);
+        (receiver.acknowledged, receiver.is_over_tcp) = (Some(now_millis), is_over_tcp);
         let was_silent = receiver.silent.take().is_some();
         let (probe, parked) = (receiver.probe.take(), std::mem::take(&mut receiver.parked));
         self.silent -= usize::from(was_silent);
@@ -433,6 +446,25 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_is_told_over_tcp_once_it_is_silent_and_until_it_acknowledges_over_udp() {
+        let (mut schedule, one) = (Schedule::default(), target("a.test", 53));
+        let zones = ["b.test", "c.test"].map(|zone| target(zone, 53));
+        schedule.add(one.clone(), 7, 0);
+        let mut now = 0;
+        for attempt in 0..ATTEMPTS_MAX {
+            assert!(!schedule.is_told_over_tcp(one.receiver), "{attempt}");
+            now = schedule.next_millis().unwrap();
+            send(&mut schedule, now).unwrap();
+        }
+        assert_eq!((now, schedule.is_told_over_tcp(one.receiver)), (30_000, true));
+        zones.iter().for_each(|zone| _ = schedule.add(zone.clone(), 7, now));
+        assert!(schedule.note_acknowledged(&one, (now, true)));
+        assert!(schedule.is_told_over_tcp(one.receiver), "over UDP it has acknowledged nothing");
+        schedule.note_acknowledged(&zones[0], (now, false));
+        assert!(!schedule.is_told_over_tcp(one.receiver));
+    }
+
+    #[test]
     fn a_message_is_repeated_at_growing_intervals_until_it_is_acknowledged() {
         let (mut schedule, one, other) =
             (Schedule::default(), target("a.test", 53), target("b.test", 53));
@@ -447,7 +479,7 @@ mod tests {
             assert_eq!(schedule.due(now), None);
             // The receiver answers, but not for this zone.
             schedule.add(other.clone(), u32::from(id), now);
-            assert!(!schedule.note_acknowledged(&other, now));
+            assert!(!schedule.note_acknowledged(&other, (now, false)));
         }
         let gaps: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]) / 1000).collect();
         assert_eq!(gaps, [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
@@ -548,11 +580,11 @@ mod tests {
         assert_eq!(schedule.due(now + 1), None, "it was asked a moment ago");
         schedule.add(target("newer.test", 1), 1, now + RETRY_MILLIS);
         assert_eq!(send(&mut schedule, now + RETRY_MILLIS), Some(target("newer.test", 1)));
-        assert!(schedule.note_acknowledged(&target("newer.test", 1), now + RETRY_MILLIS));
+        assert!(schedule.note_acknowledged(&target("newer.test", 1), (now + RETRY_MILLIS, false)));
         assert_eq!((schedule.silent(), schedule.len()), (0, 101));
         let mut count = 0;
         while let Some(target) = schedule.due(now + RETRY_MILLIS) {
-            schedule.note_acknowledged(&target, now + RETRY_MILLIS);
+            schedule.note_acknowledged(&target, (now + RETRY_MILLIS, false));
             count += 1;
         }
         assert_eq!((count, schedule.len()), (101, 0));

@@ -1,6 +1,7 @@
 //! What the publisher and the thread share: names of zones, and counts of messages.
 
 use super::schedule::{Cause, Schedule};
+use super::tcp_queue::TcpQueue;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,4 +71,6 @@ pub struct Shared {
     pub is_closed: AtomicBool,
     /// What has become of messages.
     pub counts: Arc<NotifyCounts>,
+    /// Messages over TCP.
+    pub tcp: TcpQueue,
 }

@@ -4,6 +4,8 @@ use super::message::{announcement, reply};
 use super::rate::Rate;
 use super::schedule::{Cause, Target};
 use super::shared::Shared;
+use super::tcp;
+use super::tcp_queue::{TcpMessage, TcpResult};
 use arc_swap::ArcSwap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -63,6 +65,7 @@ impl Sender {
         while !self.shared.is_closed.load(Relaxed) {
             self.announce();
             self.receive();
+            self.receive_over_tcp();
             self.send();
             let due = self
                 .shared
@@ -154,7 +157,7 @@ impl Sender {
         counts.sent.fetch_add(1, Relaxed);
         self.rate.note_sent(now);
         let mut schedule = counts.schedule();
-        let noted = schedule.note_sent(target, (id, signature), now);
+        let noted = schedule.note_sent(target, (id, signature.clone()), now);
         let Some((pending, is_silent)) = noted else { return false };
         if is_silent {
             let error = match sent {
@@ -172,6 +175,11 @@ impl Sender {
             );
         }
         counts.silent.store(schedule.silent() as u64, Relaxed);
+        if schedule.is_told_over_tcp(target.receiver) {
+            let (target, serial) = (target.clone(), zone.serial());
+            let message = TcpMessage { target, serial, id, octets, signature };
+            tcp::send(&self.shared, message);
+        }
         true
     }
 
@@ -195,8 +203,7 @@ impl Sender {
         let Some(reply) = reply(octets) else { return };
         let from = SocketAddr::new(from.ip(), from.port()); // without the scope
         let target = Target { zone: reply.zone, receiver: from };
-        let (counts, now) = (&self.shared.counts, self.millis());
-        let mut schedule = counts.schedule();
+        let schedule = self.shared.counts.schedule();
         let Some(pending) = schedule.awaiting(&target, reply.id) else { return };
         let serial = pending.serial;
         let signature = pending.sent.as_ref().and_then(|(_, signature)| signature.as_ref());
@@ -206,17 +213,46 @@ impl Sender {
         let error = fault.or_else(|| {
             (reply.rcode != Rcode::NOERROR).then(|| format!("the reply is {}", reply.rcode))
         });
+        drop(schedule);
+        self.note_reply((&target, serial), error, false);
+    }
+
+    /// Takes the replies that have come over TCP.
+    fn receive_over_tcp(&mut self) {
+        for TcpResult { target, serial, refusal } in self.shared.tcp.take_results() {
+            let is_awaited = |serial| {
+                let schedule = self.shared.counts.schedule();
+                schedule.pending(&target).is_some_and(|pending| pending.serial == serial)
+            };
+            if is_awaited(serial) {
+                self.note_reply((&target, serial), refusal, true);
+            }
+        }
+    }
+
+    /// Notes that a receiver acknowledges a version, or refuses it for a reason.
+    fn note_reply(
+        &self,
+        (target, serial): (&Target, u32),
+        refusal: Option<String>,
+        is_over_tcp: bool,
+    ) {
+        let (counts, now) = (&self.shared.counts, self.millis());
         let (zone, receiver) = (&target.zone, &target.receiver);
-        if let Some(error) = error {
+        let mut schedule = counts.schedule();
+        if let Some(error) = refusal {
             counts.refused.fetch_add(1, Relaxed);
-            if schedule.note_refused(&target) {
+            if schedule.note_refused(target) {
                 tracing::warn!(%zone, %receiver, serial, error, "a server refuses a NOTIFY");
             }
             return;
         }
-        tracing::debug!(%zone, %receiver, serial, "a server knows of the new version of a zone");
-        if schedule.note_acknowledged(&target, now) {
-            tracing::info!(%zone, %receiver, serial, "a server acknowledges new versions again");
+        let over = if is_over_tcp { "TCP" } else { "UDP" };
+        tracing::debug!(%zone, %receiver, serial, over, "a server knows of a zone's new version");
+        if schedule.note_acknowledged(target, (now, is_over_tcp)) {
+            tracing::info!(
+                %zone, %receiver, serial, over, "a server acknowledges new versions again"
+            );
         }
         drop(schedule);
         counts.acknowledged.fetch_add(1, Relaxed);

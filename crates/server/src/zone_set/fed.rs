@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_config::{Access, Config};
+use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
 use zonda_zone::ChangeError;
 
@@ -95,7 +96,13 @@ impl ZoneSet {
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
         let mut version = former.map_or(awaited, |former| former.version.clone());
-        version.expiry = None; // which the former source would have moved
+        // From another source, the time until the zone expires is not known before a transfer.
+        let is_transferred = |key: &UnitKey| matches!(key.origin(), VersionOrigin::Transfer);
+        version.expiry = match is_transferred(&unit.key) {
+            true if former.is_some_and(|it| is_transferred(&it.unit.key)) => version.expiry,
+            true => Some(Arc::default()),
+            false => None,
+        };
         let is_left_out = former.is_some_and(|former| former.is_left_out);
         self.fed.insert(name.clone(), FedZone { unit, version, owner, feed, is_left_out });
         self.serve_fed(&name, outcome);

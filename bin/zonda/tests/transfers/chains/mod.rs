@@ -13,11 +13,11 @@ use servers::Server;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::required;
+use zonda_testkit::process::{bounded, required};
 
 /// The serial of the first version.
 const FIRST: u32 = 100;
@@ -84,7 +84,7 @@ fn update(serial: u32) -> String {
 /// Has a primary make the versions up to one, each by a message of its own, with a pause now and
 /// then, in which a secondary may follow.
 fn publish(primary: &Server, (from, to): (u32, u32)) {
-    let mut command = Command::new(required("nsupdate").unwrap());
+    let mut command = bounded(required("nsupdate").unwrap());
     command.args(["-y", &key_argument()]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut script = child.stdin.take().unwrap();
@@ -184,6 +184,9 @@ fn check(primary: &mut Server, secondary: &mut Server, is_observed: bool) {
 
 /// Has a server of Zonda's make all versions, and a peer follow by what has changed.
 fn check_out(name: &'static str, is_observed: bool) {
+    if !Server::has_programs_of(name) {
+        return;
+    }
     let [ours, theirs] = [(); 2].map(|()| Server::free_address());
     let mut primary = Server::zonda_primary(ours, theirs);
     let mut secondary = Server::secondary(name, theirs, ours);
@@ -198,6 +201,9 @@ fn check_out(name: &'static str, is_observed: bool) {
 
 /// Has a peer make all versions, and Zonda follow; `kind` is how the changes come.
 fn check_in(name: &'static str, kind: &str, is_observed: bool) {
+    if !Server::has_programs_of(name) {
+        return;
+    }
     let [ours, theirs] = [(); 2].map(|()| Server::free_address());
     let mut primary = Server::primary(name, theirs, ours);
     let mut secondary = Server::zonda_secondary(ours, theirs);
@@ -233,6 +239,9 @@ fn real_peers_zonda_follows_a_thousand_versions_of_bind() {
 
 #[test]
 fn real_peers_zonda_follows_a_thousand_versions_of_zonda() {
+    if !Server::has_programs_of("zonda") {
+        return;
+    }
     let [first, second] = [(); 2].map(|()| Server::free_address());
     let mut primary = Server::zonda_primary(first, second);
     let mut secondary = Server::zonda_secondary(second, first);

@@ -10,7 +10,7 @@ use crate::real_peers::ZONE;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use zonda_testkit::process::{Folder, required};
+use zonda_testkit::process::{Folder, bounded, required};
 
 /// What makes PowerDNS's database.
 const SCHEMA: &str = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql";
@@ -20,7 +20,7 @@ const SCHEMA: &str = "/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
 pub fn write_primary(folder: &Folder, zone: &Path, notify: SocketAddr) {
     write_config(folder, &format!("primary=yes\ndnsupdate=yes\nalso-notify={notify}\n"));
     fill(folder, "");
-    let mut load = Command::new(required("pdnsutil").unwrap());
+    let mut load = bounded(required("pdnsutil").unwrap());
     load.arg(format!("--config-dir={}", folder.path().display())).args(["load-zone", ZONE]);
     let loaded = load.arg(zone).output().unwrap();
     assert!(loaded.status.success(), "{loaded:?}");
@@ -74,7 +74,7 @@ fn fill(folder: &Folder, statements: &str) {
         sqlite3.connect(sys.argv[1]).executescript(sys.argv[2] or open(sys.argv[3]).read())\n";
     let database = folder.path().join("zones.sqlite3");
     let run = |statements: &str| {
-        let mut python = Command::new(required("python3").unwrap());
+        let mut python = bounded(required("python3").unwrap());
         python.args(["-c", script]).arg(&database).args([statements, SCHEMA]);
         let done = python.output().unwrap();
         assert!(

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::{Folder, Process, free_port, required};
+use zonda_testkit::process::{Folder, Process, free_port, has_required, required};
 use zonda_testkit::{Question, ask};
 
 /// How long a server may take to start, and to have what another one has.
@@ -33,6 +33,19 @@ pub struct Server {
 }
 
 impl Server {
+    /// Whether the programs of a test with a peer are there; the test is left out if they may be
+    /// missing.
+    pub fn has_programs_of(name: &str) -> bool {
+        let peer: &[&str] = match name {
+            "powerdns" => &["pdns_server", "pdnsutil", "python3"],
+            "knot" => &["knotd"],
+            "nsd" => &["nsd"],
+            "zonda" => &[],
+            _ => &["named"],
+        };
+        has_required(peer) && has_required(&["nsupdate", "dig"])
+    }
+
     /// An address for a server that is started later.
     pub fn free_address() -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], free_port()))

@@ -158,17 +158,19 @@ pub fn patch(call: &Call<'_>) -> Reply {
         drop(body);
         let is_bound = changes::depend_on_zone(&changes);
         for _ in 0..ATTEMPTS {
-            let data = data(&*known(call, &name)?, &name)?;
+            let known = known(call, &name)?;
+            let data = data(&known, &name)?;
             let edit = Edit {
                 zone: name.clone(),
                 sets: changes::sets(&changes, &data),
                 if_serial: is_bound.then(|| data.serial()),
+                if_life: is_bound.then_some(known.life),
                 is_dry_run: false,
                 origin: VersionOrigin::Edit,
             };
             match call.control.edit(edit) {
                 Ok(_) => return Ok(no_content()),
-                Err(EditError::SerialIs(_)) if is_bound => {}
+                Err(EditError::SerialIs(_) | EditError::IsAnother) if is_bound => {}
                 Err(error) => return Err(error.into()),
             }
         }
