@@ -47,7 +47,7 @@ export type ResourceRecord =
 
 /** A record of one type as it is read. */
 export interface AnswerOf<T extends string> {
-  /** The owner, without its final dot. */
+  /** The owner, with its final dot. */
   name: string;
   class: string;
   /** Time to live, seconds. */
@@ -126,9 +126,9 @@ export type CapturesOf<P extends string> = string extends P
 /** A query. `C` is what its route captures. */
 export declare class Query<C = Captures> {
   private constructor();
-  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  /** The name asked for, in lower case and with its final dot: `example.com.`; the root is `.`. */
   readonly name: string;
-  /** The name as it was asked for, capitals included. */
+  /** The name as it was asked for, capitals included, with its final dot. */
   readonly originalName: string;
   /** The type asked for, such as `A`. */
   readonly type: string;

@@ -91,7 +91,7 @@ class Query {
     return Array.from(words.subarray(end - words[end], end));
   }
 
-  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  /** The name asked for, in lower case and with its final dot. */
   get name() {
     if (this.#name === undefined) {
       this.#name = nameAt(this.#batch, this.#at + WORDS, this.#nameOctets);
@@ -103,13 +103,13 @@ class Query {
     return this.#batch.words[this.#at + 5] >>> 16;
   }
 
-  /** The name as it was asked for, capitals included. */
+  /** The name as it was asked for, capitals included, with its final dot. */
   get originalName() {
     this[SAW_CLIENT] = true;
     const octets = this.#octets;
     let text = '';
-    for (let at = 12; octets[at]; at += octets[at] + 1) text += `.${labelText(octets, at)}`;
-    return text.slice(1) || '.';
+    for (let at = 12; octets[at]; at += octets[at] + 1) text += `${labelText(octets, at)}.`;
+    return text || '.';
   }
 
   /** The type asked for, such as `A`. */
@@ -356,9 +356,12 @@ function labelText(octets, at) {
   return text;
 }
 
-/** The labels of a name, the first one first. */
+/** The labels of a name, with or without its final dot, the first one first. */
 function splitLabels(name) {
-  return name.includes('\\') ? (name.match(/(?:\\.|[^.\\])+/g) ?? []) : name.split('.');
+  if (name.includes('\\')) return name.match(/(?:\\.|[^.\\])+/g) ?? [];
+  const labels = name.split('.');
+  if (labels.at(-1) === '') labels.pop();
+  return labels;
 }
 
 /** An IPv6 address, written as usual (rfc5952). */
