@@ -146,7 +146,13 @@ export declare class Query<C = Captures> {
   readonly id: number;
   readonly flags: number;
   readonly recursionDesired: boolean;
+  /** Whether the client wants data that failed DNSSEC validation, too (CD). */
+  readonly checkingDisabled: boolean;
   readonly edns: Edns | null;
+  /** The longest message that the client takes over UDP, octets; `null` without EDNS. */
+  readonly udpSize: number | null;
+  /** The options of its EDNS record; none without one. */
+  readonly options: EdnsOption[];
   readonly dnssecOk: boolean;
   /** For whom the client asks (rfc7871). */
   readonly clientSubnet: { family: 4 | 6; address: string; prefix: number; scope: number } | null;
@@ -202,6 +208,9 @@ export declare class Reply {
   /** Leaves the query to the handlers of the next wider pattern, or the zones, as if there were no
    * handler; records that were added are not sent. */
   passOn(): this;
+  /** Makes it as new: what was put into it is not sent, and the query is left as by `passOn`, unless
+   * more is put into it. */
+  clear(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
   extendedError(code: number | string, text?: string): this;
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript

@@ -37,6 +37,7 @@ const GUARDED = 1 << 17;
 const NO_GUARDS = [];
 /** Bits of the header's flags. */
 const FLAG_RD = 0x0100;
+const FLAG_CD = 0x0010;
 /** Bits of the number of names that are remembered. */
 const NAME_BITS = 11;
 /** Spreads the bits of names: 2³² divided by the golden ratio. */
@@ -199,6 +200,11 @@ class Query {
     return (this.flags & FLAG_RD) !== 0;
   }
 
+  /** Whether the client wants data that failed DNSSEC validation, too. */
+  get checkingDisabled() {
+    return (this.#header(2) & FLAG_CD) !== 0; // the core keeps replies for each value
+  }
+
   /** What its EDNS record says; `null` if it has none. */
   get edns() {
     this[SAW_CLIENT] = true;
@@ -215,6 +221,16 @@ class Query {
     return this.#ednsRecord?.dnssecOk ?? false;
   }
 
+  /** The longest message that the client takes over UDP, octets; `null` without EDNS. */
+  get udpSize() {
+    return this.edns?.udpSize ?? null;
+  }
+
+  /** The options of its EDNS record. */
+  get options() {
+    return this.edns?.options ?? [];
+  }
+
   /** For whom the client asks (rfc7871#6); `null` if it says nothing, or no network. */
   get clientSubnet() {
     const data = this.#option(OPTION_SUBNET);
@@ -229,7 +245,7 @@ class Query {
 
   #option(code) {
     this[SAW_CLIENT] = true;
-    return this.edns?.options.find((option) => option.code === code)?.data;
+    return this.options.find((option) => option.code === code)?.data;
   }
 
   /** The zone that a negative reply is from if no zone of the server holds the name: a name above

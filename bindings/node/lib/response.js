@@ -189,8 +189,14 @@ class Reply {
     return this;
   }
 
-  /** Makes it as new: what a handler has put into it before it left the query is not the next
-   * one's. */
+  /** Makes it as new: what was put into it is not sent. */
+  clear() {
+    if (this.#change()) this.reset();
+    return this;
+  }
+
+  /** The same, without a word if it was sent: what a handler has put into it before it left the query
+   * is not the next one's. */
   reset() {
     if (this.#sent) return;
     this.#sections = [null, null, null];

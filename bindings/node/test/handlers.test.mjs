@@ -296,9 +296,9 @@ test('a request tells all that the query says', async (t) => {
     app.handle(':user.:group.example/TXT', (req, res) => {
       const { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type } =
         req;
-      const { recursionDesired, edns } = req;
+      const { checkingDisabled, options, recursionDesired, udpSize } = req;
       seen = { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type };
-      Object.assign(seen, { recursionDesired, udpSize: edns.udpSize });
+      Object.assign(seen, { checkingDisabled, options, recursionDesired, udpSize });
       res.noData();
     });
   });
@@ -321,9 +321,37 @@ test('a request tells all that the query says', async (t) => {
     clientSubnet: { family: 4, address: '198.51.100.0', prefix: 24, scope: 0 },
     transport: 'udp',
     type: 'TXT',
+    checkingDisabled: false,
+    options,
     recursionDesired: true,
     udpSize: 1232,
   });
+});
+
+test('a query without EDNS has neither options nor a size, and one with CD says so', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('a.example', (req, res) => {
+      const data = JSON.stringify([req.checkingDisabled, req.udpSize, req.options]);
+      return res.answer({ type: 'TXT', data });
+    });
+  });
+  const message = query('a.example', 'TXT').subarray(0, -11);
+  message.writeUInt16BE(0, 10); // without its OPT record
+  message[3] |= 0x10;
+  const { answers } = decodeMessage(await app.queryMessage(message));
+  assert.deepEqual(JSON.parse(answers[0].data[0]), [true, null, []]);
+});
+
+test('a reply that is cleared sends nothing of what was put into it before', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.zone('example.org', { text: '@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.53\n' });
+    const put = (res) => res.answer({ type: 'A', data: '192.0.2.1' }).extendedError('Blocked');
+    app.handle('ns.example.org', (req, res) => void put(res).clear());
+    app.handle('a.example', (req, res) => put(res).clear().refused());
+  });
+  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org. A 192.0.2.53');
+  const { answers, error, rcode } = await ask(app, 'a.example');
+  assert.deepEqual([answers, error, rcode], [[], null, 'REFUSED']);
 });
 
 /** The octets of the reply to a query for TXT of a client in 198.51.N.0/24, and its scope. */
