@@ -420,10 +420,12 @@ export interface AppOptions {
    */
   metrics?: string;
   /** From which level on the core logs: to `logger` and to listeners of the event `log`, or else to
-   * standard error, for which the first app of a process decides. By default `warn`. */
+   * standard error, for which the first app of a process decides. By default `warn`. With `off`, an
+   * app reads nothing of the core's log, and its logger gets only what its own code throws. */
   log?: 'off' | 'error' | 'warn' | 'info' | 'debug';
   /** Told of each event of the core's log, in place of standard error, from `start` until the app has
-   * stopped. The log is that of the process: while an app reads it, none of it goes to standard
+   * stopped; and of what handlers and middleware throw, unless `onError` or a listener of the event
+   * `error` is there for that. The log is that of the process: while an app reads it, none of it goes to standard
    * error, and each app that reads it has all of it. 10,000 records wait at most; of further ones,
    * their number is told. */
   logger?: (record: LogRecord) => void;
@@ -440,7 +442,7 @@ export interface AppOptions {
   onError?: (error: Error, query: Query, reply?: Reply) => unknown;
 }
 
-/** An event of the core's log. */
+/** An event of the core's log, or what code of the program has thrown. */
 export interface LogRecord {
   level: 'error' | 'warn' | 'info' | 'debug';
   /** What has happened, in words that are the same for all events of a kind. */
@@ -451,6 +453,8 @@ export interface LogRecord {
   fields: Record<string, string>;
   /** When it has happened. */
   time: Date;
+  /** What code of the program has thrown, with its stack if it is an error; else it is not there. */
+  error?: unknown;
 }
 
 /** A question for {@link App.query}. */
