@@ -47,7 +47,7 @@ export type ResourceRecord =
 
 /** A record of one type as it is read. */
 export interface AnswerOf<T extends string> {
-  /** The owner, without its final dot. */
+  /** The owner, with its final dot. */
   name: string;
   class: string;
   /** Time to live, seconds. */
@@ -126,9 +126,9 @@ export type CapturesOf<P extends string> = string extends P
 /** A query. `C` is what its route captures. */
 export declare class Query<C = Captures> {
   private constructor();
-  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  /** The name asked for, in lower case and with its final dot: `example.com.`; the root is `.`. */
   readonly name: string;
-  /** The name as it was asked for, capitals included. */
+  /** The name as it was asked for, capitals included, with its final dot. */
   readonly originalName: string;
   /** The type asked for, such as `A`. */
   readonly type: string;
@@ -146,7 +146,13 @@ export declare class Query<C = Captures> {
   readonly id: number;
   readonly flags: number;
   readonly recursionDesired: boolean;
+  /** Whether the client wants data that failed DNSSEC validation, too (CD). */
+  readonly checkingDisabled: boolean;
   readonly edns: Edns | null;
+  /** The longest message that the client takes over UDP, octets; `null` without EDNS. */
+  readonly udpSize: number | null;
+  /** The options of its EDNS record; none without one. */
+  readonly options: EdnsOption[];
   readonly dnssecOk: boolean;
   /** For whom the client asks (rfc7871). */
   readonly clientSubnet: { family: 4 | 6; address: string; prefix: number; scope: number } | null;
@@ -202,6 +208,9 @@ export declare class Reply {
   /** Leaves the query to the handlers of the next wider pattern, or the zones, as if there were no
    * handler; records that were added are not sent. */
   passOn(): this;
+  /** Makes it as new: what was put into it is not sent, and the query is left as by `passOn`, unless
+   * more is put into it. */
+  clear(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
   extendedError(code: number | string, text?: string): this;
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript
@@ -411,10 +420,12 @@ export interface AppOptions {
    */
   metrics?: string;
   /** From which level on the core logs: to `logger` and to listeners of the event `log`, or else to
-   * standard error, for which the first app of a process decides. By default `warn`. */
+   * standard error, for which the first app of a process decides. By default `warn`. With `off`, an
+   * app reads nothing of the core's log, and its logger gets only what its own code throws. */
   log?: 'off' | 'error' | 'warn' | 'info' | 'debug';
   /** Told of each event of the core's log, in place of standard error, from `start` until the app has
-   * stopped. The log is that of the process: while an app reads it, none of it goes to standard
+   * stopped; and of what handlers and middleware throw, unless `onError` or a listener of the event
+   * `error` is there for that. The log is that of the process: while an app reads it, none of it goes to standard
    * error, and each app that reads it has all of it. 10,000 records wait at most; of further ones,
    * their number is told. */
   logger?: (record: LogRecord) => void;
@@ -431,7 +442,7 @@ export interface AppOptions {
   onError?: (error: Error, query: Query, reply?: Reply) => unknown;
 }
 
-/** An event of the core's log. */
+/** An event of the core's log, or what code of the program has thrown. */
 export interface LogRecord {
   level: 'error' | 'warn' | 'info' | 'debug';
   /** What has happened, in words that are the same for all events of a kind. */
@@ -442,6 +453,8 @@ export interface LogRecord {
   fields: Record<string, string>;
   /** When it has happened. */
   time: Date;
+  /** What code of the program has thrown, with its stack if it is an error; else it is not there. */
+  error?: unknown;
 }
 
 /** A question for {@link App.query}. */

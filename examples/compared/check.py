@@ -27,6 +27,7 @@ import dns.rdatatype
 
 HERE = Path(__file__).parent
 TASKS = ("hello", "users", "blocker", "acme")
+NODE_LIBRARIES = {"dinodns.js": ("dinodns", "0.0.13"), "dns2.js": ("dns2", "3.0.0")}
 QUESTIONS = {
     "hello": ("hello.example", "TXT", '"Hello, world!"'),
     "users": ("ann.users.example", "A", "192.0.2.10"),
@@ -75,11 +76,13 @@ def command(program, work):
         return [os.environ["ZONDA_PYTHON"], program]
     if name == "zonda.rs" and os.environ.get("ZONDA_RUST"):
         return [Path(os.environ["ZONDA_RUST"]) / f"compared-{task}"]
-    if name == "dinodns.js" and shutil.which("npm"):
-        if not (work / "node_modules/dinodns").exists():
-            run("npm", "install", "--silent", "--prefix", work, "dinodns")
-        shutil.copy(program, work / f"{task}.js")
-        return ["node", work / f"{task}.js"]
+    if name in NODE_LIBRARIES and shutil.which("npm"):
+        library, version = NODE_LIBRARIES[name]
+        if not (work / f"node_modules/{library}").exists():
+            run("npm", "install", "--silent", "--prefix", work, f"{library}@{version}")
+        copy = work / f"{task}-{name}"
+        shutil.copy(program, copy)
+        return ["node", copy]
     if name == "dnslib_server.py":
         if not (work / "dnslib").exists():
             run(sys.executable, "-m", "venv", work / "dnslib")

@@ -5,7 +5,7 @@
 const { EventEmitter } = require('node:events');
 const { FLAGS } = require('../lib/message.js');
 const { headerOf, optionOf } = require('./codec.js');
-const { CombineFlags, HasFlag, RCode, SupportedNetworkType } = require('./utils.js');
+const { CombineFlags, HasFlag, RCode, SupportedNetworkType, plainName } = require('./utils.js');
 
 /** Flags of a query that its response has, too. */
 const ECHOED = FLAGS.rd | FLAGS.cd;
@@ -349,7 +349,8 @@ function header(flags) {
   return known;
 }
 
-/** A query as dns-packet reads it; its OPT record is read when it is asked for. */
+/** A query as dns-packet reads it, whose names have no final dot; its OPT record is read when it is
+ * asked for. */
 class RawQuery {
   #request;
   #additionals;
@@ -371,7 +372,7 @@ class RawQuery {
     this.flag_ad = says.flag_ad;
     this.flag_cd = says.flag_cd;
     this.rcode = says.rcode;
-    this.questions = [{ name: request.name, type: request.type, class: 'IN' }];
+    this.questions = [{ name: plainName(request.name), type: request.type, class: 'IN' }];
     this.answers = [];
     this.authorities = [];
   }

@@ -10,7 +10,7 @@
 import { App } from 'zonda';
 
 const app = new App({ listen: process.argv[2] ?? '127.0.0.1:5300' });
-const blocked = new Set(['ads.example', 'tracker.example']);
+const blocked = new Set(['ads.example.', 'tracker.example.']); // as names of queries are: complete
 
 // Middleware sees every query and, behind next(), its reply: here, a list of names that do not
 // exist.

@@ -63,8 +63,13 @@ function readable({ type, name, ttl, data }) {
   const encoded = encode(number, data);
   const isText = typeof encoded === 'string';
   const read = native.readData(number, isText, isText ? Buffer.from(encoded) : encoded);
-  const plain = name.length > 1 ? name.replace(/(?<!\\)\.$/, '') : name;
-  return record({ name: plain, type: typeWord(number), class: 'IN', ttl, ...JSON.parse(read) });
+  const owner = { name: completeName(name), type: typeWord(number), class: 'IN', ttl };
+  return record({ ...owner, ...JSON.parse(read) });
+}
+
+/** A name with its final dot, which is not one that a label has. */
+function completeName(name) {
+  return /(?<!\\)(?:\\\\)*\.$/.test(name) ? name : `${name}.`;
 }
 
 /** The octets of a record's data, if they are still what was read. */

@@ -38,12 +38,13 @@ function captures(pattern) {
   return captures;
 }
 
-/** What a pattern spells out behind its captures and `*`; nothing if that is all of it, or none of
- * it. */
+/** What a pattern spells out behind its captures and `*`, with its final dot; nothing if that is all
+ * of it, or none of it. */
 function zoneOf(pattern) {
   const labels = patternLabels(pattern);
   const place = labels.findLastIndex((label) => label === '*' || label.startsWith(':'));
-  return place < 0 || place === labels.length - 1 ? undefined : labels.slice(place + 1).join('.');
+  if (place < 0 || place === labels.length - 1) return undefined;
+  return `${labels.slice(place + 1).join('.')}.`;
 }
 
 /** Throws what is wrong with a suffix that patterns leave out. */

@@ -37,6 +37,7 @@ const GUARDED = 1 << 17;
 const NO_GUARDS = [];
 /** Bits of the header's flags. */
 const FLAG_RD = 0x0100;
+const FLAG_CD = 0x0010;
 /** Bits of the number of names that are remembered. */
 const NAME_BITS = 11;
 /** Spreads the bits of names: 2³² divided by the golden ratio. */
@@ -91,7 +92,7 @@ class Query {
     return Array.from(words.subarray(end - words[end], end));
   }
 
-  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  /** The name asked for, in lower case and with its final dot. */
   get name() {
     if (this.#name === undefined) {
       this.#name = nameAt(this.#batch, this.#at + WORDS, this.#nameOctets);
@@ -103,13 +104,13 @@ class Query {
     return this.#batch.words[this.#at + 5] >>> 16;
   }
 
-  /** The name as it was asked for, capitals included. */
+  /** The name as it was asked for, capitals included, with its final dot. */
   get originalName() {
     this[SAW_CLIENT] = true;
     const octets = this.#octets;
     let text = '';
-    for (let at = 12; octets[at]; at += octets[at] + 1) text += `.${labelText(octets, at)}`;
-    return text.slice(1) || '.';
+    for (let at = 12; octets[at]; at += octets[at] + 1) text += `${labelText(octets, at)}.`;
+    return text || '.';
   }
 
   /** The type asked for, such as `A`. */
@@ -199,6 +200,11 @@ class Query {
     return (this.flags & FLAG_RD) !== 0;
   }
 
+  /** Whether the client wants data that failed DNSSEC validation, too. */
+  get checkingDisabled() {
+    return (this.#header(2) & FLAG_CD) !== 0; // the core keeps replies for each value
+  }
+
   /** What its EDNS record says; `null` if it has none. */
   get edns() {
     this[SAW_CLIENT] = true;
@@ -215,6 +221,16 @@ class Query {
     return this.#ednsRecord?.dnssecOk ?? false;
   }
 
+  /** The longest message that the client takes over UDP, octets; `null` without EDNS. */
+  get udpSize() {
+    return this.edns?.udpSize ?? null;
+  }
+
+  /** The options of its EDNS record. */
+  get options() {
+    return this.edns?.options ?? [];
+  }
+
   /** For whom the client asks (rfc7871#6); `null` if it says nothing, or no network. */
   get clientSubnet() {
     const data = this.#option(OPTION_SUBNET);
@@ -229,7 +245,7 @@ class Query {
 
   #option(code) {
     this[SAW_CLIENT] = true;
-    return this.edns?.options.find((option) => option.code === code)?.data;
+    return this.options.find((option) => option.code === code)?.data;
   }
 
   /** The zone that a negative reply is from if no zone of the server holds the name: a name above
@@ -356,9 +372,12 @@ function labelText(octets, at) {
   return text;
 }
 
-/** The labels of a name, the first one first. */
+/** The labels of a name, with or without its final dot, the first one first. */
 function splitLabels(name) {
-  return name.includes('\\') ? (name.match(/(?:\\.|[^.\\])+/g) ?? []) : name.split('.');
+  if (name.includes('\\')) return name.match(/(?:\\.|[^.\\])+/g) ?? [];
+  const labels = name.split('.');
+  if (labels.at(-1) === '') labels.pop();
+  return labels;
 }
 
 /** An IPv6 address, written as usual (rfc5952). */

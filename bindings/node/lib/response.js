@@ -189,8 +189,14 @@ class Reply {
     return this;
   }
 
-  /** Makes it as new: what a handler has put into it before it left the query is not the next
-   * one's. */
+  /** Makes it as new: what was put into it is not sent. */
+  clear() {
+    if (this.#change()) this.reset();
+    return this;
+  }
+
+  /** The same, without a word if it was sent: what a handler has put into it before it left the query
+   * is not the next one's. */
   reset() {
     if (this.#sent) return;
     this.#sections = [null, null, null];
@@ -492,8 +498,9 @@ function asRead(record, asked) {
   if (Object(record) !== record) throw notARecord(record);
   if (typeNumber(record.type) === OPT) return record; // it is not sent
   check(record);
-  const { name = asked, ttl = TTL } = record;
-  return readable({ ...record, name: String(name), ttl: secondsOf(record, ttl) });
+  const { name, ttl = TTL } = record;
+  const owner = name === undefined || name === '' ? asked : String(name); // as writeRecord() has it
+  return readable({ ...record, name: owner, ttl: secondsOf(record, ttl) });
 }
 
 /** The records of an answer by which an alias leads to the name that is denied (rfc2308#2.1): CNAME
@@ -520,13 +527,13 @@ function named(error, section, place, record) {
   return errorWith('ZONDA_RECORD', message, Class);
 }
 
-/** Whether a name is the one asked for, which is in lower case and without a final dot. */
+/** Whether a name, with or without its final dot, is the one asked for, which is in lower case and
+ * with its final dot. */
 function isSame(name, asked) {
   if (name === asked) return true;
-  const plain = String(name).toLowerCase();
-  return (
-    plain === asked || (plain.length > 1 && plain.endsWith('.') && plain.slice(0, -1) === asked)
-  );
+  const text = String(name);
+  const left = asked.length - text.length;
+  return (left === 0 || left === 1) && asked.startsWith(text.toLowerCase());
 }
 
 module.exports = {
@@ -534,7 +541,6 @@ module.exports = {
   TTL,
   TTL_MAX,
   check,
-  isSame,
   notARecord,
   secondsOf,
   writeRecord,

@@ -6,6 +6,7 @@ const { EventEmitter } = require('node:events');
 const { deprecate, inspect } = require('node:util');
 
 const { Bridge } = require('./bridge.js');
+const { errorRecord, printError } = require('./code-errors.js');
 const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
 const { decodeMessage } = require('./message.js');
@@ -30,6 +31,8 @@ class App extends EventEmitter {
   #bridge;
   #onError;
   #logger;
+  /** Whether the app has no log of the core's. */
+  #isLogOff;
   /** Functions that all queries pass. */
   #middleware = [];
   /** Functions that queries for the names of a pattern pass: its guard, by the number that the core
@@ -66,10 +69,11 @@ class App extends EventEmitter {
     const options = checkedOptions(given);
     this.#onError = options.onError;
     this.#logger = options.logger;
+    this.#isLogOff = options.log === 'off';
     // Listeners of the log come and go also while the app runs.
     this.on('newListener', (event) => event === 'log' && this.#isUp() && this.#readLog());
     this.on('removeListener', (event) => {
-      if (event === 'log' && !this.#wantsLog()) this.#bridge.endLog();
+      if (event === 'log' && !this.#hasLogger()) this.#bridge.endLog();
     });
     const dispatch = (request) => this.#dispatch(request);
     this.#bridge = new Bridge(coreOptions(options), dispatch, this.#tell);
@@ -210,7 +214,7 @@ class App extends EventEmitter {
 
   async #startCore() {
     try {
-      if (this.#wantsLog()) this.#readLog();
+      if (this.#hasLogger()) this.#readLog();
       this.#setCode();
       await this.#bridge.start((error) => this.#end(error));
     } catch (error) {
@@ -234,21 +238,38 @@ class App extends EventEmitter {
     return this.#state !== 'new' && this.#state !== 'stopped';
   }
 
-  #wantsLog() {
+  /** Whether the program has a log of its own. */
+  #hasLogger() {
     return this.#logger !== undefined || this.listenerCount('log') > 0;
   }
 
-  /** Has the core's log given to the logger and to those that listen to the event. */
+  /** Has the core's log given to the program, unless it is to have none: that of other apps then goes
+   * where it went. */
   #readLog() {
-    this.#bridge.readLog((record) => {
-      try {
-        // A logger that waits is not waited for, but its failure is told.
-        const told = this.#logger?.(record);
-        if (typeof told?.then === 'function') told.then(undefined, (error) => console.error(error));
-      } finally {
-        this.emit('log', record);
-      }
-    });
+    if (!this.#isLogOff) this.#bridge.readLog((record) => this.#log(record));
+  }
+
+  /** Gives a record to the logger and to those that listen to the event. */
+  #log(record) {
+    try {
+      // A logger that waits is not waited for, but its failure is told.
+      const told = this.#logger?.(record);
+      if (typeof told?.then === 'function') told.then(undefined, (error) => console.error(error));
+    } finally {
+      this.emit('log', record);
+    }
+  }
+
+  /** Writes an error of the program's code to the log of the program or, without one, with its stack
+   * to standard error. */
+  #logError(error, request) {
+    if (!this.#hasLogger()) return printError(error, request);
+    try {
+      return this.#log(errorRecord(error, request));
+    } catch (failure) {
+      console.error('zonda: the logger has failed:', failure);
+      return printError(error, request);
+    }
   }
 
   /** Takes note that the server has stopped, because it was asked to, here or through its admin
@@ -599,7 +620,7 @@ class App extends EventEmitter {
     };
     const giveUp = (another) => {
       this.#bridge.fail(request);
-      logError(another, request);
+      this.#logError(another, request);
     };
     try {
       const result = this.#told(error, request, response);
@@ -612,7 +633,7 @@ class App extends EventEmitter {
 
   /** Tells the program about an error that no reply can tell of, which must not end it. */
   #complain(error, request) {
-    const log = (another) => logError(another, request);
+    const log = (another) => this.#logError(another, request);
     try {
       const result = this.#told(error, request);
       if (typeof result?.then === 'function') result.then(undefined, log);
@@ -626,7 +647,7 @@ class App extends EventEmitter {
     const isHeard = this.listenerCount('error') > 0;
     if (isHeard) this.emit('error', error, request);
     if (this.#onError !== undefined) return this.#onError(error, request, response);
-    if (!isHeard) logError(error, request);
+    if (!isHeard) this.#logError(error, request);
     return undefined;
   }
 }
@@ -639,12 +660,6 @@ const queryOctets = deprecate(
   'App.query of octets is called queryMessage',
   'ZONDA_APP_QUERY',
 );
-
-/** Writes an error, with its stack, to standard error. */
-function logError(error, request) {
-  const handler = request.pattern === null ? '' : `, handler of ${request.pattern}`;
-  console.error(`zonda: ${request.name} ${request.type}${handler}:`, error);
-}
 
 /** A function, or an error that says that it is none. */
 function checked(function_) {

@@ -57,7 +57,7 @@ function makeNative(system, file) {
   const name = `zonda-${system}`;
   const isHere = name === packageName();
   const isMusl = system.endsWith('-musl');
-  const built = file ?? buildNative('release', isHere ? undefined : target, isMusl);
+  const built = file ?? buildNative('binding', isHere ? undefined : target, isMusl);
   const place = emptyFolder(name);
   copyFileSync(built, join(place, 'zonda.node'));
   const strip = process.env.STRIP ?? 'strip'; // that of another processor has another name

@@ -7,7 +7,7 @@
 //! query  octets of the part · ticket, low · high · handler
 //!        · type | transport << 16 | are there guards? << 17 | IPv6 << 24
 //!        · port | octets of the name << 16 · octets of the message · address, 16 octets
-//!        · name in lower case, presentation format, without a final dot · message
+//!        · name in lower case, presentation format, with its final dot · message
 //!        · if there are guards: their numbers in the order in which they are passed · their count
 //! reply  octets of the part · ticket, low · high · ending | RCODE << 8 | extended error? << 24
 //!        | vary << 25 · seconds for which it is kept · flags | extended error << 16
@@ -77,13 +77,10 @@ pub fn write_query(
     }
 }
 
-/// Appends a name in lower case and presentation format, without its final dot; the root is a dot.
+/// Appends a name in lower case and presentation format, with its final dot.
 fn write_name(out: &mut Vec<u8>, wire: &[u8]) {
     let start = out.len();
     for label in name::labels(wire) {
-        if out.len() > start {
-            out.push(b'.');
-        }
         for octet in label {
             match octet.to_ascii_lowercase() {
                 b'.' | b'"' | b'\\' | b';' | b'(' | b')' | b'@' | b'$' => {
@@ -97,6 +94,7 @@ fn write_name(out: &mut Vec<u8>, wire: &[u8]) {
                 }
             }
         }
+        out.push(b'.');
     }
     if out.len() == start {
         out.push(b'.');

@@ -24,8 +24,7 @@ use zonda::{RecordSet, Store, Type};
 use zonda_wire::Name;
 
 use crate::core::lock;
-use crate::read::name_text;
-use crate::records::{self, normal_owner};
+use crate::records::{self, normal_owner, plain_name};
 
 /// How long a method has time, unless the store says otherwise: to load a million records takes
 /// some seconds.
@@ -182,7 +181,7 @@ impl Drop for OwnStore {
 
 impl Store for OwnStore {
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
-        self.records("load", &name_text(zone.as_wire()))
+        self.records("load", &plain_name(zone))
     }
 
     fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
@@ -202,7 +201,7 @@ impl Store for OwnStore {
     fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
         let watch = self.announcer.watch(); // before, as JavaScript may announce changes at once
         if !self.is_watched.load(Ordering::Relaxed) {
-            let zone = name_text(zone.as_wire());
+            let zone = plain_name(zone);
             self.calls.ask(self.number, ("watch", &zone), self.patience)?;
             self.is_watched.store(true, Ordering::Relaxed);
         }

@@ -189,8 +189,7 @@ fn field(value: wire::Value<'_>, rdata: &[u8]) -> Value {
     match kind_name(value.field.kind) {
         "number" => text.parse::<u32>().map_or(Value::from(text.as_str()), |number| number.into()),
         "name" => name_text(value.octets).into(),
-        "names" => words().into_iter().map(without_dot).collect::<Vec<_>>().into(),
-        "words" => words().into(),
+        "names" | "words" => words().into(),
         "strings" => strings(value.octets).into(),
         "string" => match value.field.kind {
             Kind::Text => String::from_utf8_lossy(value.octets).into(),
@@ -211,14 +210,9 @@ fn strings(mut octets: &[u8]) -> Vec<String> {
     strings
 }
 
-/// A name's text without its final dot; the root is a dot.
+/// A name's text, with its final dot.
 pub fn name_text(wire: &[u8]) -> String {
-    without_dot(&zonda_wire::name::Presentation(wire).to_string()).to_owned()
-}
-
-/// A name's text without the final dot that every name but the root loses.
-fn without_dot(text: &str) -> &str {
-    if text == "." { text } else { text.strip_suffix('.').unwrap_or(text) }
+    zonda_wire::name::Presentation(wire).to_string()
 }
 
 /// Octets in hexadecimal digits.

@@ -5,8 +5,6 @@ use zonda::RecordSet;
 use zonda::store::StoreError;
 use zonda_wire::Name;
 
-use crate::read::name_text;
-
 /// Record sets for JavaScript.
 pub fn write(sets: &[RecordSet]) -> Value {
     sets.iter().map(write_set).collect()
@@ -44,6 +42,15 @@ fn read_set(set: &Value) -> RecordSet {
 
 /// An owner in lower case and without its final dot; what is no name stays as it is.
 pub fn normal_owner(owner: &str) -> String {
-    let normal = |name: Name| name_text(name.to_lowercase().as_wire());
+    let normal = |name: Name| plain_name(&name.to_lowercase());
     owner.parse().map_or_else(|_| owner.to_owned(), normal)
+}
+
+/// A name as stores write it: without its final dot, but for the root.
+pub fn plain_name(name: &Name) -> String {
+    let text = name.to_string();
+    match text.strip_suffix('.') {
+        Some(plain) if !plain.is_empty() => plain.to_owned(),
+        _ => text,
+    }
 }

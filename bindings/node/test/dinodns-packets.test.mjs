@@ -70,7 +70,7 @@ test('serializers write what the core reads, and read what they have written', (
     const byCore = decodeMessage(written);
     assert.deepEqual([byCore.id, byCore.aa, byCore.rd, byCore.tc], [7, true, true, false]);
     const [{ name: owner, type: itsType, ttl }] = byCore.answers;
-    assert.deepEqual([owner, itsType, ttl], [name, type, 9]);
+    assert.deepEqual([owner, itsType, ttl], [`${name}.`, type, 9]);
   }
 });
 

@@ -81,6 +81,21 @@ test('a malformed packet, a response and another operation do no harm', async (t
   assert.equal(await told(server, 'b.example'), 'NXDOMAIN');
 });
 
+test('the name of a question has no final dot, as in DinoDNS, but for the root', async (t) => {
+  const seen = [];
+  const server = await serve(t, (server) => {
+    server.use((req, res) => {
+      const [{ name }] = req.packet.questions;
+      seen.push(name);
+      return res.answer({ name, type: 'A', data: '192.0.2.1' });
+    });
+  });
+  const owners = [];
+  for (const name of ['A.example', '.']) owners.push((await ask(server, name)).answers[0].name);
+  assert.deepEqual(seen, ['a.example', '.']);
+  assert.deepEqual(owners, ['A.example.', '.'], 'it is the name asked for');
+});
+
 test('a store answers without regard to case, with NODATA, ANY, AA and a time to live', async (t) => {
   const store = new DefaultStore();
   store.set('Example.com', 'A', ['192.0.2.1', '192.0.2.2']);
@@ -91,7 +106,7 @@ test('a store answers without regard to case, with NODATA, ANY, AA and a time to
   store.delete('gone.example.com', 'A', '192.0.2.9');
   const server = await serve(t, (server) => server.use(store.handler));
   const reply = await ask(server, 'ExAmPlE.cOm');
-  assert.equal(reply.questions[0].name, 'ExAmPlE.cOm');
+  assert.equal(reply.questions[0].name, 'ExAmPlE.cOm.');
   assert.deepEqual(
     reply.answers.map(({ data }) => data),
     ['192.0.2.1', '192.0.2.2', '192.0.2.3'],
@@ -230,7 +245,7 @@ test('events, metadata and extra tell what handlers want to know', async (t) => 
     });
   });
   const reply = await ask(server, 'a.example');
-  assert.equal(reply.authorities[0].data, 'ns.example');
+  assert.equal(reply.authorities[0].data, 'ns.example.');
   assert.equal(reply.additionals[0].data, '192.0.2.53');
   assert.deepEqual(reply.error, { code: 17, text: 'why' });
   await sleep(5);

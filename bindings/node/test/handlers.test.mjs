@@ -39,13 +39,13 @@ test('a handler answers its names and leaves others to the zones', async (t) => 
     app.handle('example.com', (req, res) => res.answer({ type: 'TXT', data: 'Hello' }));
     app.handle('*.pass.example.com', () => {});
   });
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.1');
-  assert.equal(await told(app, 'www.example.org', 'TXT'), 'NOERROR www.example.org TXT ["zone"]');
-  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org A 192.0.2.53');
-  assert.equal(await told(app, 'example.com', 'TXT'), 'NOERROR example.com TXT ["Hello"]');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org', 'TXT'), 'NOERROR www.example.org. TXT ["zone"]');
+  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org. A 192.0.2.53');
+  assert.equal(await told(app, 'example.com', 'TXT'), 'NOERROR example.com. TXT ["Hello"]');
   assert.equal(await told(app, 'a.pass.example.com'), 'NOERROR', 'the name is of the app');
   assert.equal(await told(app, 'nowhere.example'), 'REFUSED');
-  assert.deepEqual(seen, ['www.example.org'], 'what no route has never reaches JavaScript');
+  assert.deepEqual(seen, ['www.example.org.'], 'what no route has never reaches JavaScript');
 });
 
 test('a reply says what the handler says', async (t) => {
@@ -84,11 +84,11 @@ test('a reply says what the handler says', async (t) => {
   assert.equal(await udp(placeOf(app), query('dropped.example'), 200), null);
   const referral = await ask(app, 'referral.example');
   assert.equal(referral.aa, false);
-  assert.equal(referral.authorities[0].data, 'ns.referral.example');
+  assert.equal(referral.authorities[0].data, 'ns.referral.example.');
   assert.deepEqual(
     { ...referral.additionals[0] },
     {
-      name: 'ns.referral.example',
+      name: 'ns.referral.example.',
       type: 'A',
       class: 'IN',
       ttl: 5,
@@ -117,17 +117,17 @@ test('returned records are the answer, once, of handlers and middleware', async 
     app.handle('chain.example', (req, res, next) => next(), () => a('192.0.2.1'));
     app.handle('other.example', () => new Map());
   });
-  assert.equal(await told(app, 'one.example'), 'NOERROR one.example A 192.0.2.1');
+  assert.equal(await told(app, 'one.example'), 'NOERROR one.example. A 192.0.2.1');
   const both = 'NOERROR NAME A 192.0.2.1 NAME A 192.0.2.2';
-  assert.equal(await told(app, 'two.example'), both.replaceAll('NAME', 'two.example'));
-  assert.equal(await told(app, 'more.example'), both.replaceAll('NAME', 'more.example'));
-  assert.equal(await told(app, 'set.example'), 'NOERROR set.example A 192.0.2.1');
+  assert.equal(await told(app, 'two.example'), both.replaceAll('NAME', 'two.example.'));
+  assert.equal(await told(app, 'more.example'), both.replaceAll('NAME', 'more.example.'));
+  assert.equal(await told(app, 'set.example'), 'NOERROR set.example. A 192.0.2.1');
   assert.equal((await app.query('none.example')).rcode, 'NOERROR');
-  assert.equal(await told(app, 'chain.example'), 'NOERROR chain.example A 192.0.2.1');
+  assert.equal(await told(app, 'chain.example'), 'NOERROR chain.example. A 192.0.2.1');
   assert.equal((await app.query('other.example')).answers.length, 0);
-  app.middleware((req, res, next) => (req.name === 'mid.example' ? a('192.0.2.9') : next()));
-  assert.equal(await told(app, 'mid.example'), 'NOERROR mid.example A 192.0.2.9');
-  assert.equal(await told(app, 'one.example'), 'NOERROR one.example A 192.0.2.1');
+  app.middleware((req, res, next) => (req.name === 'mid.example.' ? a('192.0.2.9') : next()));
+  assert.equal(await told(app, 'mid.example'), 'NOERROR mid.example. A 192.0.2.9');
+  assert.equal(await told(app, 'one.example'), 'NOERROR one.example. A 192.0.2.1');
 });
 
 test('records of a handler are read as those of a message', async (t) => {
@@ -150,13 +150,13 @@ test('records of a handler are read as those of a message', async (t) => {
   const reply = await app.query('a.example', 'MX');
   assert.deepEqual(seen, [
     {
-      name: 'a.example',
+      name: 'a.example.',
       ttl: 300,
       type: 'MX',
       of: 'IN',
-      data: { preference: 10, exchange: 'mx.example' },
+      data: { preference: 10, exchange: 'mx.example.' },
     },
-    { name: 'B.example', ttl: 5, type: 'TXT', of: 'IN', data: ['text'] },
+    { name: 'B.example.', ttl: 5, type: 'TXT', of: 'IN', data: ['text'] },
   ]);
   assert.deepEqual(
     reply.answers.map(({ type, ttl }) => [type, ttl]),
@@ -202,18 +202,18 @@ test('an error is SERVFAIL, is told with its stack, and the next query is answer
   for (const name of bad) {
     const reply = await ask(app, name);
     assert.deepEqual([reply.rcode, reply.answers.length], ['SERVFAIL', 0], name);
-    assert.equal(await told(app, 'good.example'), 'NOERROR good.example A 192.0.2.1');
+    assert.equal(await told(app, 'good.example'), 'NOERROR good.example. A 192.0.2.1');
   }
   assert.deepEqual(
     errors.map(([name]) => name),
-    bad,
+    bad.map((name) => `${name}.`),
   );
   const said = Object.fromEntries(errors.map(([name, error]) => [name, error]));
-  assert.match(said['throws.example'].stack, /namedInTheStack/);
-  assert.match(said['wrong.example'].message, /MX record: /);
-  assert.match(said['lacks.example'].message, /exchange is missing/);
-  assert.match(said['type.example'].message, /NOSUCH/);
-  assert.match(said['ttl.example'].message, /-1/);
+  assert.match(said['throws.example.'].stack, /namedInTheStack/);
+  assert.match(said['wrong.example.'].message, /MX record: /);
+  assert.match(said['lacks.example.'].message, /exchange is missing/);
+  assert.match(said['type.example.'].message, /NOSUCH/);
+  assert.match(said['ttl.example.'].message, /-1/);
 });
 
 test('an error in what is told of errors does not end the process', async (t) => {
@@ -296,9 +296,9 @@ test('a request tells all that the query says', async (t) => {
     app.handle(':user.:group.example/TXT', (req, res) => {
       const { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type } =
         req;
-      const { recursionDesired, edns } = req;
+      const { checkingDisabled, options, recursionDesired, udpSize } = req;
       seen = { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type };
-      Object.assign(seen, { recursionDesired, udpSize: edns.udpSize });
+      Object.assign(seen, { checkingDisabled, options, recursionDesired, udpSize });
       res.noData();
     });
   });
@@ -307,7 +307,7 @@ test('a request tells all that the query says', async (t) => {
     { code: 10, data: Buffer.from('0102030405060708', 'hex') },
   ];
   const reply = await udp(placeOf(app), queryWithOptions('Ann.Staff.EXAMPLE', 'TXT', options));
-  assert.equal(decodeMessage(reply).questions[0].name, 'Ann.Staff.EXAMPLE');
+  assert.equal(decodeMessage(reply).questions[0].name, 'Ann.Staff.EXAMPLE.');
   assert.equal(seen.client.address, '127.0.0.1');
   assert.ok(seen.client.port > 0);
   delete seen.client;
@@ -315,15 +315,43 @@ test('a request tells all that the query says', async (t) => {
     cookie: { client: Buffer.from('0102030405060708', 'hex'), server: Buffer.alloc(0) },
     dnssecOk: false,
     id: 0x1234,
-    name: 'ann.staff.example',
-    originalName: 'Ann.Staff.EXAMPLE',
+    name: 'ann.staff.example.',
+    originalName: 'Ann.Staff.EXAMPLE.',
     captures: { user: 'ann', group: 'staff' },
     clientSubnet: { family: 4, address: '198.51.100.0', prefix: 24, scope: 0 },
     transport: 'udp',
     type: 'TXT',
+    checkingDisabled: false,
+    options,
     recursionDesired: true,
     udpSize: 1232,
   });
+});
+
+test('a query without EDNS has neither options nor a size, and one with CD says so', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('a.example', (req, res) => {
+      const data = JSON.stringify([req.checkingDisabled, req.udpSize, req.options]);
+      return res.answer({ type: 'TXT', data });
+    });
+  });
+  const message = query('a.example', 'TXT').subarray(0, -11);
+  message.writeUInt16BE(0, 10); // without its OPT record
+  message[3] |= 0x10;
+  const { answers } = decodeMessage(await app.queryMessage(message));
+  assert.deepEqual(JSON.parse(answers[0].data[0]), [true, null, []]);
+});
+
+test('a reply that is cleared sends nothing of what was put into it before', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.zone('example.org', { text: '@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.53\n' });
+    const put = (res) => res.answer({ type: 'A', data: '192.0.2.1' }).extendedError('Blocked');
+    app.handle('ns.example.org', (req, res) => void put(res).clear());
+    app.handle('a.example', (req, res) => put(res).clear().refused());
+  });
+  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org. A 192.0.2.53');
+  const { answers, error, rcode } = await ask(app, 'a.example');
+  assert.deepEqual([answers, error, rcode], [[], null, 'REFUSED']);
 });
 
 /** The octets of the reply to a query for TXT of a client in 198.51.N.0/24, and its scope. */
@@ -343,10 +371,10 @@ test('a reply has the scope that code says, or that of what it looked at', async
     app.handle('*.example', (req, res) => {
       calls.push(req.name);
       res.answer({ type: 'TXT', data: 'x' });
-      if (req.name === 'looks.example') assert.notEqual(req.clientSubnet, null);
-      if (req.name === 'logs.example') res.clientSubnetScope(0).rcode = req.clientAddress && 'NOERROR';
-      if (req.name === 'says.example') res.clientSubnetScope(8).cache({ ttl: 60 });
-      if (req.name === 'finer.example') res.clientSubnetScope(24).cache({ ttl: 60 });
+      if (req.name === 'looks.example.') assert.notEqual(req.clientSubnet, null);
+      if (req.name === 'logs.example.') res.clientSubnetScope(0).rcode = req.clientAddress && 'NOERROR';
+      if (req.name === 'says.example.') res.clientSubnetScope(8).cache({ ttl: 60 });
+      if (req.name === 'finer.example.') res.clientSubnetScope(24).cache({ ttl: 60 });
       for (const bits of [-1, 129, 1.5, '16']) {
         assert.throws(() => res.clientSubnetScope(bits), RangeError);
       }
@@ -360,16 +388,16 @@ test('a reply has the scope that code says, or that of what it looked at', async
     assert.equal(await scopeOf(app, 'says.example', octet), 8);
     assert.equal(await scopeOf(app, 'finer.example', octet), 24);
   }
-  assert.deepEqual(calls, ['says.example', 'finer.example', 'finer.example']);
+  assert.deepEqual(calls, ['says.example.', 'finer.example.', 'finer.example.']);
 });
 
 test('an answer of the zone has the scope of what middleware looked at', async (t) => {
   const app = await started(t, { listen: [] }, (app) => {
     app.use(async (req, res, next) => {
-      if (req.name === 'says.zone') res.clientSubnetScope(20);
-      if (req.name !== 'blind.zone') assert.ok(req.clientAddress);
+      if (req.name === 'says.zone.') res.clientSubnetScope(20);
+      if (req.name !== 'blind.zone.') assert.ok(req.clientAddress);
       await next();
-      if (req.name === 'changed.zone') res.additional({ type: 'TXT', data: 'x' });
+      if (req.name === 'changed.zone.') res.additional({ type: 'TXT', data: 'x' });
     });
     app.zone('zone', { text: '@ 60 SOA a a 1 2 3 4 5\n@ NS a\n* TXT x\n' });
   });
@@ -437,8 +465,8 @@ test('unusual names reach handlers as in zone files', async (t) => {
     app.handle('.', (req, res) => res.answer({ type: 'TXT', data: req.name }));
   });
   const data = async (name) => (await app.query({ name, type: 'TXT' })).answers[0].data;
-  assert.deepEqual(await data('a\\.b.example'), ['a\\.b.example', 'a\\.b']);
-  assert.deepEqual(await data('\\000\\255.example'), ['\\000\\255.example', '\\000\\255']);
+  assert.deepEqual(await data('a\\.b.example'), ['a\\.b.example.', 'a\\.b']);
+  assert.deepEqual(await data('\\000\\255.example'), ['\\000\\255.example.', '\\000\\255']);
   assert.deepEqual(await data('.'), ['.']);
 });
 
@@ -550,18 +578,18 @@ test('an address of metrics takes no orders, and is no public one without a toke
     const reply = await fetch(`http://127.0.0.1:${port}${path}`, { method });
     assert.equal(reply.status, status, path);
   }
-  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.1');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. A 192.0.2.1');
 });
 
 test('handlers are replaced, added and removed while the app runs', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
   });
-  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.1');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. A 192.0.2.1');
   app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.2' }));
   app.handle('b.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.3' }));
-  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
-  assert.equal(await told(app, 'b.example'), 'NOERROR b.example A 192.0.2.3');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. A 192.0.2.2');
+  assert.equal(await told(app, 'b.example'), 'NOERROR b.example. A 192.0.2.3');
   assert.equal(app.removeHandler('a.example'), true);
   assert.equal(app.removeHandler('a.example'), false);
   assert.equal(await told(app, 'a.example'), 'REFUSED');
@@ -576,7 +604,7 @@ test('an app is asked without sockets, by its own handlers too', async (t) => {
     });
     app.handle('dropped.example', (req, res) => res.drop());
   });
-  assert.equal(await told(app, 'outer.example'), 'NOERROR outer.example A 192.0.2.1');
+  assert.equal(await told(app, 'outer.example'), 'NOERROR outer.example. A 192.0.2.1');
   const asked = app.query({ name: 'dropped.example' });
   await assert.rejects(asked, { code: 'ZONDA_NO_REPLY', message: /dropped\.example A/ });
   const raw = await app.queryMessage(query('inner.example'));
@@ -622,7 +650,7 @@ test('udp:// and tcp:// leave the other out', async (t) => {
   const app = await started(t, { listen: ['udp://127.0.0.1:0', 'tcp://127.0.0.1:0'] }, (app) => {
     app.handle('a.example', (req, res) => res.answer({ type: 'TXT', data: req.transport }));
   });
-  assert.equal(await told(app, 'a.example'), 'NOERROR a.example TXT ["udp"]');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. TXT ["udp"]');
   await assert.rejects(tcp(placeOf(app), [query('a.example')]), /ECONNREFUSED/);
   const [address, port] = app.addresses[1].split(':');
   const [reply] = await tcp({ address, port: Number(port) }, [query('a.example')]);
@@ -639,7 +667,7 @@ test('stopping waits for handlers that still answer', async (t) => {
   const asked = told(app, 'slow.example');
   await sleep(100);
   await app.stop();
-  assert.equal(await asked, 'NOERROR slow.example A 192.0.2.1');
+  assert.equal(await asked, 'NOERROR slow.example. A 192.0.2.1');
 });
 
 test('stopping waits for middleware that still passes on, and for what handlers ask the app', async (t) => {
@@ -661,8 +689,8 @@ test('stopping waits for middleware that still passes on, and for what handlers 
   await app.stop(); // the second time says nothing
   await stopping;
   assert.deepEqual(await Promise.all(asked), [
-    'NOERROR www.example.org A 192.0.2.80',
-    'NOERROR own.example A 192.0.2.53',
+    'NOERROR www.example.org. A 192.0.2.80',
+    'NOERROR own.example. A 192.0.2.53',
   ]);
   await assert.rejects(app.query({ name: 'www.example.org' }), /has stopped/);
 });
@@ -722,7 +750,7 @@ test('a wrong record is told with its place, its data, its code and the pattern'
   assert.equal((await app.query('thrown.example')).rcode, 'SERVFAIL');
   const [[code, message, pattern], second, third] = told;
   assert.deepEqual([code, pattern], ['ZONDA_RECORD', ':host.example/A']);
-  assert.match(message, /the reply to a\.example A: additionals\[0\]: .*'999\.1\.1\.1'/);
+  assert.match(message, /the reply to a\.example\. A: additionals\[0\]: .*'999\.1\.1\.1'/);
   assert.deepEqual([second[0], second[2]], ['ZONDA_RECORD', 'ttl.example/TXT']);
   assert.match(second[1], /authorities\[0\]: .*-1 is no time to live/);
   assert.deepEqual(third, [undefined, 'of the program', 'thrown.example']);
@@ -763,7 +791,7 @@ test('handlers that are added and removed in one turn are published together', a
   app.handle('a.example', () => ({ type: 'A', data: '192.0.2.2' }));
   app.handle('b.example', () => ({ type: 'A', data: '192.0.2.3' }));
   app.removeHandler('b.example');
-  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. A 192.0.2.2');
   assert.equal(await told(app, 'b.example'), 'REFUSED');
 });
 
@@ -795,8 +823,8 @@ test('onError answers where code has failed, and what it leaves is SERVFAIL', as
   assert.equal(await told(app, 'none.example'), 'NXDOMAIN');
   assert.equal(await told(app, 'rejects.example'), 'NXDOMAIN');
   assert.equal(await told(app, 'guarded.example'), 'NXDOMAIN');
-  assert.equal(await told(app, 'later.example'), 'NOERROR later.example A 192.0.2.9');
-  assert.equal(await told(app, 'returned.example'), 'NOERROR returned.example A 192.0.2.8');
+  assert.equal(await told(app, 'later.example'), 'NOERROR later.example. A 192.0.2.9');
+  assert.equal(await told(app, 'returned.example'), 'NOERROR returned.example. A 192.0.2.8');
   for (const word of ['wrong', 'fails', 'left']) {
     assert.equal(await told(app, `${word}.example`), 'SERVFAIL', word);
   }

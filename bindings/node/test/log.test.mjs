@@ -88,6 +88,64 @@ test('a logger that throws stops neither the app nor the other events', async (t
   assert.match(String(said.mock.calls[0].arguments[1]), /the disk is full/);
 });
 
+test('what handlers throw goes to the logger, with what it is about', async (t) => {
+  const said = t.mock.method(console, 'error', () => {});
+  const [records, heard] = [[], []];
+  const app = appWith({ log: 'error', logger: (record) => records.push(record) });
+  app.on('log', (record) => heard.push(record));
+  const thrown = new TypeError('no "database"');
+  app.handle(':host.example/A', () => {
+    throw thrown;
+  });
+  app.handle('rejects.example', async () => {
+    throw Object.create(null);
+  });
+  await app.start();
+  assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
+  assert.equal((await app.query('rejects.example', 'TXT')).rcode, 'SERVFAIL');
+  await app.stop();
+  const [first, second] = records;
+  const event = 'code of the program has failed';
+  const { error, fields, level, message, time } = first;
+  assert.deepEqual([level, first.event, error], ['error', event, thrown]);
+  const about = { name: 'a.example.', type: 'A', handler: ':host.example/A' };
+  assert.deepEqual(fields, { ...about, error: 'TypeError: no "database"' });
+  const words = 'name=a.example. type=A handler=:host.example/A error="TypeError: no \\"database\\""';
+  assert.equal(message, `${event} ${words}`);
+  assert.ok(time instanceof Date);
+  assert.equal(second.fields.error, '[Object: null prototype] {}');
+  assert.deepEqual([heard, said.mock.callCount()], [records, 0]);
+});
+
+test('what handlers throw does not go to the logger where onError is there for it', async () => {
+  const [records, errors] = [[], []];
+  const logger = (record) => records.push(record);
+  const app = appWith({ log: 'error', logger, onError: (error) => void errors.push(error.message) });
+  app.handle('a.example', () => {
+    throw new Error('no database');
+  });
+  await app.start();
+  assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
+  await app.stop();
+  assert.deepEqual([records, errors], [[], ['no database']]);
+});
+
+test('what handlers throw is on standard error where the logger throws, too', async (t) => {
+  const said = t.mock.method(console, 'error', () => {});
+  const logger = () => {
+    throw new Error('the disk is full');
+  };
+  const app = appWith({ log: 'error', logger });
+  app.handle('a.example', () => {
+    throw new Error('no database');
+  });
+  await app.start();
+  assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
+  await app.stop();
+  const words = said.mock.calls.map(({ arguments: [, error] }) => error.message);
+  assert.deepEqual(words, ['the disk is full', 'no database']);
+});
+
 test('a start that fails ends the reading of the log, and another one begins it anew', async (t) => {
   const records = [];
   const port = await freePort();
@@ -134,4 +192,25 @@ test('without a logger the log is lines on standard error, and with one nothing 
 test('an app that has stopped leaves the log to standard error', () => {
   const lines = standardError(program('logger() {}', '')).match(/serving zones=0/g);
   assert.equal(lines.length, 1);
+});
+
+test("with log: 'off' a logger gets what handlers throw alone, and leaves the log of other apps", () => {
+  const said = standardError(`
+    const { App } = require(process.argv[1]);
+    (async () => {
+      const other = new App({ listen: [], workers: 1, log: 'info' });
+      const told = [];
+      const app = new App({ listen: [], workers: 1, log: 'off', logger: ({ event }) => told.push(event) });
+      app.handle('a.example', () => {
+        throw new Error('no database');
+      });
+      await app.start();
+      await other.start();
+      await app.query('a.example');
+      await other.stop();
+      await app.stop();
+      console.error('told ' + told);
+    })();`);
+  assert.match(said, /serving zones=0/);
+  assert.match(said, /^told code of the program has failed$/m);
 });

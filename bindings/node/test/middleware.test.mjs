@@ -18,15 +18,15 @@ test('middleware wraps handlers and zone data, and sees the real reply behind ne
     });
     app.handle('handled.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
   });
-  assert.equal(await told(app, 'handled.example'), 'NOERROR handled.example A 192.0.2.1');
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.80');
+  assert.equal(await told(app, 'handled.example'), 'NOERROR handled.example. A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.80');
   assert.equal(await told(app, 'none.example.org'), 'NXDOMAIN');
   assert.equal(await told(app, 'elsewhere.example'), 'REFUSED');
   assert.deepEqual(seen, [
-    ['handled.example', 'NOERROR', true, ['192.0.2.1'], 0],
-    ['www.example.org', 'NOERROR', true, ['192.0.2.80'], 0],
-    ['none.example.org', 'NXDOMAIN', true, [], 1],
-    ['elsewhere.example', 'REFUSED', false, [], 0],
+    ['handled.example.', 'NOERROR', true, ['192.0.2.1'], 0],
+    ['www.example.org.', 'NOERROR', true, ['192.0.2.80'], 0],
+    ['none.example.org.', 'NXDOMAIN', true, [], 1],
+    ['elsewhere.example.', 'REFUSED', false, [], 0],
   ]);
 });
 
@@ -36,7 +36,7 @@ test('middleware changes replies of zones and handlers', async (t) => {
     app.zone('example.org', { file });
     app.middleware(async (req, res, next) => {
       await next();
-      if (req.name === 'ns.example.org') res.answers[0].ttl = 7;
+      if (req.name === 'ns.example.org.') res.answers[0].ttl = 7;
       else if (res.rcode === 'NXDOMAIN') res.extendedError('Filtered', 'not here');
       else res.additional({ type: 'TXT', data: 'seen' });
     });
@@ -48,7 +48,7 @@ test('middleware changes replies of zones and handlers', async (t) => {
     assert.deepEqual(reply.additionals[0].data, ['seen']);
   }
   const texts = await told(app, 'www.example.org', 'TXT');
-  assert.equal(texts, 'NOERROR www.example.org TXT ["zone"]', 'strings are as they came');
+  assert.equal(texts, 'NOERROR www.example.org. TXT ["zone"]', 'strings are as they came');
   const { answers } = await ask(app, 'ns.example.org');
   assert.deepEqual([answers[0].ttl, answers[0].data], [7, '192.0.2.53']);
   const reply = await ask(app, 'none.example.org');
@@ -104,8 +104,8 @@ test('middleware that decides nothing fails, and opens nothing', async (t) => {
 test('middleware answers, drops, and tags', async (t) => {
   const app = await started(t, {}, (app) => {
     app.middleware((req, res, next) => {
-      if (req.name === 'blocked.example') return res.nxdomain();
-      if (req.name === 'dropped.example') return res.drop();
+      if (req.name === 'blocked.example.') return res.nxdomain();
+      if (req.name === 'dropped.example.') return res.drop();
       req.state.tag = 'first';
       return next();
     });
@@ -117,7 +117,7 @@ test('middleware answers, drops, and tags', async (t) => {
   });
   assert.equal(await told(app, 'blocked.example'), 'NXDOMAIN');
   assert.equal(await udp(placeOf(app), query('dropped.example'), 200), null);
-  assert.equal(await told(app, 'a.example', 'TXT'), 'NOERROR a.example TXT ["first second"]');
+  assert.equal(await told(app, 'a.example', 'TXT'), 'NOERROR a.example. TXT ["first second"]');
 });
 
 test('middleware that does not wait for next() has no less to say', async (t) => {
@@ -138,7 +138,7 @@ test('middleware that does not wait for next() has no less to say', async (t) =>
       throw new Error('a quick mistake');
     });
   });
-  assert.equal(await told(app, 'slow.example'), 'NOERROR slow.example A 192.0.2.1');
+  assert.equal(await told(app, 'slow.example'), 'NOERROR slow.example. A 192.0.2.1');
   assert.equal(await told(app, 'fails.example'), 'SERVFAIL');
   assert.equal(await told(app, 'throws.example'), 'SERVFAIL');
   assert.deepEqual(errors, ['a mistake', 'a quick mistake']);
@@ -157,7 +157,7 @@ test('middleware may catch what a handler throws', async (t) => {
       throw new Error('caught');
     });
   });
-  assert.equal(await told(app, 'throws.example', 'TXT'), 'NOERROR throws.example TXT ["caught"]');
+  assert.equal(await told(app, 'throws.example', 'TXT'), 'NOERROR throws.example. TXT ["caught"]');
 });
 
 test('several handlers of a route are called one by next() of the other, and the zone behind them', async (t) => {
@@ -176,7 +176,7 @@ test('several handlers of a route are called one by next() of the other, and the
     };
     app.handle('www.example.org', first, second);
   });
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.80');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.80');
   assert.deepEqual(order, ['first', 'second', '192.0.2.80']);
 });
 
@@ -202,12 +202,12 @@ test('the configuration file is extended by code', async (t) => {
   const app = await started(t, { config }, (app) => {
     app.handle('code.example.org', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
   });
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.80');
-  assert.equal(await told(app, 'code.example.org'), 'NOERROR code.example.org A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.80');
+  assert.equal(await told(app, 'code.example.org'), 'NOERROR code.example.org. A 192.0.2.1');
   const records = '@ 300 SOA ns hostmaster 2 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.54\n';
   writeFileSync(zone, records);
   await app.reload();
-  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org A 192.0.2.54');
+  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org. A 192.0.2.54');
 });
 
 test('a zone is given as text, and in the options', async (t) => {
@@ -217,8 +217,8 @@ test('a zone is given as text, and in the options', async (t) => {
     'Example.net': { text: '@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.54' },
   };
   const app = await started(t, { zones });
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.80');
-  assert.equal(await told(app, 'ns.example.net'), 'NOERROR ns.example.net A 192.0.2.54');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.80');
+  assert.equal(await told(app, 'ns.example.net'), 'NOERROR ns.example.net. A 192.0.2.54');
   assert.throws(() => app.zone('example.com', { file }), /comes before start/);
 });
 
@@ -235,7 +235,7 @@ test('what zones and handlers do not have is forwarded, and middleware sees that
     });
     app.handle('near.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
   });
-  assert.equal(await told(app, 'far.example'), 'NOERROR far.example A 192.0.2.99');
-  assert.equal(await told(app, 'near.example'), 'NOERROR near.example A 192.0.2.1');
+  assert.equal(await told(app, 'far.example'), 'NOERROR far.example. A 192.0.2.99');
+  assert.equal(await told(app, 'near.example'), 'NOERROR near.example. A 192.0.2.1');
   assert.deepEqual(seen, ['192.0.2.99', '192.0.2.1']);
 });

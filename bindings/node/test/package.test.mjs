@@ -22,8 +22,9 @@ const here = fileURLToPath(new URL('..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'zonda-package-'));
 
 /** Octets of the packed package at most, where it is an optimised build: a little more than the
- * 9.4 million that one has, of which the native half of 21 million is nearly all. */
-const PACKED_MAX = 10_000_000;
+ * 6.4 million that one has, of which the native half of 13 million is nearly all. The aim is 5
+ * million: bench/NOTES.md has what was tried. */
+const PACKED_MAX = 6_700_000;
 /** What npm says of the packed package. */
 let packed;
 
@@ -248,7 +249,7 @@ test('the native half has nothing that only debuggers read, and says what it was
   assert.equal(source.cpu, undefined, 'the sources are for all processors');
 });
 
-test('the package has at most 10 MB', async (t) => {
+test('the package has at most 6.7 MB', async (t) => {
   const { default: native } = await import('../lib/native.js');
   if (!native.isOptimized()) return t.skip('the native half is no optimised build');
   assert.ok(packed.size <= PACKED_MAX, `it has ${packed.size} octets`);

@@ -79,7 +79,7 @@ test('nothing that handlers throw ends the process', async () => {
     })();
   `);
   assert.deepEqual([code, out.trim()], [0, 'SERVFAIL\nSERVFAIL']);
-  assert.match(err, /throws\.example A, handler of throws\.example: Error: a mistake\n\s+at /);
+  assert.match(err, /throws\.example\. A, handler of throws\.example: Error: a mistake\n\s+at /);
 });
 
 test('an app runs in a worker thread that ends before the process', async () => {

@@ -282,16 +282,47 @@ test('a record of each type is a line of a zone file, and that is the same recor
     const read = parseRecord(line);
     assert.equal(recordText(read), line);
     const { name, ttl, type: word, data } = read;
-    assert.deepEqual([name, ttl, word], ['a\\.b.Example', 60, type]);
+    assert.deepEqual([name, ttl, word], ['a\\.b.Example.', 60, type]);
     assert.equal(recordText({ name, ttl, type, data: structuredClone(data) }), line, type);
     assert.deepEqual(parseRecord(recordText(read)), read);
   }
 });
 
+test('names in the data of each type are read with their final dot', () => {
+  for (const [type, text] of SAMPLES) {
+    const { data } = parseRecord(`a.example. 60 IN ${type} ${text}`);
+    const fields = tables.fieldsOf.get(tables.typeNumber(type));
+    for (const [field, kind] of fields) {
+      if (kind !== 'name' && kind !== 'names') continue;
+      const names = [fields.length === 1 ? data : data[field]].flat();
+      for (const name of names) assert.match(name, /\.$/, `${type} ${field}`);
+    }
+  }
+});
+
+test('a name that is given may lack its final dot, and is the one asked for in any case', async (t) => {
+  const read = [];
+  const app = await started(t, {}, (app) => {
+    app.handle('www.example', (req, res) => {
+      for (const name of ['www.example', 'www.example.', 'WWW.Example', 'ww.test', 'a\\.', 'a\\\\.']) {
+        res.answer({ name, type: 'A', data: '192.0.2.1' });
+      }
+      read.push(...res.answers.map(({ name }) => name));
+    });
+    app.handle('.', (req, res) => res.answer({ name: '.', type: 'A', data: '192.0.2.1' }));
+  });
+  const { answers } = await app.query('www.EXAMPLE');
+  const others = ['ww.test.', 'a\\..', 'a\\\\.'];
+  const asked = ['www.EXAMPLE.', 'www.EXAMPLE.', 'www.EXAMPLE.'];
+  assert.deepEqual(answers.map(({ name }) => name), [...asked, ...others]);
+  assert.deepEqual(read, ['www.example.', 'www.example.', 'WWW.Example.', ...others]);
+  assert.equal((await app.query('.')).answers[0].name, '.');
+});
+
 test('lines have an origin and a time to live, and records without them have defaults', () => {
   const at = { origin: 'example.org', ttl: 60 };
   assert.equal(recordText(parseRecord('www MX 10 mx', at)), 'www.example.org. 60 IN MX 10 mx.example.org.');
-  assert.equal(parseRecord('@ 1h TXT "a b" c', at).name, 'example.org');
+  assert.equal(parseRecord('@ 1h TXT "a b" c', at).name, 'example.org.');
   assert.deepEqual(parseRecord('@ 1h TXT "a b" c', at).data, ['a b', 'c']);
   assert.equal(parseRecord('www A 192.0.2.1').ttl, 300);
   assert.equal(recordText({ type: 'A', data: '192.0.2.1' }), '@ 300 IN A 192.0.2.1');

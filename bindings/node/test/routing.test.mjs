@@ -27,11 +27,11 @@ test('a router has the names below a suffix', async (t) => {
   assert.equal(await ip('3.users.eu.example'), '192.0.2.3');
   assert.equal(await ip('a.b.inner.eu.example'), '192.0.2.4');
   assert.equal((await app.query('www.us.example')).rcode, 'REFUSED');
-  const below = ['www.eu.example', 'eu.example', '3.users.eu.example', 'a.b.inner.eu.example'];
+  const below = ['www.eu.example.', 'eu.example.', '3.users.eu.example.', 'a.b.inner.eu.example.'];
   assert.deepEqual(passed, below);
   assert.equal(inner.removeHandler('*'), true);
   assert.equal(await ip('a.b.inner.eu.example'), undefined);
-  assert.equal(passed.at(-1), 'a.b.inner.eu.example', 'middleware is still passed');
+  assert.equal(passed.at(-1), 'a.b.inner.eu.example.', 'middleware is still passed');
   for (const suffix of ['a..b', '*.example', '*', '.', 'eu.example/A', undefined]) {
     assert.throws(() => app.route(suffix), { code: 'ZONDA_PATTERN' }, suffix);
   }
@@ -81,11 +81,11 @@ test('middleware for a pattern hides no handler, zone or other server', async (t
   assert.equal(await told('b.zone.test'), 'NXDOMAIN');
   assert.equal(await told('far.corp.test'), 'NOERROR 192.0.2.99');
   assert.deepEqual(passed, [
-    '*.eu.example www.eu.example *.example',
-    '*.near.example www.near.example *.near.example',
-    '*.zone.test a.zone.test null',
-    '*.zone.test b.zone.test null',
-    'far.corp.test far.corp.test null',
+    '*.eu.example www.eu.example. *.example',
+    '*.near.example www.near.example. *.near.example',
+    '*.zone.test a.zone.test. null',
+    '*.zone.test b.zone.test. null',
+    'far.corp.test far.corp.test. null',
   ]);
 });
 
@@ -150,7 +150,7 @@ test('a query that a handler leaves goes to that of the next wider pattern', asy
     app.zone('zone.example', { text: '@ 60 SOA a a 1 2 3 4 5\n@ 60 NS a\na 60 A 192.0.2.3\n' });
     app.handle('*.example', (req, res) => {
       calls.push(`wide ${req.pattern}`);
-      if (!req.name.endsWith('zone.example')) res.answer(a('192.0.2.1'));
+      if (!req.name.endsWith('zone.example.')) res.answer(a('192.0.2.1'));
     });
     app.handle(':x.b.example', (req, res, next) => {
       calls.push(`captured ${req.captures.x}`);
@@ -216,8 +216,8 @@ test('a denial behind next() takes the place of the answer, but for aliases', as
     });
     app.use('*.zone.test', async (req, res, next) => {
       await next();
-      if (req.name === 'plain.zone.test') res.nxdomain();
-      else if (req.name === 'alias.zone.test') res.noData({ ttl: 9 });
+      if (req.name === 'plain.zone.test.') res.nxdomain();
+      else if (req.name === 'alias.zone.test.') res.noData({ ttl: 9 });
       else res.nxdomain({ ttl: 8 });
     });
     app.handle('many.test', (req, res) => {
@@ -233,14 +233,14 @@ test('a denial behind next() takes the place of the answer, but for aliases', as
     const reply = await app.query(name, type);
     return [reply.rcode, ...records(reply)];
   };
-  assert.deepEqual(await told('a.zone.test'), ['NXDOMAIN', [], ['zone.test SOA 8'], []]);
-  assert.deepEqual(await told('b.zone.test'), ['NXDOMAIN', [], ['zone.test SOA 8'], []]);
-  assert.deepEqual(await told('plain.zone.test'), ['NXDOMAIN', [], ['zone.test SOA 5'], []]);
-  const alias = ['NOERROR', ['alias.zone.test CNAME 60'], ['zone.test SOA 9'], []];
+  assert.deepEqual(await told('a.zone.test'), ['NXDOMAIN', [], ['zone.test. SOA 8'], []]);
+  assert.deepEqual(await told('b.zone.test'), ['NXDOMAIN', [], ['zone.test. SOA 8'], []]);
+  assert.deepEqual(await told('plain.zone.test'), ['NXDOMAIN', [], ['zone.test. SOA 5'], []]);
+  const alias = ['NOERROR', ['alias.zone.test. CNAME 60'], ['zone.test. SOA 9'], []];
   assert.deepEqual(await told('alias.zone.test'), alias);
   const asked = await told('alias.zone.test', 'CNAME');
-  assert.deepEqual(asked, ['NOERROR', [], ['zone.test SOA 9'], []]);
-  assert.deepEqual(await told('many.test'), ['NXDOMAIN', [], ['test SOA 3'], []]);
+  assert.deepEqual(asked, ['NOERROR', [], ['zone.test. SOA 9'], []]);
+  assert.deepEqual(await told('many.test'), ['NXDOMAIN', [], ['test. SOA 3'], []]);
 });
 
 test('the SOA record of a negative answer is that of the zone that holds the name', async (t) => {
@@ -257,9 +257,9 @@ test('the SOA record of a negative answer is that of the zone that holds the nam
     const { authorities } = await app.query(name, type);
     return authorities.map(({ name, ttl, data }) => [name, ttl, data.mname, data.serial, data.minimum]);
   };
-  assert.deepEqual(await soa('a.users.zone.test'), [['zone.test', 60, 'ns.zone.test', 7, 60]]);
-  assert.deepEqual(await soa('zone.test', 'TXT'), [['zone.test', 61, 'ns.zone.test', 7, 61]]);
-  assert.deepEqual(await soa('only.test'), [['only.test', 62, 'only.test', 1, 62]]);
+  assert.deepEqual(await soa('a.users.zone.test'), [['zone.test.', 60, 'ns.zone.test.', 7, 60]]);
+  assert.deepEqual(await soa('zone.test', 'TXT'), [['zone.test.', 61, 'ns.zone.test.', 7, 61]]);
+  assert.deepEqual(await soa('only.test'), [['only.test.', 62, 'only.test.', 1, 62]]);
 });
 
 test('a name as long as names may be gets a negative answer that is cached', async (t) => {
@@ -294,13 +294,13 @@ test('middleware for a pattern is passed by the names of that alone', async (t) 
   assert.equal(await ttl('x.b.a.example'), 7);
   assert.equal((await app.query('www.example.org')).answers[0].data, '192.0.2.80');
   assert.equal((await app.query('ns.example.org')).answers[0].data, '192.0.2.53');
-  assert.deepEqual(passed, ['x.b.a.example x.b.a.example', 'www.example.org']);
+  assert.deepEqual(passed, ['x.b.a.example. x.b.a.example', 'www.example.org.']);
   app.handle('www.example.org', () => a('192.0.2.9'));
   assert.equal((await app.query('www.example.org')).answers[0].data, '192.0.2.9');
   assert.equal(app.removeHandler('www.example.org'), true);
   assert.equal(app.removeHandler('www.example.org'), false);
   assert.equal((await app.query('www.example.org')).answers[0].data, '192.0.2.80');
-  assert.deepEqual(passed.slice(2), ['www.example.org', 'www.example.org']);
+  assert.deepEqual(passed.slice(2), ['www.example.org.', 'www.example.org.']);
 });
 
 test('negative answers have the SOA record by which resolvers cache them', async (t) => {
@@ -319,11 +319,11 @@ test('negative answers have the SOA record by which resolvers cache them', async
     const { rcode, authorities } = await app.query(name);
     return [rcode, ...authorities.map(({ name, ttl, data }) => [name, ttl, data.minimum])];
   };
-  assert.deepEqual(await soa('a.b.users.example'), ['NXDOMAIN', ['users.example', 60, 60]]);
-  assert.deepEqual(await soa('a.b.deep.example'), ['NOERROR', ['deep.example', 5, 5]]);
-  assert.deepEqual(await soa('gone.exact.example'), ['NXDOMAIN', ['gone.exact.example', 9, 9]]);
-  assert.deepEqual(await soa('www.test'), ['NXDOMAIN', ['www.test', 1, 1]]);
-  assert.deepEqual(await soa('soa.example'), ['NXDOMAIN', ['example', 30, 30]]);
+  assert.deepEqual(await soa('a.b.users.example'), ['NXDOMAIN', ['users.example.', 60, 60]]);
+  assert.deepEqual(await soa('a.b.deep.example'), ['NOERROR', ['deep.example.', 5, 5]]);
+  assert.deepEqual(await soa('gone.exact.example'), ['NXDOMAIN', ['gone.exact.example.', 9, 9]]);
+  assert.deepEqual(await soa('www.test'), ['NXDOMAIN', ['www.test.', 1, 1]]);
+  assert.deepEqual(await soa('soa.example'), ['NXDOMAIN', ['example.', 30, 30]]);
   assert.deepEqual(await soa('plain.example'), ['NXDOMAIN']);
 });
 
@@ -340,7 +340,7 @@ test('an app tells when it listens, when it has stopped, and what fails', async 
   assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
   await app.stop();
   await app.closed;
-  const expected = ['listening 127.0.0.1:PORT', 'a.example: no database', 'closed undefined'];
+  const expected = ['listening 127.0.0.1:PORT', 'a.example.: no database', 'closed undefined'];
   assert.deepEqual(told, expected);
 });
 

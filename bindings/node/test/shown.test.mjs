@@ -20,12 +20,12 @@ test('a query shows what the client asks, and nothing that only the server knows
   });
   await ask(app, 'Ann.example', 'TXT');
   const [text, json, keys, deep] = shown;
-  assert.match(text, /^Query \{\n {2}name: 'ann\.example',\n {2}type: 'TXT',\n/);
+  assert.match(text, /^Query \{\n {2}name: 'ann\.example\.',\n {2}type: 'TXT',\n/);
   assert.match(text, /captures: \{ user: 'ann' \}\n\}$/);
   const { client, ...rest } = JSON.parse(json);
   assert.equal(client.address, '127.0.0.1');
   assert.deepEqual(rest, {
-    name: 'ann.example',
+    name: 'ann.example.',
     type: 'TXT',
     transport: 'udp',
     dnssecOk: false,
@@ -42,7 +42,7 @@ test('a query that is inspected does not count as one whose client was looked at
   const app = await started(t, {}, (app) => {
     app.handle('*.example', (req, res) => {
       calls++;
-      if (req.name === 'inspected.example') inspect(req);
+      if (req.name === 'inspected.example.') inspect(req);
       else JSON.stringify(req);
       return res.answer({ type: 'TXT', data: 'a' }).cache({ ttl: 60 });
     });

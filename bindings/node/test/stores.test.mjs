@@ -47,19 +47,19 @@ async function checkStore(t, store) {
     app.store('Example.org', store).store('example.com', store);
   });
   const [a, other] = [['www.example.org', 'A'], ['www.example.com', 'A']];
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.1');
-  assert.equal(await told(app, ...other), 'NOERROR www.example.com A 192.0.2.9');
-  assert.equal(await told(app, 'example.org', 'NS'), 'NOERROR example.org NS ns.example.net');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.1');
+  assert.equal(await told(app, ...other), 'NOERROR www.example.com. A 192.0.2.9');
+  assert.equal(await told(app, 'example.org', 'NS'), 'NOERROR example.org. NS ns.example.net.');
   assert.equal(await told(app, 'elsewhere.example'), 'REFUSED');
   assert.deepEqual(await store.get('elsewhere.example'), [
     { owner: 'elsewhere.example', type: 'A', ttl: 300, data: ['192.0.2.1'] },
   ]);
 
   await store.set({ ...www('192.0.2.2'), owner: 'WWW.example.org.' });
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.2');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.2');
   const texts = { owner: '*.www.example.org', type: 'txt', data: ['"a \\"b\\"" c'] };
   await store.set(texts);
-  const both = 'NOERROR x.www.example.org TXT ["a \\"b\\"","c"]';
+  const both = 'NOERROR x.www.example.org. TXT ["a \\"b\\"","c"]';
   await becomes(app, ['x.www.example.org', 'TXT'], both);
   assert.deepEqual(await store.get('www.example.org'), [www('192.0.2.2')]);
   const owners = (await store.load('example.org')).map(({ owner }) => owner);
@@ -74,7 +74,7 @@ async function checkStore(t, store) {
 
   await assert.rejects(store.set(www('192.0.2')), /^Error: www\.example\.org A: `192\.0\.2`: /);
   assert.deepEqual(await store.get('www.example.org'), []);
-  assert.equal(await told(app, ...other), 'NOERROR www.example.com A 192.0.2.9');
+  assert.equal(await told(app, ...other), 'NOERROR www.example.com. A 192.0.2.9');
 }
 
 test('what is in memory is answered as it changes', (t) => checkStore(t, new MemoryStore()));
@@ -88,7 +88,7 @@ test('what is in a file is answered as it changes, also when it was closed here'
   const app = await following(t, store);
   await store.close();
   await assert.rejects(store.get('www.example.org'), /^Error: the store is closed$/);
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.7');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.7');
   await app.stop();
 });
 
@@ -120,15 +120,15 @@ test('redis is followed through changes of others and a restart', async (t) => {
   await server.cli('HSET', 'org:example:www', 'A', '["192.0.2.1"]');
   const app = await following(t, new RedisStore(server.url));
   const a = ['www.example.org', 'A'];
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.1');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.1');
   await server.cli('HSET', 'org:example:www', 'A', '["192.0.2.2"]');
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.2');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.2');
   await server.stop();
   await sleep(300);
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.2');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.2');
   await server.restart();
   await server.cli('HSET', 'org:example:new', 'A', '["192.0.2.3"]');
-  await becomes(app, ['new.example.org', 'A'], 'NOERROR new.example.org A 192.0.2.3');
+  await becomes(app, ['new.example.org', 'A'], 'NOERROR new.example.org. A 192.0.2.3');
 });
 
 test('redis that tells nothing is compared from time to time', async (t) => {
@@ -137,7 +137,7 @@ test('redis that tells nothing is compared from time to time', async (t) => {
   await server.cli('CONFIG', 'SET', 'notify-keyspace-events', '');
   const app = await following(t, new RedisStore(server.url, { compareEvery: 200 }));
   await server.cli('HSET', 'org:example:www', 'A', '["192.0.2.1"]');
-  await becomes(app, ['www.example.org', 'A'], 'NOERROR www.example.org A 192.0.2.1');
+  await becomes(app, ['www.example.org', 'A'], 'NOERROR www.example.org. A 192.0.2.1');
 });
 
 test('postgresql is a store as others', async (t) => {
@@ -156,15 +156,15 @@ test('postgresql is followed through changes of others and a restart', async (t)
   const insert = (owner, data) =>
     server.psql(`INSERT INTO zonda_records VALUES ('${owner}', 'A', 60, '${data}')`);
   await insert('WWW.example.org.', '192.0.2.1');
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.1');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.1');
   await server.psql("UPDATE zonda_records SET data = '192.0.2.2'");
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.2');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.2');
   await server.stop();
   await sleep(300);
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.2');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.2');
   await server.restart();
   await insert('new.example.org', '192.0.2.3');
-  await becomes(app, ['new.example.org', 'A'], 'NOERROR new.example.org A 192.0.2.3');
+  await becomes(app, ['new.example.org', 'A'], 'NOERROR new.example.org. A 192.0.2.3');
 });
 
 test('what is asked of a store is done in that order', async () => {
@@ -278,12 +278,12 @@ test('a store that is written in JavaScript is followed', async (t) => {
   const app = await following(t, store);
   assert.deepEqual(store.asked, ['watch example.org', 'load example.org']);
   const a = ['www.example.org', 'A'];
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.1');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.1');
   store.put('192.0.2.2', 'WWW.Example.org.');
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.2');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.2');
   assert.equal(store.asked.at(-1), 'get www.example.org');
   store.put('192.0.2.3');
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.3');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.3');
   assert.equal(store.asked.at(-1), 'load example.org');
   store.sets = [];
   store.listeners[0]('www.example.org');
@@ -301,11 +301,11 @@ test('a store in JavaScript needs neither get nor watch', async (t) => {
     app.store('example.net', { load: () => [] });
   });
   const a = ['www.example.org', 'A'];
-  assert.equal(await told(app, ...a), 'NOERROR www.example.org A 192.0.2.1');
-  assert.equal(await told(app, 'example.net', 'NS'), 'NOERROR example.net NS localhost');
+  assert.equal(await told(app, ...a), 'NOERROR www.example.org. A 192.0.2.1');
+  assert.equal(await told(app, 'example.net', 'NS'), 'NOERROR example.net. NS localhost.');
   sets = [www('192.0.2.2')];
   tell('www.example.org');
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.2');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.2');
 });
 
 test('a store in JavaScript that fails leaves its zone as it was until it is back', async (t) => {
@@ -314,7 +314,7 @@ test('a store in JavaScript that fails leaves its zone as it was until it is bac
   store.sets = [www('192.0.2.1')];
   const app = await following(t, store);
   const a = ['www.example.org', 'A'];
-  await becomes(app, a, 'NOERROR www.example.org A 192.0.2.1');
+  await becomes(app, a, 'NOERROR www.example.org. A 192.0.2.1');
   const moods = {
     throws: () => {
       throw new Error('the database is away');
@@ -324,19 +324,19 @@ test('a store in JavaScript that fails leaves its zone as it was until it is bac
   };
   let [last, next] = [1, 2];
   for (const [mood, fail] of Object.entries(moods)) {
-    const former = `NOERROR www.example.org A 192.0.2.${last}`;
+    const former = `NOERROR www.example.org. A 192.0.2.${last}`;
     store.mood = fail;
     store.put(`192.0.2.${next}`, ...(mood === 'throws' ? [] : ['www.example.org']));
     await sleep(400);
     assert.equal(await told(app, ...a), former, mood);
     store.mood = () => {};
-    await becomes(app, a, `NOERROR www.example.org A 192.0.2.${next}`);
+    await becomes(app, a, `NOERROR www.example.org. A 192.0.2.${next}`);
     [last, next] = [next, next + 1];
   }
   store.load = () => 'no list';
   store.listeners[0]();
   await sleep(200);
-  assert.equal(await told(app, ...a), `NOERROR www.example.org A 192.0.2.${last}`);
+  assert.equal(await told(app, ...a), `NOERROR www.example.org. A 192.0.2.${last}`);
   assert.equal(store.listeners.length, 1, 'it is watched once');
 });
 
@@ -354,8 +354,8 @@ test('a store in JavaScript that never answers keeps neither start nor stop', as
   assert.ok(performance.now() - began < PATIENCE); // methods have 30 seconds
   assert.equal(await told(app, 'www.example.org'), 'SERVFAIL');
   assert.equal(await told(app, 'example.net'), 'SERVFAIL');
-  assert.equal(await told(app, 'ns.example.com'), 'NOERROR ns.example.com A 192.0.2.1');
-  assert.equal(await told(app, 'late.example'), 'NOERROR late.example A 192.0.2.7');
+  assert.equal(await told(app, 'ns.example.com'), 'NOERROR ns.example.com. A 192.0.2.1');
+  assert.equal(await told(app, 'late.example'), 'NOERROR late.example. A 192.0.2.7');
   const stopping = performance.now();
   await app.stop();
   assert.ok(performance.now() - stopping < PATIENCE);
@@ -394,7 +394,7 @@ test('wrong records of a store in JavaScript are left out and others are served'
     { owner: 'mail.example.org', type: 'MX', data: [{ exchange: 'mx.example.org' }] },
   ];
   const app = await following(t, { load: async () => sets });
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.1');
   assert.equal(await told(app, owner), 'NXDOMAIN');
   assert.equal(await told(app, 'evil.example.org'), 'NXDOMAIN');
   assert.match(await told(app, 'mail.example.org', 'MX'), /^NOERROR .*mx\.example\.org/);
@@ -407,7 +407,7 @@ function zoneText(last) {
 
 test('zones are set and removed as text while the app runs', async (t) => {
   const app = await started(t, { zones: { 'Example.org': { text: zoneText(1) } } });
-  const answers = (name, last) => `NOERROR ${name} A 192.0.2.${last}`;
+  const answers = (name, last) => `NOERROR ${name}. A 192.0.2.${last}`;
   assert.equal(await told(app, 'ns.example.org'), answers('ns.example.org', 1));
   await app.setZoneText('example.ORG.', zoneText(2));
   assert.equal(await told(app, 'ns.example.org'), answers('ns.example.org', 2));
@@ -444,7 +444,7 @@ test('zones are given as text only while the app runs, and not what a store has'
   await app.start();
   await assert.rejects(app.setZoneText('Example.org', zoneText(1)), /its content comes from a store; change it there/);
   await assert.rejects(app.removeZoneText('example.org'), /its content comes from a store; change it there/);
-  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org. A 192.0.2.1');
   await app.stop();
   await assert.rejects(app.setZoneText('example.org', zoneText(1)), /has stopped/);
 });

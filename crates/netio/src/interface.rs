@@ -7,15 +7,10 @@
 //!
 //! Deliberately absent: routes, rules of packet filters, and interfaces of other kinds.
 
-use netlink_packet_core::{
-    DecodeError, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload,
+use crate::rtnetlink::{
+    Answer, IFLA_IFALIAS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, Link, Request, message_type,
+    messages,
 };
-use netlink_packet_route::address::{
-    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
-};
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::fmt;
@@ -27,6 +22,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 const RECEIVED_MAX: usize = 64 << 10;
 /// How often it is tried again when another process makes or removes the interface meanwhile.
 const TRIES: u32 = 3;
+/// The flag of an interface that is up.
+const UP: u32 = libc::IFF_UP as u32;
+/// A new interface or address, which must not be there yet.
+const NEW: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 /// Why an interface could not be made, changed or removed.
 #[derive(Debug)]
@@ -124,18 +123,15 @@ pub enum Repair {
     Foreign,
 }
 
-/// An interface of the system.
-struct SystemInterface {
-    index: u32,
-    kind: Option<String>,
-    alias: Option<String>,
-    is_up: bool,
-}
-
-impl SystemInterface {
+impl Link {
     /// Whether a process here has made the interface or taken it over.
     fn is_marked(&self) -> bool {
         self.alias.as_ref().is_some_and(|alias| alias.starts_with(MARK))
+    }
+
+    /// Whether the interface is up.
+    fn is_up(&self) -> bool {
+        self.flags & UP != 0
     }
 }
 
@@ -166,7 +162,7 @@ impl LocalInterface {
             false => FormerInterface::Present {
                 alias: found.alias.clone(),
                 addresses: netlink.addresses(found.index)?,
-                is_up: found.is_up,
+                is_up: found.is_up(),
             },
         };
         let claimed = self
@@ -205,7 +201,7 @@ impl LocalInterface {
     pub fn remove_foreign(&self) -> Result<usize, InterfaceError> {
         let netlink = Netlink::open()?;
         let found = netlink.find(&self.name)?.filter(|found| self.is_own(found));
-        let Some(SystemInterface { index, .. }) = found else { return Ok(0) };
+        let Some(Link { index, .. }) = found else { return Ok(0) };
         let mut addresses = netlink.addresses(index)?;
         addresses.retain(|it| !self.addresses.contains(it) && !is_of_the_kernel(*it));
         for address in &addresses {
@@ -232,7 +228,7 @@ impl LocalInterface {
     }
 
     /// Whether an interface has the mark of this process.
-    fn is_own(&self, found: &SystemInterface) -> bool {
+    fn is_own(&self, found: &Link) -> bool {
         found.alias.as_ref() == Some(&self.mark)
     }
 
@@ -253,7 +249,7 @@ impl LocalInterface {
     }
 
     /// Finds the interface, or makes it; whether it was made.
-    fn find_or_make(&self, netlink: &Netlink) -> Result<(SystemInterface, bool), InterfaceError> {
+    fn find_or_make(&self, netlink: &Netlink) -> Result<(Link, bool), InterfaceError> {
         let mut tries = TRIES;
         loop {
             if let Some(found) = netlink.find(&self.name)? {
@@ -265,9 +261,9 @@ impl LocalInterface {
                     )),
                 };
             }
-            let made = match netlink.make(&self.name, InfoKind::Dummy, &self.mark) {
+            let made = match netlink.make(&self.name, "dummy", &self.mark) {
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                    netlink.make(&self.name, InfoKind::Bridge, &self.mark)
+                    netlink.make(&self.name, "bridge", &self.mark)
                 }
                 made => made,
             };
@@ -288,15 +284,11 @@ impl LocalInterface {
     }
 
     /// Gives the interface what it lacks; returns how much that was.
-    fn complete(
-        &self,
-        netlink: &Netlink,
-        found: &SystemInterface,
-    ) -> Result<usize, InterfaceError> {
+    fn complete(&self, netlink: &Netlink, found: &Link) -> Result<usize, InterfaceError> {
         let mut completed = 0;
         // An IPv4 address can be used on an interface that is down, and programs that look for the
         // machine's addresses leave out such an interface. An IPv6 address cannot.
-        if !found.is_up && self.addresses.iter().any(IpAddr::is_ipv6) {
+        if !found.is_up() && self.addresses.iter().any(IpAddr::is_ipv6) {
             netlink.set_up(found.index, true)?;
             completed += 1;
         }
@@ -341,62 +333,47 @@ impl Netlink {
     }
 
     /// Asks or tells the kernel something; returns its answers.
-    fn call(
-        &self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-    ) -> io::Result<Vec<RouteNetlinkMessage>> {
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | flags;
-        request.finalize();
-        let mut octets = vec![0; request.buffer_len()];
-        request.serialize(&mut octets);
-        self.0.send(&octets, 0)?;
+    fn call(&self, request: Request, flags: i32) -> io::Result<Vec<Answer>> {
+        self.0.send(&request.octets((libc::NLM_F_REQUEST | flags) as u16), 0)?;
         let (mut answers, mut received) = (Vec::new(), Vec::with_capacity(RECEIVED_MAX));
         loop {
             received.clear();
             self.0.recv(&mut received, 0)?;
             for octets in messages(&received) {
-                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(octets);
-                match message.map_err(unreadable)?.payload {
-                    NetlinkPayload::InnerMessage(answer) => answers.push(answer),
-                    NetlinkPayload::Error(error) if error.code.is_some() => {
-                        return Err(error.to_io());
-                    }
-                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
-                    _ => {}
+                match Answer::read(octets)? {
+                    Answer::End => return Ok(answers),
+                    answer => answers.push(answer),
                 }
             }
         }
     }
 
     /// Tells the kernel something of interfaces or addresses.
-    fn tell(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.call(message, NLM_F_ACK | flags).map(drop)
+    fn tell(&self, request: Request, flags: i32) -> io::Result<()> {
+        self.call(request, libc::NLM_F_ACK | flags).map(drop)
     }
 
     /// Finds an interface by its name.
-    fn find(&self, name: &str) -> io::Result<Option<SystemInterface>> {
-        let mut message = LinkMessage::default();
-        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        let answers = match self.call(RouteNetlinkMessage::GetLink(message), NLM_F_ACK) {
+    fn find(&self, name: &str) -> io::Result<Option<Link>> {
+        let request = Request::link(libc::RTM_GETLINK, 0, (0, 0));
+        let request = request.attribute(IFLA_IFNAME, name.as_bytes());
+        let answers = match self.call(request, libc::NLM_F_ACK) {
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
             answers => answers?,
         };
         let found = answers.into_iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewLink(link) => Some(found(link)),
+            Answer::Link(link) => Some(link),
             _ => None,
         });
         Ok(found)
     }
 
     /// Makes an interface, which is down and has this alias.
-    fn make(&self, name: &str, kind: InfoKind, alias: &str) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        let kind = LinkInfo::Kind(kind);
-        message.attributes =
-            vec![LinkAttribute::IfName(name.to_owned()), LinkAttribute::LinkInfo(vec![kind])];
-        self.tell(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)?;
+    fn make(&self, name: &str, kind: &str, alias: &str) -> io::Result<()> {
+        let request = Request::link(libc::RTM_NEWLINK, 0, (0, 0))
+            .attribute(IFLA_IFNAME, name.as_bytes())
+            .nested(IFLA_LINKINFO, (IFLA_INFO_KIND, kind.as_bytes()));
+        self.tell(request, NEW)?;
         // The kernel takes no alias with a new interface.
         match self.find(name)? {
             Some(found) => self.set_alias(found.index, alias).inspect_err(|_| {
@@ -408,35 +385,27 @@ impl Netlink {
 
     /// Sets an interface's alias; an empty one removes it.
     fn set_alias(&self, index: u32, alias: &str) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.attributes.push(LinkAttribute::IfAlias(alias.to_owned()));
-        self.tell(RouteNetlinkMessage::SetLink(message), 0)
+        let request = Request::link(libc::RTM_SETLINK, index, (0, 0));
+        self.tell(request.attribute(IFLA_IFALIAS, alias.as_bytes()), 0)
     }
 
     /// Sets an interface up or down.
     fn set_up(&self, index: u32, is_up: bool) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.header.change_mask = LinkFlags::Up;
-        message.header.flags = if is_up { LinkFlags::Up } else { LinkFlags::empty() };
-        self.tell(RouteNetlinkMessage::SetLink(message), 0)
+        let flags = if is_up { UP } else { 0 };
+        self.tell(Request::link(libc::RTM_SETLINK, index, (flags, UP)), 0)
     }
 
     /// Removes an interface.
     fn remove(&self, index: u32) -> io::Result<()> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        self.tell(RouteNetlinkMessage::DelLink(message), 0)
+        self.tell(Request::link(libc::RTM_DELLINK, index, (0, 0)), 0)
     }
 
     /// Returns the addresses of an interface.
     fn addresses(&self, index: u32) -> io::Result<Vec<IpAddr>> {
-        let mut message = AddressMessage::default();
-        message.header.index = index;
-        let answers = self.call(RouteNetlinkMessage::GetAddress(message), NLM_F_DUMP)?;
+        let request = Request::addresses(libc::RTM_GETADDR, index);
+        let answers = self.call(request, libc::NLM_F_DUMP)?;
         let address = |answer| match answer {
-            RouteNetlinkMessage::NewAddress(it) if it.header.index == index => address_of(&it),
+            Answer::Address(of, address) if of == index => Some(address),
             _ => None,
         };
         Ok(answers.into_iter().filter_map(address).collect())
@@ -444,89 +413,16 @@ impl Netlink {
 
     /// Gives an interface an address.
     fn add_address(&self, index: u32, address: IpAddr) -> io::Result<()> {
-        let message = RouteNetlinkMessage::NewAddress(address_message(index, address));
-        self.tell(message, NLM_F_CREATE | NLM_F_EXCL)
+        self.tell(Request::address(libc::RTM_NEWADDR, index, address), NEW)
     }
 
     /// Takes an address from an interface.
     fn remove_address(&self, index: u32, address: IpAddr) -> io::Result<()> {
-        let message = RouteNetlinkMessage::DelAddress(address_message(index, address));
-        match self.tell(message, 0) {
+        match self.tell(Request::address(libc::RTM_DELADDR, index, address), 0) {
             Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(()),
             told => told,
         }
     }
-}
-
-/// The error of a message that cannot be read.
-fn unreadable(error: DecodeError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-}
-
-/// Octets of a message's header: length, type, flags, sequence number, port.
-const HEADER_OCTETS: usize = 16;
-
-/// Cuts what was received into messages, each of which begins with its length.
-fn messages(mut octets: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(octets.first_chunk().copied()?) as usize;
-        let message = octets.get(..length).filter(|_| length >= HEADER_OCTETS)?;
-        octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(message)
-    })
-}
-
-/// What the kernel says of an interface.
-fn found(link: LinkMessage) -> SystemInterface {
-    let is_up = link.header.flags.contains(LinkFlags::Up);
-    let mut found = SystemInterface { index: link.header.index, kind: None, alias: None, is_up };
-    for attribute in link.attributes {
-        match attribute {
-            LinkAttribute::IfAlias(alias) => found.alias = Some(alias),
-            LinkAttribute::LinkInfo(infos) => {
-                found.kind = infos.iter().find_map(|info| match info {
-                    LinkInfo::Kind(kind) => Some(kind.to_string()),
-                    _ => None,
-                });
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// The address that the kernel tells of.
-fn address_of(message: &AddressMessage) -> Option<IpAddr> {
-    let local = message.attributes.iter().find_map(|it| match it {
-        AddressAttribute::Local(address) => Some(*address),
-        _ => None,
-    });
-    local.or_else(|| {
-        message.attributes.iter().find_map(|it| match it {
-            AddressAttribute::Address(address) => Some(*address),
-            _ => None,
-        })
-    })
-}
-
-/// What the kernel is told of an address: that nothing else is reached by it.
-fn address_message(index: u32, address: IpAddr) -> AddressMessage {
-    let mut message = AddressMessage::default();
-    message.header.index = index;
-    message.header.scope = AddressScope::Universe;
-    message.attributes.push(AddressAttribute::Address(address));
-    match address {
-        IpAddr::V4(_) => {
-            (message.header.family, message.header.prefix_len) = (AddressFamily::Inet, 32);
-            message.attributes.push(AddressAttribute::Local(address));
-        }
-        IpAddr::V6(_) => {
-            (message.header.family, message.header.prefix_len) = (AddressFamily::Inet6, 128);
-            // It can be bound at once, instead of after a second.
-            message.header.flags = AddressHeaderFlags::Nodad;
-        }
-    }
-    message
 }
 
 /// Groups of notices (rtnetlink(7)): of interfaces, IPv4 and IPv6 addresses.
@@ -573,10 +469,8 @@ impl AsFd for InterfaceWatch {
 
 /// Whether a message tells that an interface or an address is gone, or that an interface changed.
 fn tells_a_loss(message: &[u8]) -> bool {
-    let kind = message.get(4..6).and_then(|octets| octets.first_chunk().copied());
-    let kind = kind.map(u16::from_ne_bytes);
-    kind.is_some_and(|kind| {
-        [libc::RTM_NEWLINK, libc::RTM_DELLINK, libc::RTM_DELADDR].contains(&kind)
+    message_type(message).is_some_and(|message_type| {
+        [libc::RTM_NEWLINK, libc::RTM_DELLINK, libc::RTM_DELADDR].contains(&message_type)
     })
 }
 
@@ -587,27 +481,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_received_is_cut_into_messages_and_a_torn_end_is_left_out() {
-        let message = |length: u32| {
-            let mut octets = length.to_ne_bytes().to_vec();
-            octets.resize(length.max(4) as usize, 0);
-            octets
-        };
-        let whole = [message(17), vec![0; 3], message(16)].concat();
-        assert_eq!(messages(&whole).map(<[u8]>::len).collect::<Vec<_>>(), [17, 16]);
-        let torn = [message(16), message(20)].concat();
-        assert_eq!(messages(&torn[..34]).map(<[u8]>::len).collect::<Vec<_>>(), [16]);
-        for length in [0, 3, 15] {
-            assert_eq!(messages(&message(length)).count(), 0);
-        }
-    }
-
-    #[test]
     fn the_loopback_interface_is_found_with_its_addresses_and_is_no_dummy() {
         let netlink = Netlink::open().unwrap();
         let found = netlink.find("lo").unwrap().unwrap();
         assert_eq!(found.kind, None);
-        if found.is_up {
+        if found.is_up() {
             let addresses = netlink.addresses(found.index).unwrap();
             assert!(addresses.contains(&IpAddr::from([127, 0, 0, 1])), "{addresses:?}");
         }

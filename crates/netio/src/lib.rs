@@ -45,6 +45,8 @@ pub mod poller;
 pub mod privileges;
 pub mod process;
 pub mod replies;
+#[cfg(feature = "interface")]
+mod rtnetlink;
 pub mod stop;
 pub mod supervisor;
 pub mod tcp;

@@ -2,8 +2,9 @@
 //!
 //! `docs/vocabulary.md` lists every public name of an app, a query and a reply. Held here: each
 //! name in a source stands in the table and each name in the table stands in the source; names in
-//! one row are the same but for the case, unless the row says why not. Deprecated names are former
-//! names, which are not looked at; nor are hidden ones. Not held: names of other types.
+//! one row are the same but for the case, and each language has one, unless the row says why not.
+//! Deprecated names are former names, which are not looked at; nor are hidden ones. Not held: names
+//! of other types.
 
 use std::collections::BTreeSet;
 
@@ -95,8 +96,14 @@ fn compare(page: &str, title: &str, sources: &[Names; 3]) -> Vec<Finding> {
             .filter(|names| !names.is_empty())
             .map(|names| names.iter().map(|name| snake_case(name)).collect())
             .collect();
-        if terms.len() > 1 && cells.get(3).is_none_or(|reason| reason.is_empty()) {
-            findings.push(Finding::new(PAGE, index + 1, "names differ: say why, or rename one"));
+        if cells.get(3).is_none_or(|reason| reason.is_empty()) {
+            let mut complain = |what| findings.push(Finding::new(PAGE, index + 1, what));
+            if terms.len() > 1 {
+                complain("names differ: say why, or rename one");
+            }
+            if names.iter().any(Vec::is_empty) {
+                complain("a language has no name for it: say why, or add one");
+            }
         }
         for (listed, names) in listed.iter_mut().zip(names) {
             listed.extend(names.into_iter().map(str::to_owned));
@@ -243,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_name_that_only_a_source_or_only_the_table_has_is_found() {
-        let rows = "| `set_it` | `setIt` | `set_it` | |\n| `gone` | – | – | |";
+        let rows = "| `set_it` | `setIt` | `set_it` | |\n| `gone` | – | – | why |";
         assert_eq!(
             complaints(rows, [&["set_it"], &["setIt", "more"], &["set_it"]]),
             [
@@ -255,12 +262,22 @@ mod tests {
 
     #[test]
     fn names_that_differ_need_a_reason() {
-        let sources = [&["drop"][..], &["silence"][..], &[][..]];
+        let sources = [&["drop"][..], &["silence"][..], &["drop"][..]];
         assert_eq!(
-            complaints("| `drop` | `silence` | – | |", sources),
+            complaints("| `drop` | `silence` | `drop` | |", sources),
             ["docs/vocabulary.md:6: names differ: say why, or rename one"]
         );
-        assert_eq!(complaints("| `drop` | `silence` | – | a keyword |", sources), [""; 0]);
+        assert_eq!(complaints("| `drop` | `silence` | `drop` | a keyword |", sources), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_that_a_language_lacks_needs_a_reason() {
+        let sources = [&["drop"][..], &[][..], &["drop"][..]];
+        assert_eq!(
+            complaints("| `drop` | – | `drop` | |", sources),
+            ["docs/vocabulary.md:6: a language has no name for it: say why, or add one"]
+        );
+        assert_eq!(complaints("| `drop` | – | `drop` | a keyword |", sources), [""; 0]);
     }
 
     #[test]

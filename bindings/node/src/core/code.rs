@@ -25,7 +25,7 @@ pub struct NumberedRoute {
 /// The SOA record of a negative reply.
 #[napi(object)]
 pub struct NegativeSoa {
-    /// The zone's name.
+    /// The zone's name, with its final dot.
     pub name: String,
     /// The data of the record, as in a zone file.
     pub data: String,
