@@ -54,7 +54,8 @@ export interface AnswerOf<T extends string> {
   ttl: number;
   type: T;
   /** An object with fields, text, or strings, as the type has it; text as in a zone file for a type
-   * without fields. What is read is not changed: other data are given in place of it. */
+   * without fields. Names have their final dot. What is read is not changed: other data are given in
+   * place of it. */
   data: T extends keyof ReadData ? ReadData[T] : string;
 }
 
@@ -95,6 +96,7 @@ export declare class Message {
   ad: boolean;
   cd: boolean;
   rcode: string;
+  /** What is asked; a name has its final dot. */
   questions: Array<{ name: string; type: string; class: string }>;
   answers: Answer[];
   authorities: Answer[];
