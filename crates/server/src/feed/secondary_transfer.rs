@@ -132,9 +132,7 @@ fn attempt(
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
     zone.state.lock().intake = Some(intake.into());
-    // Held until the version is served, or refused.
-    let mut share = around.budget.share();
-    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped), &mut share);
+    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped));
     let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
         Err(fault) => {
