@@ -362,14 +362,16 @@ fn the_place_of_an_edit_that_waits_is_free_once_its_client_has_closed() {
     assert_eq!(status(), b"503");
     drop(clients);
     let closed = Instant::now();
-    wait_until("the places are free", || status() == b"202");
-    let all: Vec<_> = (0..PLACES).map(|_| edit(2)).collect();
-    for mut client in all {
-        let mut head = [0; 12];
-        client.read_exact(&mut head).unwrap();
-        assert_eq!(&head[9..], b"202", "every place was free");
-    }
-    assert!(closed.elapsed() < Duration::from_secs(10), "{:?}", closed.elapsed());
+    wait_until("every place is free", || {
+        let all: Vec<_> = (0..PLACES).map(|_| edit(2)).collect();
+        let statuses = all.into_iter().map(|mut client| {
+            let mut head = [0; 12];
+            client.read_exact(&mut head).unwrap();
+            head[9..].to_vec()
+        });
+        statuses.filter(|status| status == b"202").count() == PLACES
+    });
+    assert!(closed.elapsed() < Duration::from_secs(40), "{:?}", closed.elapsed());
 }
 
 #[test]

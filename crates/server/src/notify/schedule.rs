@@ -271,10 +271,11 @@ impl Schedule {
     }
 
     /// Whether what is sent to a receiver is sent over TCP as well, as it acknowledges nothing over
-    /// UDP.
-    pub fn is_told_over_tcp(&self, receiver: SocketAddr) -> bool {
-        let receiver = self.receivers.get(&receiver);
-        receiver.is_some_and(|it| it.silent.is_some() || it.is_over_tcp)
+    /// UDP; one that refuses the version has it.
+    pub fn is_told_over_tcp(&self, target: &Target) -> bool {
+        let is_refused = self.pending(target).is_some_and(|pending| pending.is_refused);
+        let receiver = self.receivers.get(&target.receiver);
+        !is_refused && receiver.is_some_and(|it| it.silent.is_some() || it.is_over_tcp)
     }
 
     /// Notes that a receiver refuses a version; whether it is the first time.
@@ -452,16 +453,18 @@ mod tests {
         schedule.add(one.clone(), 7, 0);
         let mut now = 0;
         for attempt in 0..ATTEMPTS_MAX {
-            assert!(!schedule.is_told_over_tcp(one.receiver), "{attempt}");
+            assert!(!schedule.is_told_over_tcp(&one), "{attempt}");
             now = schedule.next_millis().unwrap();
             send(&mut schedule, now).unwrap();
         }
-        assert_eq!((now, schedule.is_told_over_tcp(one.receiver)), (30_000, true));
+        assert_eq!((now, schedule.is_told_over_tcp(&one)), (30_000, true));
         zones.iter().for_each(|zone| _ = schedule.add(zone.clone(), 7, now));
         assert!(schedule.note_acknowledged(&one, (now, true)));
-        assert!(schedule.is_told_over_tcp(one.receiver), "over UDP it has acknowledged nothing");
+        assert!(schedule.is_told_over_tcp(&zones[0]), "over UDP it has acknowledged nothing");
+        assert!(schedule.note_refused(&zones[0]));
+        assert!(!schedule.is_told_over_tcp(&zones[0]), "it has the message");
         schedule.note_acknowledged(&zones[0], (now, false));
-        assert!(!schedule.is_told_over_tcp(one.receiver));
+        assert!(!schedule.is_told_over_tcp(&zones[1]));
     }
 
     #[test]

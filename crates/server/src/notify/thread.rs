@@ -175,7 +175,7 @@ impl Sender {
             );
         }
         counts.silent.store(schedule.silent() as u64, Relaxed);
-        if schedule.is_told_over_tcp(target.receiver) {
+        if schedule.is_told_over_tcp(target) {
             let (target, serial) = (target.clone(), zone.serial());
             let message = TcpMessage { target, serial, id, octets, signature };
             tcp::send(&self.shared, message);
