@@ -417,7 +417,7 @@ class Reply {
     const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
     const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
-    if (this.#ending === ENDING.PASS_ON && this.#below === null && this.#hasRecords()) {
+    if (this.#ending === ENDING.PASS_ON && this.#hasRecords()) {
       this.#ending = ENDING.REPLY; // `res.answers.push(record)`
     }
     if (this.#ending !== ENDING.REPLY || isUnchanged) {

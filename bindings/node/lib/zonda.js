@@ -249,12 +249,13 @@ class App extends EventEmitter {
     if (!this.#isLogOff) this.#bridge.readLog((record) => this.#log(record));
   }
 
-  /** Gives a record to the logger and to those that listen to the event. */
-  #log(record) {
+  /** Gives a record to the logger and to those that listen to the event; calls `onFailure` with the
+   * reason where the promise of the logger is rejected. */
+  #log(record, onFailure = (reason) => console.error(reason)) {
     try {
       // A logger that waits is not waited for, but its failure is told.
       const told = this.#logger?.(record);
-      if (typeof told?.then === 'function') told.then(undefined, (error) => console.error(error));
+      if (typeof told?.then === 'function') told.then(undefined, onFailure);
     } finally {
       this.emit('log', record);
     }
@@ -264,11 +265,14 @@ class App extends EventEmitter {
    * to standard error. */
   #logError(error, request) {
     if (!this.#hasLogger()) return printError(error, request);
-    try {
-      return this.#log(errorRecord(error, request));
-    } catch (failure) {
+    const onFailure = (failure) => {
       console.error('zonda: the logger has failed:', failure);
       return printError(error, request);
+    };
+    try {
+      return this.#log(errorRecord(error, request), onFailure);
+    } catch (failure) {
+      return onFailure(failure);
     }
   }
 

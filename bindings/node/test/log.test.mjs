@@ -130,20 +130,23 @@ test('what handlers throw does not go to the logger where onError is there for i
   assert.deepEqual([records, errors], [[], ['no database']]);
 });
 
-test('what handlers throw is on standard error where the logger throws, too', async (t) => {
+test('what handlers throw is on standard error where the logger throws, too, or is rejected', async (t) => {
   const said = t.mock.method(console, 'error', () => {});
-  const logger = () => {
+  const fail = () => {
     throw new Error('the disk is full');
   };
-  const app = appWith({ log: 'error', logger });
-  app.handle('a.example', () => {
-    throw new Error('no database');
-  });
-  await app.start();
-  assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
-  await app.stop();
-  const words = said.mock.calls.map(({ arguments: [, error] }) => error.message);
-  assert.deepEqual(words, ['the disk is full', 'no database']);
+  for (const logger of [fail, async () => fail()]) {
+    said.mock.resetCalls();
+    const app = appWith({ log: 'error', logger });
+    app.handle('a.example', () => {
+      throw new Error('no database');
+    });
+    await app.start();
+    assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
+    await app.stop();
+    const words = said.mock.calls.map(({ arguments: [, error] }) => error.message);
+    assert.deepEqual(words, ['the disk is full', 'no database']);
+  }
 });
 
 test('a start that fails ends the reading of the log, and another one begins it anew', async (t) => {

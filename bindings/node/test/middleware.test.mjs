@@ -30,6 +30,18 @@ test('middleware wraps handlers and zone data, and sees the real reply behind ne
   ]);
 });
 
+test('records that middleware pushes into a reply that it has cleared are sent', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.middleware('a.example', async (req, res, next) => {
+      await next();
+      res.clear();
+      res.answers.push({ name: req.name, type: 'A', ttl: 60, data: '192.0.2.9' });
+    });
+    app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+  });
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example. A 192.0.2.9');
+});
+
 test('middleware changes replies of zones and handlers', async (t) => {
   const file = zoneFile(t);
   const app = await started(t, {}, (app) => {
