@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Numbers are in the machine's order. Deliberately absent: sockets, and all that no interface of
-//! [`LocalInterface`](crate::LocalInterface) needs.
+//! [`LocalInterface`](crate::interface::LocalInterface) needs.
 
 use std::io;
 use std::net::IpAddr;
