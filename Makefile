@@ -43,8 +43,8 @@ test: toolchain packages fmt clippy tidy deny unit doc instructions interop clus
 
 test-full: test ## The gates, then a thousand kills of servers, ten minutes of changes of a cluster, and a long comparison with the peers and their speed (over two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
-	ZONDA_TEST_KILLS=1000 cargo test --workspace $(FEATURES) --test transfers kills::
-	ZONDA_CLUSTER_CHURN_SECONDS=600 scripts/test-cluster --if-possible $(FEATURES)
+	TEST_KILLS=1000 cargo test --workspace $(FEATURES) --test transfers kills::
+	CLUSTER_CHURN_SECONDS=600 scripts/test-cluster --if-possible $(FEATURES)
 	cargo build --release --bin zonda
 	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7 --json target/peers.json
 

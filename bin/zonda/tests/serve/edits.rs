@@ -582,7 +582,7 @@ fn number_of(server: &Server, name: &str) -> u64 {
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_no_acknowledged_change() {
     const CLIENTS: usize = 4;
-    let kills = std::env::var("ZONDA_TEST_KILLS").map_or(300, |kills| kills.parse().unwrap());
+    let kills = std::env::var("TEST_KILLS").map_or(300, |kills| kills.parse().unwrap());
     let mut server = writable("");
     let (socket, state) = (PathBuf::from(server.socket()), state(&server));
     let clients: Arc<Vec<Client>> = Arc::new(

@@ -62,7 +62,7 @@ fn every_name_of_thousands_of_objects_is_that_of_coredns_before_and_after_change
 
 #[test]
 fn names_agree_after_changes_restarts_expired_versions_and_cuts_of_the_network() {
-    let seconds = number_of("ZONDA_CLUSTER_CHURN_SECONDS", CHURN_SECONDS);
+    let seconds = number_of("CLUSTER_CHURN_SECONDS", CHURN_SECONDS);
     let mut api = ApiServer::start();
     populate(api.client());
     let mut population = Population::create(api.client(), CHURN_SERVICES, 3);

@@ -11,7 +11,7 @@ use std::env;
 
 /// The variable with the number of kills of all tests of this folder together; `make test-full`
 /// has a thousand.
-const VARIABLE: &str = "ZONDA_TEST_KILLS";
+const VARIABLE: &str = "TEST_KILLS";
 /// The number without it.
 const KILLS: usize = 40;
 /// Tests that share the kills.
@@ -22,6 +22,6 @@ const ROUND: usize = 8;
 /// The number of kills of one test.
 fn kills() -> usize {
     let given = env::var(VARIABLE).ok();
-    let all = given.map_or(KILLS, |text| text.parse().expect("ZONDA_TEST_KILLS is a number"));
+    let all = given.map_or(KILLS, |text| text.parse().expect("TEST_KILLS is a number"));
     all.div_ceil(TESTS)
 }
