@@ -4,7 +4,7 @@
 //! - At most [`THREADS_MAX`] connections are open, one for a message, each for some seconds. What
 //!   waits for a thread does so in order, and is bounded.
 //! - A message is made and signed when its connection is there, as it may have waited for longer
-//!   than signatures are good for (rfc8945#10).
+//!   than signatures are good for (rfc8945#5.2.3).
 //! - A thread ends when nothing waits, and soon after the sender has ended.
 
 use super::compose::{Announcement, compose, unix_secs};
@@ -41,7 +41,7 @@ pub fn send(shared: &Arc<Shared>, message: TcpMessage, is_only: bool) -> bool {
     if messages.running() >= THREADS_MAX {
         return true;
     }
-    let Some(first) = messages.begin() else { return true }; // a thread sends one about the zone
+    let Some(first) = messages.begin() else { return true }; // threads that send go on with it
     drop(messages);
     let (of_thread, target) = (Arc::clone(shared), first.target.clone());
     let named = thread::Builder::new().name("notify-tcp".to_owned());

@@ -8,6 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Messages that wait for a thread; one more is left out.
 const WAITING_MAX: usize = 1024;
+/// Messages that are sent to one receiver at once: half of the threads, as one that has gone away
+/// keeps each of them for seconds.
+const OF_RECEIVER_MAX: usize = 4;
 
 /// A message to be sent over TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,9 +93,14 @@ impl Messages {
     }
 
     /// Takes the message that a thread sends next. One about a zone that is being sent to its
-    /// receiver waits until that has ended.
+    /// receiver waits until that has ended, and so does one to a receiver that is sent several.
     pub fn begin(&mut self) -> Option<TcpMessage> {
-        let place = self.waiting.iter().position(|it| !self.running.contains(&it.target))?;
+        let may_begin = |it: &TcpMessage| {
+            let of_receiver =
+                self.running.iter().filter(|sent| sent.receiver == it.target.receiver);
+            !self.running.contains(&it.target) && of_receiver.count() < OF_RECEIVER_MAX
+        };
+        let place = self.waiting.iter().position(may_begin)?;
         let message = self.waiting.remove(place)?;
         self.running.push(message.target.clone());
         Some(message)
@@ -143,6 +151,19 @@ mod tests {
         assert!(messages.add(message(9, 2, 7), true));
         let order: Vec<_> = std::iter::from_fn(|| messages.begin()).collect();
         assert_eq!(order, [message(1, 1, 7), message(9, 2, 7), message(2, 3, 7)]);
+    }
+
+    #[test]
+    fn four_messages_are_sent_to_a_receiver_at_once_and_those_to_others_do_not_wait_behind_it() {
+        let mut messages = Messages::default();
+        (0..6).for_each(|zone| assert!(messages.add(message(zone, 1, 7), false)));
+        assert!(messages.add(message(9, 2, 7), false));
+        let order: Vec<_> = std::iter::from_fn(|| messages.begin()).collect();
+        assert_eq!(order.len(), 5);
+        assert_eq!(order[3..], [message(3, 1, 7), message(9, 2, 7)]);
+        messages.end(&order[0].target, None);
+        assert_eq!(messages.begin(), Some(message(4, 1, 7)));
+        assert_eq!(messages.begin(), None);
     }
 
     #[test]
