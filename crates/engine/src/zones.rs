@@ -40,8 +40,8 @@ pub struct ZoneEntry {
 }
 
 /// The moment at which a zone that is transferred from primaries expires, seconds since 1970. It
-/// moves while the zone stays the same, whenever that is in step with a primary; 0 before the first
-/// transfer, while the records come from elsewhere and no primary has given them a time.
+/// moves while the zone stays the same, whenever that is in step with a primary; 0 while it is not
+/// known, as of records that come from elsewhere, until what follows the primaries has them expire.
 #[derive(Debug, Default)]
 pub struct ZoneExpiry(AtomicU64);
 
@@ -51,8 +51,8 @@ impl ZoneExpiry {
         self.0.store(unix_secs, Relaxed);
     }
 
-    /// Returns the seconds that are left at a moment, seconds since 1970; none before the first
-    /// transfer.
+    /// Returns the seconds that are left at a moment, seconds since 1970; none while the moment at
+    /// which the zone expires is not known.
     fn left(&self, unix_secs: u32) -> Option<u32> {
         let moment = Some(self.0.load(Relaxed)).filter(|moment| *moment != 0)?;
         Some(u32::try_from(moment.saturating_sub(unix_secs.into())).unwrap_or(u32::MAX))

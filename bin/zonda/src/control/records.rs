@@ -195,7 +195,7 @@ fn change<'o>(
     let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
     let parameters = conditions.version.parameters();
     let path = format!("{}/rrsets/{}{rtype}{parameters}", zone_path(&zone), encoded(owner));
-    let serial = conditions.if_serial.map(|serial| format!("\"{serial}\""));
+    let serial = conditions.if_serial.map(|serial| serial.to_string());
     let headers: Vec<(&str, &str)> =
         serial.iter().map(|serial| ("if-match", serial.as_str())).collect();
     let answer = ask_with(&server.socket, (method, &path), &headers, body);

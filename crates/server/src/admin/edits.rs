@@ -4,6 +4,7 @@ use super::api;
 use super::call::Call;
 use super::problem::{Problem, problem};
 use super::reply::{Reply, json_reply, parameter, text};
+use super::rrsets::version_of;
 use super::waits::{self, WaitPlace};
 use crate::control::Control;
 use crate::edit::flush::FlushError;
@@ -213,7 +214,8 @@ fn parameters(query: &str) -> Result<Parameters, Problem> {
 }
 
 /// The version that the zone must have: its serial, and its life if the client gives the entity tag
-/// of a version (rfc9110#13.1.1).
+/// of a version (rfc9110#13.1.1). A serial alone has no quotation marks: it would be an entity tag
+/// with them, and one that no version has, as another zone of the name may have the serial.
 fn condition(call: &Call<'_>) -> Result<(Option<u32>, Option<u32>), Problem> {
     if call.headers.contains_key(IF_NONE_MATCH) {
         let detail =
@@ -223,24 +225,28 @@ fn condition(call: &Call<'_>) -> Result<(Option<u32>, Option<u32>), Problem> {
     let mut given = call.headers.get_all(IF_MATCH).iter();
     let (first, more) = (given.next(), given.next());
     let Some(first) = first else { return Ok((None, None)) };
+    let unread = || {
+        let detail = "If-Match has neither one entity tag, such as \"7-1f8a02c3\", nor one serial, \
+                      such as 7 without quotation marks";
+        Problem::bad_request(detail.to_owned())
+    };
     let text = first.to_str().ok().filter(|_| more.is_none()).map(str::trim);
-    if text == Some("*") {
+    let text = text.ok_or_else(unread)?;
+    if text == "*" {
         return Ok((None, None)); // the zone exists
     }
-    let version = text.and_then(|text| {
-        let tag = text.strip_prefix('"').map_or(Some(text), |rest| rest.strip_suffix('"'))?;
-        Some(match tag.split_once('-') {
-            Some((serial, life)) => {
-                (serial.parse().ok()?, Some(u32::from_str_radix(life, 16).ok()?))
-            }
-            None => (tag.parse().ok()?, None),
-        })
-    });
-    let (serial, life) = version.ok_or_else(|| {
-        let detail = "If-Match does not have one entity tag, or one serial, such as \"7\"";
-        Problem::bad_request(detail.to_owned())
+    let Some(tag) = text.strip_prefix('"') else {
+        return Ok((Some(text.parse().map_err(|_| unread())?), None));
+    };
+    let tag = tag.strip_suffix('"').filter(|tag| !tag.contains('"')).ok_or_else(unread)?;
+    let (serial, life) = version_of(tag).ok_or_else(|| {
+        let detail = format!(
+            "no version of a zone has the entity tag \"{tag}\": read the zone again, and repeat \
+             the change; If-Match has a serial alone without quotation marks"
+        );
+        Problem::new(StatusCode::PRECONDITION_FAILED, detail)
     })?;
-    Ok((Some(serial), life))
+    Ok((Some(serial), Some(life)))
 }
 
 /// A difference as JSON, with what the secondaries have of the version if that was asked for.

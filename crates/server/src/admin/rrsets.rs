@@ -93,7 +93,20 @@ fn in_zone(call: &Call<'_>, name: Option<&Name>, answer: impl FnOnce(&Zone) -> R
 /// The entity tag of a version of a writable zone: each change raises its serial, which begins anew
 /// in another life of the zone (rfc9110#8.8.3).
 fn entity_tag(serial: u32, life: u32) -> Option<HeaderValue> {
-    HeaderValue::try_from(format!("\"{serial}-{life:08x}\"")).ok()
+    HeaderValue::try_from(format!("\"{}\"", tag_of(serial, life))).ok()
+}
+
+/// The text of the entity tag of a version, without its quotation marks.
+fn tag_of(serial: u32, life: u32) -> String {
+    format!("{serial}-{life:08x}")
+}
+
+/// The serial and the life of the version with an entity tag, which is without its quotation marks;
+/// none for one that no version has.
+pub fn version_of(tag: &str) -> Option<(u32, u32)> {
+    let (serial, life) = tag.split_once('-')?;
+    let (serial, life) = (serial.parse().ok()?, u32::from_str_radix(life, 16).ok()?);
+    (tag_of(serial, life) == tag).then_some((serial, life))
 }
 
 /// The reply to a client that has the version.

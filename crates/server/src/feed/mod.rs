@@ -66,6 +66,9 @@ pub enum Update {
     /// The source has no records that can be served, for this reason; the zone keeps those that it
     /// has.
     Unavailable(LoadError),
+    /// The zone, whose records came from elsewhere, expires at this moment unless the source has
+    /// records until then.
+    Expires(Arc<ZoneExpiry>),
     /// The source was unavailable for so long that the zone may not be served any more.
     Expired(LoadError),
 }

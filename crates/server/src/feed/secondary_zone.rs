@@ -368,13 +368,19 @@ impl SecondaryZone {
         let state = around.publisher.state();
         let served = state.zone_set.zone(&self.apex).filter(|zone| zone.unit.is_of_feed());
         let Some(served) = served.and_then(|zone| zone.data()) else { return };
-        let expire = self.timers_of(served.soa().0.first()).expire;
-        let expires_at = secs_from_now(expire);
+        let expires_at = secs_from_now(self.timers_of(served.soa().0.first()).expire);
+        let serial = served.serial();
+        drop(state);
+        let _in_order = self.state.in_order();
         {
             let mut status = self.state.lock();
-            (status.serial, status.expires_at) = (Some(served.serial()), expires_at);
+            (status.serial, status.expires_at) = (Some(serial), expires_at);
         }
+        self.state.expiry.set(expires_at);
         around.note_expiry(expires_at);
+        let update = Update::Expires(Arc::clone(&self.state.expiry));
+        // Where the publisher fails, the server says so by itself.
+        let _ = around.publisher.update(&self.apex, self.number, update);
     }
 
     /// Has the server take an update, and tells the state to all that read.

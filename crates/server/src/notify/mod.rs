@@ -11,10 +11,12 @@
 //! | `schedule` | what waits to be sent or acknowledged, without sockets and clocks |
 //! | `rate` | how fast messages may be sent |
 //! | `message` | messages and replies in wire form |
+//! | `compose` | the message about a version in force, signed |
 //! | `shared` | what the publisher and the thread share |
 //! | `thread` | the sockets, and the thread that has them |
 //! | `tcp` | messages over TCP, where a receiver acknowledges none over UDP |
 //! | `tcp_queue` | what waits to be sent so, and what has come of it |
+//! | `tcp_receivers` | receivers that are known to acknowledge over TCP alone |
 //!
 //! What is sent is read from the snapshot in force at that moment, so that several changes of a
 //! zone become one message. The thread starts with the first zone that has receivers.
@@ -22,12 +24,17 @@
 //! Deliberately absent: a choice of the source address, and state that outlives
 //! the process: at its start every zone with receivers is announced.
 
+mod compose;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod fixture;
 mod message;
 mod rate;
 mod schedule;
 mod shared;
 mod tcp;
 mod tcp_queue;
+mod tcp_receivers;
 mod thread;
 
 pub use schedule::Cause;
@@ -127,10 +134,10 @@ fn start(
     counts: &Arc<NotifyCounts>,
 ) -> io::Result<Arc<Shared>> {
     let (zones, repeated, is_closed) = (Mutex::default(), Mutex::default(), false.into());
-    let (counts, wake) = (Arc::clone(counts), Wake::new()?);
-    let shared =
-        Arc::new(Shared { zones, repeated, wake, is_closed, counts, tcp: TcpQueue::default() });
-    let mut sender = thread::Sender::new(Arc::clone(&shared), Arc::clone(snapshot))?;
+    let (counts, wake, tcp) = (Arc::clone(counts), Wake::new()?, TcpQueue::default());
+    let snapshot = Arc::clone(snapshot);
+    let shared = Arc::new(Shared { zones, repeated, snapshot, wake, is_closed, counts, tcp });
+    let mut sender = thread::Sender::new(Arc::clone(&shared))?;
     watchdog.spawn(THREAD, move || sender.run())?;
     Ok(shared)
 }

@@ -9,12 +9,14 @@
 //! not answer delays no other; those about changes before those about first versions, of which a
 //! start has as many as there are zones, but for each eighth turn. Of a receiver that has
 //! acknowledged nothing for long, one zone is sent at a time, a different one each time, until it
-//! acknowledges any; over TCP as well, and so is what it is told from then on if TCP has helped.
+//! acknowledges any; over TCP as well, and so is what it is told from then on if TCP has helped,
+//! until it acknowledges a message over UDP.
 //!
 //! # Invariants
 //! - A zone waits once for each receiver, with its last version.
 //! - What is pending stands in one queue: fresh, repeated or parked.
 
+use super::tcp_receivers::{TcpReceivers, UdpMessage};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
@@ -102,8 +104,6 @@ struct Receiver {
     acknowledged: Option<u64>,
     /// How often it was sent a message since it is silent, if it is, and when the last time.
     silent: Option<(u32, u64)>,
-    /// Whether it has acknowledged over TCP last.
-    is_over_tcp: bool,
     /// Number of zones that wait for it.
     pending: usize,
 }
@@ -117,9 +117,11 @@ pub struct Schedule {
     receivers: HashMap<SocketAddr, Receiver>,
     /// The servers that have zones which were not sent yet, by cause, in the order of their turns.
     turns: [VecDeque<SocketAddr>; 2],
+    /// The servers that have acknowledged over TCP alone.
+    pub over_tcp: TcpReceivers,
     /// What is sent again, by the time of that.
     repeated: BTreeMap<Place, Target>,
-    /// Number of messages that were sent.
+    /// Number of messages that were sent or postponed.
     sent: u64,
     /// Number of silent servers.
     silent: usize,
@@ -238,6 +240,11 @@ impl Schedule {
         }
         let attempts = pending.attempts;
         pending.attempts += 1;
+        self.over_tcp.note_udp(target.receiver, || UdpMessage {
+            zone: target.zone.clone(),
+            id,
+            signature: signature.clone(),
+        });
         pending.sent = Some((id, signature));
         let first_millis = pending.first_millis;
         let receiver = self.receivers.get_mut(&target.receiver)?;
@@ -270,12 +277,25 @@ impl Schedule {
         pending.sent.as_ref().is_some_and(|(sent, _)| *sent == id).then_some(pending)
     }
 
-    /// Whether what is sent to a receiver is sent over TCP as well, as it acknowledges nothing over
-    /// UDP; one that refuses the version has it.
+    /// Has what is due sent some time later.
+    pub fn postpone(&mut self, target: &Target, now_millis: u64) {
+        self.leave_queue(target);
+        self.end_turn(target.receiver);
+        self.sent += 1;
+        self.repeat(target, now_millis + RETRY_MILLIS);
+    }
+
+    /// Whether a server acknowledges nothing.
+    pub fn is_silent(&self, receiver: SocketAddr) -> bool {
+        self.receivers.get(&receiver).is_some_and(|it| it.silent.is_some())
+    }
+
+    /// Whether the version that waits for a receiver is sent over TCP as well, as the receiver
+    /// acknowledges nothing over UDP; one that refuses the version has it.
     pub fn is_told_over_tcp(&self, target: &Target) -> bool {
-        let is_refused = self.pending(target).is_some_and(|pending| pending.is_refused);
-        let receiver = self.receivers.get(&target.receiver);
-        !is_refused && receiver.is_some_and(|it| it.silent.is_some() || it.is_over_tcp)
+        let is_to_be_told = self.pending(target).is_some_and(|pending| !pending.is_refused);
+        let receiver = target.receiver;
+        is_to_be_told && (self.over_tcp.contains(receiver) || self.is_silent(receiver))
     }
 
     /// Notes that a receiver refuses a version; whether it is the first time.
@@ -284,24 +304,44 @@ impl Schedule {
         pending.is_some_and(|pending| !std::mem::replace(&mut pending.is_refused, true))
     }
 
-    /// Forgets what a receiver has acknowledged, over TCP or UDP, and has it sent all that was
-    /// parked; whether it did not acknowledge anything before.
+    /// Forgets what a receiver has acknowledged, over TCP or UDP; whether it did not acknowledge
+    /// anything before.
     pub fn note_acknowledged(
         &mut self,
         target: &Target,
         (now_millis, is_over_tcp): (u64, bool),
     ) -> bool {
-        let Some(receiver) = self.receivers.get_mut(&target.receiver) else { return false };
-        (receiver.acknowledged, receiver.is_over_tcp) = (Some(now_millis), is_over_tcp);
+        let was_silent = self.note_answer(target.receiver, (now_millis, is_over_tcp));
+        if let Some((id, signature)) = self.pending.get(target).and_then(|it| it.sent.clone()) {
+            let zone = target.zone.clone();
+            self.over_tcp.note_udp(target.receiver, || UdpMessage { zone, id, signature });
+        }
+        self.remove(target);
+        was_silent
+    }
+
+    /// Notes that a receiver acknowledges any version, over TCP or UDP, and has it sent all that
+    /// was parked; whether it did not acknowledge anything before.
+    pub fn note_answer(
+        &mut self,
+        address: SocketAddr,
+        (now_millis, is_over_tcp): (u64, bool),
+    ) -> bool {
+        let Some(receiver) = self.receivers.get_mut(&address) else { return false };
+        receiver.acknowledged = Some(now_millis);
         let was_silent = receiver.silent.take().is_some();
+        match is_over_tcp {
+            true if was_silent => self.over_tcp.add(address),
+            true => {} // it may have acknowledged over UDP meanwhile
+            false => self.over_tcp.remove(address),
+        }
         let (probe, parked) = (receiver.probe.take(), std::mem::take(&mut receiver.parked));
         self.silent -= usize::from(was_silent);
         for zone in probe.into_iter().chain(parked.into_values()) {
-            let target = Target { zone, receiver: target.receiver };
+            let target = Target { zone, receiver: address };
             self.leave_queue(&target);
             self.enter_fresh(&target);
         }
-        self.remove(target);
         was_silent
     }
 
@@ -465,6 +505,91 @@ mod tests {
         assert!(!schedule.is_told_over_tcp(&zones[0]), "it has the message");
         schedule.note_acknowledged(&zones[0], (now, false));
         assert!(!schedule.is_told_over_tcp(&zones[1]));
+    }
+
+    /// A schedule with a receiver that has acknowledged its only message over TCP alone, and when.
+    fn over_tcp() -> (Schedule, Target, u64) {
+        let (mut schedule, one) = (Schedule::default(), target("a.test", 53));
+        schedule.add(one.clone(), 7, 0);
+        let mut now = 0;
+        while schedule.silent() == 0 {
+            now = schedule.next_millis().unwrap();
+            send(&mut schedule, now).unwrap();
+        }
+        assert!(schedule.note_acknowledged(&one, (now, true)));
+        assert_eq!((schedule.len(), schedule.receivers.len()), (0, 0));
+        (schedule, one, now)
+    }
+
+    #[test]
+    fn a_receiver_that_acknowledges_over_tcp_alone_is_told_so_at_once_of_the_next_version() {
+        let (mut schedule, one, now) = over_tcp();
+        schedule.add(one.clone(), 8, now + 1000);
+        assert_eq!(send(&mut schedule, now + 1000), Some(one.clone()));
+        assert!(schedule.is_told_over_tcp(&one) && schedule.silent() == 0);
+        assert!(!schedule.note_acknowledged(&one, (now + 1001, true)));
+        assert!(!schedule.is_told_over_tcp(&one), "nothing waits");
+        schedule.add(one.clone(), 9, now + 2000);
+        assert!(schedule.is_told_over_tcp(&one));
+    }
+
+    #[test]
+    fn a_reply_over_udp_to_the_last_message_is_known_though_tcp_was_faster() {
+        let (mut schedule, one, now) = over_tcp();
+        let is_known = |schedule: &Schedule, id| {
+            schedule.over_tcp.last_over_udp(one.receiver, &one.zone, id).is_some()
+        };
+        assert!(is_known(&schedule, 1), "the one that was acknowledged over TCP first");
+        schedule.add(one.clone(), 8, now);
+        schedule.note_sent(&one, (2, None), now).unwrap();
+        schedule.note_acknowledged(&one, (now, true));
+        assert!(!is_known(&schedule, 1) && is_known(&schedule, 2));
+    }
+
+    #[test]
+    fn an_acknowledgement_over_tcp_behind_one_over_udp_does_not_bring_tcp_back() {
+        let (mut schedule, one, now) = over_tcp();
+        let other = target("b.test", 53);
+        schedule.add(one.clone(), 8, now);
+        schedule.add(other.clone(), 8, now);
+        (0..2).for_each(|_| _ = send(&mut schedule, now));
+        schedule.note_acknowledged(&one, (now, false));
+        assert!(!schedule.note_answer(one.receiver, (now, true)));
+        schedule.note_acknowledged(&other, (now, true));
+        schedule.add(one.clone(), 9, now);
+        assert!(!schedule.is_told_over_tcp(&one));
+    }
+
+    #[test]
+    fn a_silent_receiver_that_acknowledges_a_superseded_version_is_sent_the_newer_one_at_once() {
+        let (mut schedule, one) = (Schedule::default(), target("a.test", 53));
+        schedule.add(one.clone(), 7, 0);
+        let mut now = 0;
+        while schedule.silent() == 0 {
+            now = schedule.next_millis().unwrap();
+            send(&mut schedule, now).unwrap();
+        }
+        assert!(schedule.add(one.clone(), 8, now));
+        assert_eq!(schedule.due(now), None, "it was asked a moment ago");
+        assert!(schedule.note_answer(one.receiver, (now, true)));
+        assert_eq!((schedule.silent(), schedule.pending(&one).unwrap().serial), (0, 8));
+        assert_eq!(send(&mut schedule, now), Some(one.clone()));
+        assert!(schedule.is_told_over_tcp(&one));
+    }
+
+    #[test]
+    fn what_is_postponed_is_due_two_seconds_later_and_counts_as_no_attempt() {
+        let (mut schedule, one, now) = over_tcp();
+        let other = target("b.test", 54);
+        schedule.add(one.clone(), 8, now);
+        schedule.add(other.clone(), 8, now);
+        assert_eq!(schedule.due(now), Some(one.clone()));
+        schedule.postpone(&one, now);
+        assert_eq!(schedule.due(now), Some(other.clone()), "it keeps no other waiting");
+        schedule.note_acknowledged(&other, (now, false));
+        assert_eq!((schedule.due(now), schedule.next_millis()), (None, Some(now + RETRY_MILLIS)));
+        assert_eq!(schedule.due(now + RETRY_MILLIS), Some(one.clone()));
+        assert_eq!(schedule.pending(&one).unwrap().attempts, 0);
     }
 
     #[test]

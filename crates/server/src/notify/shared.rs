@@ -1,10 +1,12 @@
-//! What the publisher and the thread share: names of zones, and counts of messages.
+//! What the publisher and the threads share: names of zones, and counts of messages.
 
 use super::schedule::{Cause, Schedule};
 use super::tcp_queue::TcpQueue;
+use arc_swap::ArcSwap;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use zonda_engine::Snapshot;
 use zonda_netio::Wake;
 use zonda_wire::Name;
 
@@ -22,6 +24,8 @@ pub struct NotifyCounts {
     pub refused: AtomicU64,
     /// Versions that a later one has replaced before the receiver acknowledged them.
     pub superseded: AtomicU64,
+    /// Messages over TCP that were left for later, as too many wait.
+    pub postponed: AtomicU64,
     /// Versions that receivers have not acknowledged yet.
     pub pending: AtomicU64,
     /// Receivers that acknowledge nothing, as the log says.
@@ -58,13 +62,14 @@ impl NotifyCounts {
     }
 }
 
-/// What the publisher and the thread share.
-#[derive(Debug)]
+/// What the publisher and the threads share.
 pub struct Shared {
     /// Zones with new versions.
     pub zones: Mutex<HashMap<Name, Cause>>,
     /// Zones whose receivers are told of the version in force once more.
     pub repeated: Mutex<HashSet<Name>>,
+    /// What workers answer from, whose versions are announced.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// Wakes the thread.
     pub wake: Wake,
     /// Whether the thread is to end.

@@ -1,24 +1,21 @@
 //! The thread that sends NOTIFY messages and takes their replies.
 
-use super::message::{announcement, reply};
+use super::compose::{compose, find, receivers, unix_secs};
+use super::message::reply;
 use super::rate::Rate;
 use super::schedule::{Cause, Target};
 use super::shared::Shared;
 use super::tcp;
 use super::tcp_queue::{TcpMessage, TcpResult};
-use arc_swap::ArcSwap;
+use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use zonda_engine::Snapshot;
-use zonda_engine::access::NotifyReceiver;
-use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_netio::Poller;
 use zonda_wire::Rcode;
-use zonda_wire::tsig::{Key, ReplySignature};
-use zonda_zone::{Zone, random_octets};
 
 /// Octets of the longest reply that is read.
 const REPLY_BYTES_MAX: usize = 4096;
@@ -28,7 +25,6 @@ const REPLIES_MAX: usize = 256;
 /// Sends messages, and takes their replies.
 pub struct Sender {
     shared: Arc<Shared>,
-    snapshot: Arc<ArcSwap<Snapshot>>,
     /// The sockets for IPv4 and IPv6, where the system has them.
     sockets: [Option<UdpSocket>; 2],
     poller: Poller,
@@ -39,11 +35,11 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender of messages about the zones of snapshots.
+    /// A sender of messages about the zones of the snapshot in force.
     ///
     /// # Errors
     /// When the system has no descriptor left.
-    pub fn new(shared: Arc<Shared>, snapshot: Arc<ArcSwap<Snapshot>>) -> io::Result<Self> {
+    pub fn new(shared: Arc<Shared>) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(&shared.wake, 0)?;
         let v4 = socket((Ipv4Addr::UNSPECIFIED, 0).into())?;
@@ -52,7 +48,6 @@ impl Sender {
         v6.iter().try_for_each(|socket| poller.add(socket, 2))?;
         Ok(Self {
             shared,
-            snapshot,
             sockets: [Some(v4), v6],
             poller,
             rate: Rate::default(),
@@ -97,7 +92,7 @@ impl Sender {
         if zones.is_empty() && repeated.is_empty() {
             return;
         }
-        let (snapshot, now) = (self.snapshot.load_full(), self.millis());
+        let (snapshot, now) = (self.shared.snapshot.load_full(), self.millis());
         let mut schedule = self.shared.counts.schedule();
         zones.extend(repeated.iter().map(|zone| (zone.clone(), Cause::Change)));
         for (zone, cause) in &zones {
@@ -112,6 +107,11 @@ impl Sender {
                 }
             }
         }
+        if schedule.over_tcp.is_crowded() {
+            let zones = snapshot.zones.iter().flat_map(|entry| receivers(entry));
+            let of_zones: HashSet<SocketAddr> = zones.map(|receiver| receiver.address).collect();
+            schedule.over_tcp.retain(&of_zones);
+        }
         drop(schedule);
         self.note_pending();
     }
@@ -122,7 +122,10 @@ impl Sender {
         while now >= self.rate.free_millis()
             && let Some(target) = self.next(now)
         {
-            let snapshot = self.snapshot.load_full();
+            if self.postpone(&target, now) {
+                continue;
+            }
+            let snapshot = self.shared.snapshot.load_full();
             if !self.send_to(&target, &snapshot, now) {
                 self.shared.counts.schedule().remove(&target); // the zone or the receiver is gone
                 self.note_pending();
@@ -135,29 +138,32 @@ impl Sender {
         self.shared.counts.schedule().due(now)
     }
 
+    /// Leaves a message for later if its receiver acknowledges over TCP alone, and too many wait to
+    /// be sent so; whether it is left.
+    fn postpone(&mut self, target: &Target, now: u64) -> bool {
+        let counts = &self.shared.counts;
+        let mut schedule = counts.schedule();
+        let needs_tcp = schedule.is_told_over_tcp(target) && !schedule.is_silent(target.receiver);
+        if !needs_tcp || self.shared.tcp.has_room(target) {
+            return false;
+        }
+        schedule.postpone(target, now);
+        drop(schedule);
+        counts.postponed.fetch_add(1, Relaxed);
+        self.rate.note_sent(now); // which bounds how often room is looked for
+        true
+    }
+
     /// Sends a message; false if there is no such zone or receiver any more.
     fn send_to(&mut self, target: &Target, snapshot: &Snapshot, now: u64) -> bool {
-        let Some((entry, zone)) = find(snapshot, &target.zone) else { return false };
-        let Some(receiver) = receivers(entry).iter().find(|it| it.address == target.receiver)
-        else {
-            return false;
-        };
-        let key = key(receiver, snapshot);
-        if receiver.key.is_some() && key.is_none() {
-            return false; // the configuration names no key that there is not
-        }
-        let id = u16::from_be_bytes(random_octets());
-        let (soa, _) = zone.soa();
-        let mut octets = announcement(id, &entry.apex, (soa.ttl, soa.first()));
-        let signature = key
-            .and_then(|key| ReplySignature::sign_query(Arc::clone(key), &mut octets, unix_secs()));
+        let Some(message) = compose(target, snapshot, unix_secs()) else { return false };
         let socket = &self.sockets[usize::from(target.receiver.is_ipv6())];
-        let sent = socket.as_ref().map(|socket| socket.send_to(&octets, target.receiver));
+        let sent = socket.as_ref().map(|socket| socket.send_to(&message.octets, target.receiver));
         let counts = &self.shared.counts;
         counts.sent.fetch_add(1, Relaxed);
         self.rate.note_sent(now);
         let mut schedule = counts.schedule();
-        let noted = schedule.note_sent(target, (id, signature.clone()), now);
+        let noted = schedule.note_sent(target, (message.id, message.signature), now);
         let Some((pending, is_silent)) = noted else { return false };
         if is_silent {
             let error = match sent {
@@ -175,10 +181,14 @@ impl Sender {
             );
         }
         counts.silent.store(schedule.silent() as u64, Relaxed);
-        if schedule.is_told_over_tcp(target) {
-            let (target, serial) = (target.clone(), zone.serial());
-            let message = TcpMessage { target, serial, id, octets, signature };
-            tcp::send(&self.shared, message);
+        let is_told_over_tcp = schedule.is_told_over_tcp(target);
+        let is_only = schedule.is_silent(target.receiver);
+        drop(schedule);
+        if is_told_over_tcp {
+            let message = TcpMessage { target: target.clone(), serial: message.serial };
+            if !tcp::send(&self.shared, message, is_only) {
+                counts.postponed.fetch_add(1, Relaxed); // to its next time
+            }
         }
         true
     }
@@ -203,16 +213,28 @@ impl Sender {
         let Some(reply) = reply(octets) else { return };
         let from = SocketAddr::new(from.ip(), from.port()); // without the scope
         let target = Target { zone: reply.zone, receiver: from };
-        let schedule = self.shared.counts.schedule();
-        let Some(pending) = schedule.awaiting(&target, reply.id) else { return };
-        let serial = pending.serial;
-        let signature = pending.sent.as_ref().and_then(|(_, signature)| signature.as_ref());
+        let mut schedule = self.shared.counts.schedule();
+        let awaited = schedule.awaiting(&target, reply.id);
+        let awaited = awaited.and_then(|it| Some((it.serial, it.sent.as_ref()?.1.as_ref())));
+        let (serial, signature) = match awaited {
+            Some((serial, signature)) => (Some(serial), signature),
+            None => match schedule.over_tcp.last_over_udp(from, &target.zone, reply.id) {
+                Some(last) => (None, last.signature.as_ref()),
+                None => return,
+            },
+        };
         let fault = signature
             .and_then(|signature| signature.check_reply(octets, unix_secs()).err())
             .map(|fault| fault.to_string());
         let error = fault.or_else(|| {
             (reply.rcode != Rcode::NOERROR).then(|| format!("the reply is {}", reply.rcode))
         });
+        let Some(serial) = serial else {
+            if error.is_none() {
+                schedule.over_tcp.remove(from); // what it has acknowledged over TCP first
+            }
+            return;
+        };
         drop(schedule);
         self.note_reply((&target, serial), error, false);
     }
@@ -220,13 +242,28 @@ impl Sender {
     /// Takes the replies that have come over TCP.
     fn receive_over_tcp(&mut self) {
         for TcpResult { target, serial, refusal } in self.shared.tcp.take_results() {
-            let is_awaited = |serial| {
-                let schedule = self.shared.counts.schedule();
-                schedule.pending(&target).is_some_and(|pending| pending.serial == serial)
-            };
-            if is_awaited(serial) {
-                self.note_reply((&target, serial), refusal, true);
+            let schedule = self.shared.counts.schedule();
+            let is_awaited = schedule.pending(&target).is_some_and(|it| it.serial == serial);
+            drop(schedule);
+            match is_awaited {
+                true => self.note_reply((&target, serial), refusal, true),
+                false if refusal.is_none() => self.note_answer(&target, serial),
+                false => {}
             }
+        }
+    }
+
+    /// Notes that a receiver acknowledges, over TCP, a version that a later one has replaced.
+    fn note_answer(&self, target: &Target, serial: u32) {
+        let (zone, receiver) = (&target.zone, &target.receiver);
+        let was_silent =
+            self.shared.counts.schedule().note_answer(*receiver, (self.millis(), true));
+        if was_silent {
+            let over = "TCP";
+            tracing::info!(
+                %zone, %receiver, serial, over, "a server acknowledges new versions again"
+            );
+            self.note_pending();
         }
     }
 
@@ -278,31 +315,94 @@ fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A zone with data of its own, and the data.
-fn find<'s>(
-    snapshot: &'s Snapshot,
-    zone: &zonda_wire::Name,
-) -> Option<(&'s ZoneEntry, &'s Arc<Zone>)> {
-    let entry = snapshot.zones.get(snapshot.zones.index_of(zone)?);
-    match &entry.source {
-        Source::Data(zone) => Some((entry, zone)),
-        Source::Local(local) => Some((entry, &local.zone)),
-        Source::Cluster(names) => Some((entry, &names.data)),
-        _ => None,
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::fixture::{reply, serial, shared, snapshot, target};
+    use super::*;
+
+    /// A receiver over UDP, and a sender that has version 7 of a zone for it.
+    fn sender() -> (UdpSocket, Sender, Target) {
+        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let address = receiver.local_addr().unwrap();
+        let sender = Sender::new(shared(address, None)).unwrap();
+        sender.shared.counts.schedule().add_for(target(address), (7, Cause::Change), 0);
+        (receiver, sender, target(address))
     }
-}
 
-/// The servers that are told of new versions of a zone.
-fn receivers(entry: &ZoneEntry) -> &[NotifyReceiver] {
-    entry.access.as_ref().map_or(&[], |access| &access.transfers.notify)
-}
+    /// The next message to a receiver, and where it came from.
+    fn next(receiver: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+        let mut octets = [0; 512];
+        let (len, from) = receiver.recv_from(&mut octets).unwrap();
+        (octets[..len].to_vec(), from)
+    }
 
-/// The key of messages to a receiver.
-fn key<'s>(receiver: &NotifyReceiver, snapshot: &'s Snapshot) -> Option<&'s Arc<Key>> {
-    snapshot.settings.keys.get(receiver.key?)
-}
+    /// Has a message end over TCP, whose receiver acknowledges a serial.
+    fn acknowledge_over_tcp(sender: &mut Sender, target: &Target, serial: u32) {
+        let (target, refusal) = (target.clone(), None);
+        let result = TcpResult { target: target.clone(), serial, refusal };
+        sender.shared.tcp.lock().end(&target, Some(result));
+        sender.receive_over_tcp();
+    }
 
-/// The seconds since 1970.
-fn unix_secs() -> u64 {
-    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs())
+    #[test]
+    fn a_message_that_has_no_room_among_those_over_tcp_is_counted_and_left_for_later() {
+        let (receiver, mut sender, target) = sender();
+        sender.shared.counts.schedule().over_tcp.add(target.receiver);
+        for number in 0..1024 {
+            let zone = format!("z{number}.test").parse().unwrap();
+            let other = Target { zone, receiver: target.receiver };
+            let message = TcpMessage { target: other, serial: 1 };
+            assert!(sender.shared.tcp.lock().add(message, false));
+        }
+        sender.send();
+        let counts = Arc::clone(&sender.shared.counts);
+        assert_eq!((counts.postponed.load(Relaxed), counts.sent.load(Relaxed)), (1, 0));
+        let due = counts.schedule().next_millis().unwrap();
+        assert!((2000..12_000).contains(&due), "{due}");
+        sender.shared.tcp.lock().begin().unwrap(); // a thread has become free
+        assert_eq!(counts.schedule().due(due), Some(target.clone()));
+        assert!(!sender.postpone(&target, due));
+        receiver.set_nonblocking(true).unwrap();
+        assert!(receiver.recv_from(&mut [0; 512]).is_err(), "nothing was sent over UDP either");
+    }
+
+    #[test]
+    fn an_acknowledgement_over_tcp_of_a_superseded_version_leaves_the_newer_one_to_be_sent() {
+        let (receiver, mut sender, target) = sender();
+        let counts = Arc::clone(&sender.shared.counts);
+        while counts.schedule().silent() == 0 {
+            let due = counts.schedule().next_millis().unwrap();
+            counts.schedule().note_sent(&target, (1, None), due).unwrap();
+        }
+        sender.shared.snapshot.store(Arc::new(snapshot(target.receiver, None, 8)));
+        counts.schedule().add_for(target.clone(), (8, Cause::Change), 0);
+        acknowledge_over_tcp(&mut sender, &target, 7);
+        assert_eq!(counts.schedule().silent(), 0, "it answers");
+        assert_eq!(counts.acknowledged.load(Relaxed), 0, "not the version in force");
+        sender.send();
+        assert_eq!(serial(&next(&receiver).0), 8);
+    }
+
+    #[test]
+    fn a_receiver_is_told_over_udp_alone_again_once_it_acknowledges_so() {
+        let (receiver, mut sender, target) = sender();
+        let counts = Arc::clone(&sender.shared.counts);
+        counts.schedule().over_tcp.add(target.receiver);
+        sender.send();
+        let (message, from) = next(&receiver);
+        acknowledge_over_tcp(&mut sender, &target, 7);
+        assert_eq!(counts.acknowledged.load(Relaxed), 1);
+        assert!(counts.schedule().over_tcp.contains(target.receiver));
+        let mut other = reply(&message);
+        other[0] ^= 1;
+        sender.take(&other, target.receiver);
+        assert!(counts.schedule().over_tcp.contains(target.receiver), "no reply to that message");
+        receiver.send_to(&reply(&message), from).unwrap();
+        while counts.schedule().over_tcp.contains(target.receiver) {
+            sender.receive();
+        }
+        assert_eq!(counts.acknowledged.load(Relaxed), 1, "once for a version");
+    }
 }

@@ -96,7 +96,7 @@ impl ZoneSet {
         let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
         let mut version = former.map_or(awaited, |former| former.version.clone());
-        // From another source, the time until the zone expires is not known before a transfer.
+        // Of records from another source, the feed tells the time until the zone expires.
         let is_transferred = |key: &UnitKey| matches!(key.origin(), VersionOrigin::Transfer);
         version.expiry = match is_transferred(&unit.key) {
             true if former.is_some_and(|it| is_transferred(&it.unit.key)) => version.expiry,

@@ -84,8 +84,11 @@ impl Version {
                 *self = Self { data, cluster, records, loaded, ..Self::default() };
             }
             Update::Unavailable(error) => self.error = Some(Box::new(error)),
+            Update::Expires(expiry) => self.expiry = Some(expiry),
             Update::Expired(error) => {
-                *self = Self { error: Some(Box::new(error)), is_expired: true, ..Self::default() };
+                // Records of a file that are served instead later on have no more time than this.
+                let (error, expiry) = (Some(Box::new(error)), self.expiry.take());
+                *self = Self { error, expiry, is_expired: true, ..Self::default() };
             }
         }
         Ok(())
@@ -95,4 +98,40 @@ impl Version {
 /// A number of records, as a zone is remembered with it.
 pub fn narrow(records: usize) -> u32 {
     u32::try_from(records).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::path::Path;
+    use zonda_engine::zones::ZoneEntry;
+    use zonda_wire::Name;
+    use zonda_zone::file::{Options, read_text};
+    use zonda_zone::{HashSeed, build};
+
+    /// The seconds until a version expires that clients are told at a moment, if it has records of
+    /// a file whose SOA record says 600.
+    fn left(version: &Version, unix_secs: u32) -> Option<u32> {
+        let apex: Name = "a.test".parse().unwrap();
+        let text = b"@ 60 SOA ns host 7 1 1 600 1\n@ 60 NS ns\nns 60 A 192.0.2.1\n";
+        let (records, _) = read_text(text, Path::new("text"), &apex, &Options::default());
+        let data = Arc::new(build(&apex, &records, HashSeed(7)).unwrap());
+        let entry = ZoneEntry::new(apex, Source::Data(data), None, 0);
+        entry.with_expiry(version.expiry.clone()).expire_secs(unix_secs)
+    }
+
+    #[test]
+    fn records_that_follow_an_expired_version_have_no_more_time_than_that_had() {
+        let expiry = Arc::new(ZoneExpiry::default());
+        let mut version = Version { expiry: Some(Arc::default()), ..Version::default() };
+        assert_eq!(left(&version, 1000), None, "it is not known yet");
+        version.take(Update::Expires(Arc::clone(&expiry))).unwrap();
+        expiry.set(1300);
+        assert_eq!(left(&version, 1000), Some(300));
+        version.take(Update::Unavailable(LoadError::awaited())).unwrap();
+        assert_eq!(left(&version, 1200), Some(100));
+        version.take(Update::Expired(LoadError::awaited())).unwrap();
+        assert_eq!(left(&version, 1400), Some(0));
+    }
 }

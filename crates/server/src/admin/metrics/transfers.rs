@@ -34,6 +34,7 @@ fn write_notify(page: &mut Page, counts: &NotifyCounts) {
     page.value(name, &[("result", "acknowledged")], counts.acknowledged.load(Relaxed));
     page.value(name, &[("result", "refused")], counts.refused.load(Relaxed));
     page.value(name, &[("result", "superseded")], counts.superseded.load(Relaxed));
+    page.value(name, &[("result", "postponed")], counts.postponed.load(Relaxed));
     let help = "Versions of zones that receivers have not acknowledged yet.";
     page.single("zonda_notifies_pending", "gauge", help, counts.pending.load(Relaxed));
     let help = "Receivers that acknowledge nothing, as the log says.";
