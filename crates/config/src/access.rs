@@ -6,6 +6,7 @@ use crate::update_value::UpdateGrant;
 use crate::value::Value;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use zonda_wire::{Name, Type};
 
 /// The action that a rule takes on a query.
@@ -32,6 +33,8 @@ pub struct Access {
     pub transfers: TransferTerms,
     /// The rights to change the zone by messages; of a listener's list none.
     pub updates: Vec<UpdateGrant>,
+    /// The listeners that the zone is at, if it is not at all of them; of a listener's list none.
+    pub listeners: Option<Arc<[SocketAddr]>>,
 }
 
 /// The terms of transfers of a zone.
@@ -60,7 +63,15 @@ impl Access {
     /// Allows all clients what they ask, but no transfer and no update.
     pub(crate) fn open() -> Self {
         let (rules, updates) = (Vec::new(), Vec::new());
-        Self { rules, otherwise: Action::Allow, transfers: TransferTerms::default(), updates }
+        let transfers = TransferTerms::default();
+        Self { rules, otherwise: Action::Allow, transfers, updates, listeners: None }
+    }
+
+    /// Allows all clients what they ask at the listeners of this list; none if those are all.
+    #[must_use]
+    pub fn of_listeners(&self) -> Option<Self> {
+        let listeners = self.listeners.clone()?;
+        Some(Self { listeners: Some(listeners), ..Self::open() })
     }
 
     /// Allows clients of this host and of private networks: loopback, private and link-local

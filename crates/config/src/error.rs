@@ -4,6 +4,7 @@ mod catalog;
 mod geo;
 mod local;
 mod node;
+mod place;
 mod pool;
 mod transfer;
 mod update;
@@ -13,6 +14,7 @@ pub use geo::GeoMistake;
 pub(crate) use geo::SITES_MAX;
 pub use local::LocalMistake;
 pub use node::NodeMistake;
+pub use place::PlaceMistake;
 pub use pool::{DerivedMistake, PoolMistake, SteerMistake};
 pub use transfer::TransferMistake;
 pub use update::UpdateMistake;
@@ -174,6 +176,8 @@ pub enum Contradiction {
     NotWritable(&'static str),
     /// A second zone of the same name.
     ZoneTwice(Name, Origin),
+    /// A mistake in the listeners that a zone, a rule or a template is at.
+    Place(PlaceMistake),
     /// The snapshot file of another zone, which is named.
     SnapshotTwice(Name, Origin),
     /// A path that leads out of the root.
@@ -397,6 +401,7 @@ impl fmt::Display for Contradiction {
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }
+            Self::Place(mistake) => mistake.fmt(f),
             Self::OutsideRoot(path, root) => write!(
                 f,
                 "{} is outside the root {}; move it there, or write the directory of all zone \

@@ -8,6 +8,7 @@ pub use crate::catalog_keys::{
 };
 pub use crate::cluster_keys::KubernetesKeys;
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
+pub use crate::log_keys::{Log, QueryLog};
 pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
@@ -17,8 +18,8 @@ pub use crate::transfer_keys::{HistoryKeys, SecondaryKeys, TransferKeys, Transfe
 use crate::transfer_value::AliasTransfer;
 pub use crate::update_keys::UpdateKeys;
 use crate::value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
-    Size, Toggle, Token, UpstreamOption, Value, Version,
+    CookieSecret, Nsid, Percent, PinnedKey, SerialRule, ServerAddress, Size, Toggle, Token,
+    UpstreamOption, Value, Version,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -170,6 +171,10 @@ section! {
     /// for types: `filter any type AAAA`. Unset: all clients may ask; of zones with `forward`, only
     /// loopback, private and link-local addresses, so that no other client uses the upstreams.
     access: Vec<AccessRule>, like "allow any";
+    /// The listeners that the zone is at, by their addresses as `[[listen]]` has them; queries to
+    /// other listeners are answered as if it was not there. Unset: all of them. Zones of one name
+    /// are allowed at different listeners, all but one of them with `forward`.
+    listen: Vec<SocketAddr>, like "127.0.0.1:53";
 }
 
 section! {
@@ -572,29 +577,4 @@ section! {
     /// which holds all names. The first 16 while the server runs are told apart, and zones beyond
     /// the first 64 do not count.
     coredns_zones: Vec<Name>, like "., cluster.local";
-}
-
-section! {
-    /// The server's log, on standard error.
-    pub struct Log: Table "log", Reload;
-
-    /// How a line is written. Changes take effect at a restart.
-    format: LogFormat = "text";
-    /// The least important events that are logged.
-    level: LogLevel = "info";
-}
-
-section! {
-    /// One line for each query. Lines that cannot be written in time are dropped and counted, so
-    /// that the log never slows an answer.
-    pub struct QueryLog: Table "query-log", Reload;
-
-    /// Where the lines go.
-    output: Toggle<Output> = "off";
-    /// How a line is written.
-    format: LogFormat = "text";
-    /// Log one query in so many.
-    sample: u32 = "1", from "1" to "1000000";
-    /// Lines that may wait to be written.
-    capacity: u32 = "65536", from "64" to "16777216";
 }

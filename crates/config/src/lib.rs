@@ -31,6 +31,7 @@ mod keys;
 mod kube_dns;
 mod kubernetes;
 mod load;
+mod log_keys;
 mod looked_up;
 mod mistake;
 mod node_keys;

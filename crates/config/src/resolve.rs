@@ -31,6 +31,7 @@ mod source;
 mod steer_flag;
 mod transfers;
 mod updates;
+mod zone_names;
 mod zones;
 
 use crate::access::Action;
@@ -74,7 +75,7 @@ pub(crate) fn resolve<'a>(
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
     let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
     let (special_names, overrides) = local::read(layers, session);
-    let rewrites = (rewrites::rules(layers, session), rewrites::templates(layers, session));
+    let rewrites = rewrites::read(layers, session, &listeners);
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let (transfers, tcp) = (section(layers, session), section(layers, session));

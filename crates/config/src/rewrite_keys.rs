@@ -4,6 +4,7 @@ use crate::rewrite_value::{
     NamePattern, QueryClass, QueryType, RecordText, ReplyFlag, ReplyRcode, TargetPattern, TtlRange,
 };
 use crate::section::section;
+use std::net::SocketAddr;
 use zonda_wire::Name;
 
 section! {
@@ -60,6 +61,9 @@ section! {
     clear_flags: Vec<ReplyFlag>, like "AA";
     /// Whether the rules that follow are left out for a question that this one is for.
     stop: bool = "true";
+    /// The listeners whose queries the rule is for, by their addresses as `[[listen]]` has them.
+    /// Unset: all of them.
+    listen: Vec<SocketAddr>, like "127.0.0.1:53";
 }
 
 section! {
@@ -96,4 +100,7 @@ section! {
     fall_through: bool = "false";
     /// Zones whose names fall through; unset: all of them.
     fall_through_zones: Vec<Name>, like "example.org";
+    /// The listeners whose queries it is for, by their addresses as `[[listen]]` has them. Unset:
+    /// all of them.
+    listen: Vec<SocketAddr>, like "127.0.0.1:53";
 }

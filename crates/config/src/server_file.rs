@@ -192,12 +192,13 @@ impl Config {
     pub fn with_present_servers(&self) -> (Self, Vec<ServerFileError>) {
         let listens_on: Vec<_> = self.listeners.iter().map(|it| it.address).collect();
         let (mut config, mut errors) = (self.clone(), Vec::new());
-        for Zone { source, .. } in &mut config.zones {
+        for Zone { source, access, .. } in &mut config.zones {
             let Source::Forward(forward) = source else { continue };
             if !forward.is_outdated() {
                 continue;
             }
-            match forward.with_present_servers(&listens_on) {
+            let own = access.as_ref().and_then(|access| access.listeners.as_deref());
+            match forward.with_present_servers(own.unwrap_or(&listens_on)) {
                 Ok(present) => *forward = Arc::new(present),
                 Err(error) => errors.push(error),
             }

@@ -409,7 +409,15 @@ fn snapshot(workload: &Workload) -> Snapshot {
     let zones = ZoneTable::new(entries, seed);
     let handlers = (workload.code)().map(Arc::new);
     let steering = steering(workload.pools, workload.by_place);
-    Snapshot { zones, handlers, steering, settings: Arc::default(), generation: 1 }
+    Snapshot {
+        zones,
+        handlers,
+        steering,
+        settings: Arc::default(),
+        generation: 1,
+        view: 0,
+        views: None,
+    }
 }
 
 /// A name that this file spells right.

@@ -4,6 +4,7 @@ pub use crate::client_rule::{Network, TransferRule};
 use crate::grant::UpdateGrant;
 use crate::transfer::HistoryLimits;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use zonda_wire::tsig::{KeyId, QuerySignature};
 use zonda_wire::{Name, Type};
 
@@ -45,6 +46,9 @@ pub struct AccessList {
     pub transfers: TransferTerms,
     /// The rights to change the zone by messages, for which other rules do not matter either.
     pub updates: Vec<UpdateGrant>,
+    /// The addresses of the listeners that the zone is at, if it is not at all of them. The answer
+    /// path does not read them: the snapshot of another listener lacks the zone.
+    pub listeners: Option<Arc<[SocketAddr]>>,
 }
 
 /// The terms of transfers of a zone.
@@ -100,7 +104,8 @@ impl AccessList {
     #[must_use]
     pub fn open() -> Self {
         let (transfers, updates) = (TransferTerms::default(), Vec::new());
-        Self { rules: Vec::new(), otherwise: Access::Allow, transfers, updates }
+        let (rules, otherwise) = (Vec::new(), Access::Allow);
+        Self { rules, otherwise, transfers, updates, listeners: None }
     }
 
     /// Whether what a client may ask can depend on its address or its key.

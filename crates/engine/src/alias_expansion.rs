@@ -1,7 +1,7 @@
 //! Addresses that a transfer has in place of ALIAS records, looked up for it.
 
 use crate::alias_lookup::{AliasAddresses, AliasLookup, AliasQuestion};
-use crate::message::{Now, Peer, Transport};
+use crate::message::Now;
 use crate::snapshot::Snapshot;
 use crate::transfer::{Transfer, TransferError};
 use crate::zones::{Source, ZoneEntry};
@@ -30,14 +30,14 @@ impl AliasLookup {
         now: Now,
         mut fetch: impl FnMut(AliasQuestion),
     ) -> Result<Option<Duration>, TransferError> {
-        let (apex, address) = (transfer.apex().clone(), transfer.peer());
+        let (apex, peer) = (transfer.apex().clone(), transfer.peer());
+        let snapshot = snapshot.at(peer.listener);
         let Some((zone, expansion)) = transfer.expansion() else { return Ok(None) };
         // The version that is sent, which need not be the one in force any more. Targets in zones
         // are looked up in the snapshot in force.
         let data = Arc::clone(zone);
         let entry = ZoneEntry::new(apex, Source::Data(Arc::clone(&data)), None, 0);
         let (zone, nanos) = ((snapshot, &entry), now.monotonic_nanos);
-        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
         expansion.begin(&data, nanos);
         let is_late = expansion.is_late(nanos);
         let mut pause = PAUSE;

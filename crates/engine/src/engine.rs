@@ -115,7 +115,8 @@ impl Engine {
 
     /// Answers every message of a batch, all from the same snapshot.
     pub fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
-        let snapshot: Guard<Arc<Snapshot>> = self.snapshot.load();
+        let loaded: Guard<Arc<Snapshot>> = self.snapshot.load();
+        let snapshot = loaded.of_batch(batch);
         self.is_observed = self.observers.iter().any(|observer| observer.is_active());
         let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
         // What an earlier message leaves here is told from what a later one needs.
@@ -127,13 +128,13 @@ impl Engine {
             // memory together. A single message has none to wait for together with.
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
-                prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
+                prepared.read(message.buffer, *message.len, snapshot, &self.worker.hot);
                 // A client that is not served shall cost nothing more.
                 if let Some(Fault::Signed(at)) = prepared.fault
-                    && access::depends_on_signature(&snapshot, &message.peer)
+                    && access::depends_on_signature(snapshot, &message.peer)
                 {
                     let record = &mut self.worker.signature_record;
-                    let rest = (&**snapshot, &self.worker.hot);
+                    let rest = (snapshot, &self.worker.hot);
                     let octets = (message.buffer, &mut *message.len);
                     query_bytes += *octets.1;
                     signature::check(prepared, octets, at.into(), rest, record, now);
@@ -142,14 +143,14 @@ impl Engine {
             }
             let mut is_rewritten = false;
             if let Some(rules) = &snapshot.settings.rewrites {
-                is_rewritten = self.rewrite((first, count), batch, &snapshot, rules);
+                is_rewritten = self.rewrite((first, count), batch, snapshot, rules);
             }
             if count > 1 {
                 for (prepared, start) in self.prepared[..count].iter_mut().zip(&mut starts) {
-                    prepared.touch_slot(&snapshot, start);
+                    prepared.touch_slot(snapshot, start);
                 }
                 for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
-                    prepared.touch_node(&snapshot, start);
+                    prepared.touch_node(snapshot, start);
                 }
                 if let Some(steering) = &snapshot.steering {
                     let prepared = &mut self.prepared[..count];
@@ -160,7 +161,7 @@ impl Engine {
             for (index, start) in starts.iter().enumerate().take(count) {
                 if is_rewritten {
                     let place = (first, index, start);
-                    let (read, written) = self.finish_rewritten(now, &snapshot, place, batch);
+                    let (read, written) = self.finish_rewritten(now, snapshot, place, batch);
                     query_bytes += read;
                     reply_bytes += written;
                     continue;
@@ -169,8 +170,8 @@ impl Engine {
                 query_bytes += *len;
                 let (place, steps) = ((index, start), (&Progress::NEW, plan::run));
                 let mut outcome =
-                    self.finish::<false>(now, &snapshot, place, peer, &mut *buffer, steps);
-                self.sign(index, &snapshot, buffer, &mut outcome, now);
+                    self.finish::<false>(now, snapshot, place, peer, &mut *buffer, steps);
+                self.sign(index, snapshot, buffer, &mut outcome, now);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -318,7 +319,8 @@ impl Engine {
         resumption: Resumption<'_>,
     ) -> Outcome {
         let DeferredQuery { peer, history, buffer, len, query } = query;
-        let snapshot = self.snapshot.load();
+        let loaded = self.snapshot.load();
+        let snapshot = loaded.at(peer.listener);
         self.is_observed = self.observers.iter().any(|observer| observer.is_active());
         self.make_room(1);
         let (prepared, hot) = (&mut self.prepared[0], &self.worker.hot);
@@ -330,15 +332,15 @@ impl Engine {
             plan = plan::resume;
         }
         match query {
-            Some(query) => prepared.recall((query, &buffer[..len]), zone, &snapshot, hot),
-            None => prepared.read(buffer, len, &snapshot, hot),
+            Some(query) => prepared.recall((query, &buffer[..len]), zone, snapshot, hot),
+            None => prepared.read(buffer, len, snapshot, hot),
         }
         (prepared.signature, prepared.signed_at) = (history.signature.as_deref().copied(), 0);
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
-        let mut outcome = self.finish::<true>(now, &snapshot, first, *peer, buffer, steps);
-        self.sign(0, &snapshot, buffer, &mut outcome, now);
+        let mut outcome = self.finish::<true>(now, snapshot, first, *peer, buffer, steps);
+        self.sign(0, snapshot, buffer, &mut outcome, now);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }

@@ -64,7 +64,7 @@ pub use opt::TEXT_BYTES_MAX;
 pub use reason::Reason;
 pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
 pub use reuse::{NotReused, Reuse};
-pub use snapshot::{Settings, Snapshot};
+pub use snapshot::{Settings, Snapshot, Views};
 pub use source::data::fetched_name;
 pub use transfer::{HistoryLimits, VersionMark, VersionOrigin, ZoneHistory};
 pub use transfer::{RunningTransfer, Transfer, TransferCounts, TransferError};

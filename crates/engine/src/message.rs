@@ -62,7 +62,8 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The transport by which the message came.
     pub transport: Transport,
-    /// The listener it came to, by its place in the configuration.
+    /// The listener it came to, by its place in the configuration; [`u16::MAX`] for a question of
+    /// the server itself.
     pub listener: u16,
 }
 
@@ -76,7 +77,7 @@ pub struct Message<'a> {
     pub len: &'a mut usize,
 }
 
-/// Messages that were received together.
+/// Messages that were received together, at one listener.
 pub trait Batch {
     /// Returns the number of messages.
     fn len(&self) -> usize;

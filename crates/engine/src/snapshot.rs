@@ -5,6 +5,7 @@ use crate::code::Handlers;
 use crate::gate::cookie::Secrets;
 use crate::gate::rate::RateSettings;
 use crate::labels::LabelTable;
+use crate::message::Batch;
 use crate::notify::NotifyQueue;
 use crate::steering::Steering;
 use crate::transfer::TransferSettings;
@@ -26,8 +27,72 @@ pub struct Snapshot {
     /// A number that rises when names move between zones, other names are steered, or code or
     /// settings change. A zone whose data change has another
     /// [version](crate::zones::ZoneEntry::version) instead, and a pool whose members change another
-    /// plan.
+    /// plan. Views of one snapshot have numbers of their own.
     pub generation: u64,
+    /// A number that follows from the listeners of a view, so that it has the same one after a
+    /// change; 0 of a snapshot that is no view.
+    pub view: u32,
+    /// What is answered at each listener, where zones, rules or templates are at some listeners
+    /// only; this snapshot has all of them then.
+    pub views: Option<Box<Views>>,
+}
+
+/// What is answered at each listener.
+pub struct Views {
+    /// The place in `snapshots` of the view of each listener, by the listener's place in the
+    /// configuration.
+    pub of_listener: Box<[u16]>,
+    /// The views, of which no two are alike. None has views itself.
+    pub snapshots: Box<[Snapshot]>,
+}
+
+impl Views {
+    /// The view of a listener, by its place in the configuration; none for a question of the server
+    /// itself. A listener that is not known has the first view: not more than that.
+    fn at(&self, listener: u16) -> Option<&Snapshot> {
+        if listener == u16::MAX {
+            return None;
+        }
+        let place = self.of_listener.get(usize::from(listener)).copied().unwrap_or(0);
+        self.snapshots.get(usize::from(place)).or(self.snapshots.first())
+    }
+}
+
+impl Snapshot {
+    /// What queries to a listener are answered from, by the listener's place in the configuration:
+    /// its view, or this snapshot where there are no views. Questions of the server itself come to
+    /// no listener and have all zones.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, listener: u16) -> &Self {
+        match &self.views {
+            None => self,
+            Some(views) => views.at(listener).unwrap_or(self),
+        }
+    }
+
+    /// What the messages of a batch are answered from.
+    #[inline]
+    pub(crate) fn of_batch(&self, batch: &mut impl Batch) -> &Self {
+        match &self.views {
+            Some(views) if !batch.is_empty() => {
+                views.at(batch.get(0).peer.listener).unwrap_or(self)
+            }
+            _ => self,
+        }
+    }
+
+    /// The snapshots that queries are answered from, each with one of its listeners.
+    pub fn with_listeners(&self) -> impl Iterator<Item = (u16, &Self)> {
+        let views = self.views.iter().flat_map(|views| {
+            views.snapshots.iter().zip(0_u16..).filter_map(|(snapshot, place)| {
+                let listener = views.of_listener.iter().position(|it| *it == place)?;
+                Some((u16::try_from(listener).ok()?, snapshot))
+            })
+        });
+        let whole = self.views.is_none().then_some((0, self));
+        whole.into_iter().chain(views)
+    }
 }
 
 /// Settings that the stages read.

@@ -114,6 +114,8 @@ impl Server {
             steering: None,
             settings: Arc::new(Settings { rotate: false, ..Settings::default() }),
             generation: 1,
+            view: 0,
+            views: None,
         }));
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let reuse = Arc::default();
@@ -151,6 +153,8 @@ impl Server {
             steering: None,
             settings: Arc::clone(&former.settings),
             generation: former.generation,
+            view: 0,
+            views: None,
         }));
     }
 

@@ -53,6 +53,8 @@ fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
         steering: None,
         settings: Arc::new(settings),
         generation: 1,
+        view: 0,
+        views: None,
     };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
@@ -538,6 +540,8 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
             steering: None,
             settings: Arc::default(),
             generation: 1,
+            view: 0,
+            views: None,
         };
         let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
         for _ in 0..3 {

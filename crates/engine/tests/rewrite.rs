@@ -67,6 +67,8 @@ fn engine_with(settings: Settings) -> Engine {
         steering: None,
         settings: Arc::new(settings),
         generation: 1,
+        view: 0,
+        views: None,
     };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
@@ -283,6 +285,7 @@ fn templates_answer_before_zones_and_see_the_new_name() {
         rcode: Rcode::NOERROR,
         error: None,
         fall_through: FallThrough::Zones(vec!["a.new".parse().unwrap()]),
+        listeners: Vec::new(),
     };
     let rules = vec![rule(MatchKind::Suffix, ".old", ".new")];
     let mut engine = engine(rules, vec![template]);
@@ -312,6 +315,7 @@ fn alias_template() -> Template {
         rcode: Rcode::NOERROR,
         error: None,
         fall_through: FallThrough::No,
+        listeners: Vec::new(),
     }
 }
 
@@ -570,6 +574,7 @@ fn a_template_of_servfail_sends_its_extended_error() {
         rcode: Rcode::SERVFAIL,
         error: Some((21, "not here".to_owned())),
         fall_through: FallThrough::No,
+        listeners: Vec::new(),
     };
     let mut engine = engine(Vec::new(), vec![template]);
     let (query, mut buffer) = (query("a.new", Type::A), vec![0; 1232]);

@@ -300,6 +300,8 @@ impl World {
             }),
             settings: Arc::new(settings),
             generation: 1,
+            view: 0,
+            views: None,
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())

@@ -117,6 +117,8 @@ impl World {
             steering: None,
             settings: Arc::new(Settings { cross_zone, ..Settings::default() }),
             generation: 1,
+            view: 0,
+            views: None,
         };
         let swap = Arc::new(ArcSwap::from_pointee(snapshot));
         let (snapshot, engine) = (swap.load_full(), Engine::new(swap, Arc::default()));

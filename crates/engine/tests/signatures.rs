@@ -33,6 +33,8 @@ fn ask_signed(otherwise: Access, rewrites: Option<Arc<RewriteRules>>) -> (String
         steering: None,
         settings: Arc::new(settings),
         generation: 1,
+        view: 0,
+        views: None,
     };
     let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/signature");

@@ -64,6 +64,8 @@ impl Server {
             steering: None,
             settings,
             generation: 1,
+            view: 0,
+            views: None,
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
@@ -83,6 +85,8 @@ impl Server {
             steering: None,
             settings,
             generation,
+            view: 0,
+            views: None,
         }));
     }
 

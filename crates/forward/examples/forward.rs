@@ -16,7 +16,7 @@ use zonda_cache::{Cache, Policy};
 use zonda_client::{Connections, Protocol};
 use zonda_deferral::{Clock, Deferrals, Deferred, ReplyTo, keep_octets};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Engine, Outcome, Peer, Settings, Snapshot, Transport};
+use zonda_engine::{Engine, Outcome, Peer, Snapshot, Transport};
 use zonda_forward::{
     ForwarderConfig, ForwarderThread, Forwarders, Group, Groups, Inbox, Loops, Manner, Server,
     StateLog,
@@ -75,6 +75,8 @@ impl Bench {
             options: Vec::new(),
             apex: Name::root(),
             is_alias_resolver: false,
+            listener: 0,
+            view: None,
             servers: vec![Server { name, over_udp, is_trusted, connections }],
             // However busy the machine is, no query is repeated: the upstream answers each once.
             settings: zonda_upstream::Settings {
@@ -93,18 +95,18 @@ impl Bench {
         };
         let by_number = [(GROUP, Arc::new(group))].into();
         let groups = Arc::new(ArcSwap::from_pointee(Groups { by_number, ..Groups::default() }));
-        let (nxdomain_cut, overlays) = (true, Vec::new());
-        let forward = Forward { number: GROUP, cache, nxdomain_cut, overlays };
+        let forward = Forward { number: GROUP, cache, nxdomain_cut: true, overlays: Vec::new() };
         let source = Source::Forward(Arc::new(forward));
         let entry = ZoneEntry::new(Name::root(), source, None, 0);
         let zones = ZoneTable::new(vec![Arc::new(entry)], HashSeed(1));
-        let settings = Settings::default();
         let snapshot = Snapshot {
             zones,
             handlers: None,
             steering: None,
-            settings: Arc::new(settings),
+            settings: Arc::default(),
             generation: 1,
+            view: 0,
+            views: None,
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let runtime = Builder::new_current_thread().enable_all().build();

@@ -168,7 +168,8 @@ impl<R: Responder> Deliveries<R> {
     ) -> Result<Step, AnswerError> {
         let Some(target) = last_alias(fetched, qtype) else { return Ok(Step::End) };
         let snapshot = self.snapshot.load();
-        let Some((zone, name_hash)) = snapshot.zones.answering(&target, qtype) else {
+        let zones = &snapshot.at(query.query.peer.listener).zones;
+        let Some((zone, name_hash)) = zones.answering(&target, qtype) else {
             return Ok(Step::End);
         };
         let Source::Forward(forward) = &zone.source else { return Ok(Step::End) };
@@ -194,18 +195,19 @@ impl<R: Responder> Deliveries<R> {
         Ok(Step::Ask(Box::new(deferral), target))
     }
 
-    /// Whether a cached answer that leads into another zone still does: zones may have changed
-    /// since.
+    /// Whether a cached answer to a query that has come to a listener still leads into another
+    /// zone, if it did: zones may have changed since.
     pub fn is_target_elsewhere(
         &self,
-        key: &FetchKey,
+        (key, listener): (&FetchKey, u16),
         onward: Option<Onward>,
         cached: &UpstreamAnswer<'_>,
     ) -> bool {
         let Some(onward) = onward else { return true };
         let Some(target) = last_alias(cached, key.qtype) else { return false };
         let snapshot = self.snapshot.load();
-        snapshot.zones.answering(&target, key.qtype).is_some_and(|(zone, _)| match &zone.source {
+        let zones = &snapshot.at(listener).zones;
+        zones.answering(&target, key.qtype).is_some_and(|(zone, _)| match &zone.source {
             Source::Forward(forward) => onward == Onward::Others && forward.number != key.group,
             _ => onward == Onward::Here,
         })

@@ -22,6 +22,11 @@ pub struct Group {
     /// Whether the upstreams look up targets of ALIAS records: they are asked for names of any
     /// zone, and no forwarded zone's upstreams are asked for the rest of a chain that they answer.
     pub is_alias_resolver: bool,
+    /// A listener of the zone's [view](zonda_engine::Views), by the listener's place in the
+    /// configuration: answers lead to other zones of the view. [`u16::MAX`] if it is of no view.
+    pub listener: u16,
+    /// The addresses of the view's listeners, as logs and reports have them, if it is of a view.
+    pub view: Option<Box<str>>,
     /// The upstreams of the zone; at least one.
     pub servers: Vec<Server>,
     /// The rules by which an upstream is chosen, and how long things may take.
@@ -55,10 +60,14 @@ pub struct Manner {
 }
 
 impl Group {
-    /// The zone in the words of logs and reports: its name, or the key of the resolver for ALIAS
-    /// records.
+    /// The zone in the words of logs and reports: its name, with the listeners of its view if it is
+    /// of one, or the key of the resolver for ALIAS records.
     pub fn label(&self) -> String {
-        if self.is_alias_resolver { ALIAS_RESOLVER.to_owned() } else { self.apex.to_string() }
+        match &self.view {
+            _ if self.is_alias_resolver => ALIAS_RESOLVER.to_owned(),
+            Some(listeners) => format!("{} at {listeners}", self.apex),
+            None => self.apex.to_string(),
+        }
     }
 
     /// Whether a name may have private addresses.

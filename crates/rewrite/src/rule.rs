@@ -4,6 +4,7 @@ use crate::error::RuleError;
 use crate::name_match::{MatchKind, Matcher, NameMatch, NewText, Replacement, compile, with_dot};
 use crate::regex::bytes::Regex;
 use crate::scope::Scope;
+use std::net::SocketAddr;
 use zonda_wire::{Class, Rcode, Type};
 
 /// Rules of a server.
@@ -42,6 +43,8 @@ pub struct RewriteRule {
     pub clear_flags: u16,
     /// Whether the rules that follow are tried as well.
     pub goes_on: bool,
+    /// The listeners whose queries the rule is for; none: all of them.
+    pub listeners: Vec<SocketAddr>,
 }
 
 impl RewriteRule {
@@ -64,6 +67,7 @@ impl RewriteRule {
             set_flags: 0,
             clear_flags: 0,
             goes_on: false,
+            listeners: Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::error::RuleError;
 use crate::rule::{CompiledRule, RULES_MAX, RewriteRule};
 use crate::text;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use zonda_wire::{Class, Type};
 
@@ -45,6 +46,21 @@ impl RewriteRules {
             compiled.push(CompiledRule::new(rule).map_err(|error| (place, error))?);
         }
         Ok(Self(compiled))
+    }
+
+    /// The lists of listeners of the rules that are for the queries of some listeners only.
+    pub fn listeners(&self) -> impl Iterator<Item = &[SocketAddr]> {
+        self.0.iter().map(|rule| &*rule.rule.listeners).filter(|listeners| !listeners.is_empty())
+    }
+
+    /// Returns the rules that are for the queries of all listeners, or of such as `has` says; none
+    /// if there are none.
+    #[must_use]
+    pub fn of_listeners(&self, has: impl Fn(&[SocketAddr]) -> bool) -> Option<Self> {
+        let rules = self.0.iter().map(|rule| &rule.rule);
+        let rules: Vec<_> =
+            rules.filter(|it| it.listeners.is_empty() || has(&it.listeners)).cloned().collect();
+        if rules.is_empty() { None } else { Self::new(rules).ok() } // each was compiled before
     }
 
     /// Returns a rule by its place.

@@ -93,6 +93,9 @@ impl Drop for AliasTargets {
 
 /// A name with an ALIAS record, for one type of addresses.
 struct FollowedName {
+    /// A listener that the zone is at, by its place in the configuration: what the target leads to
+    /// depends on the listener where zones do.
+    listener: u16,
     /// The apex of the name's zone.
     zone: Name,
     /// The name in wire form and lower case.
@@ -137,8 +140,7 @@ impl Follower {
         if self.names.is_empty() {
             return;
         }
-        let peer =
-            Peer { address: ([127, 0, 0, 1], 0).into(), transport: Transport::Tcp, listener: 0 };
+        let (address, transport) = (([127, 0, 0, 1], 0).into(), Transport::Tcp);
         let (mut names, mut fetches) = (std::mem::take(&mut self.names), 0);
         let (count, mut lookup) = (names.len(), self.lookup.take().unwrap_or_default());
         for _ in 0..count {
@@ -150,6 +152,8 @@ impl Follower {
             if name.due_nanos > now.monotonic_nanos {
                 continue;
             }
+            let listener = name.listener;
+            let (snapshot, peer) = (snapshot.at(listener), Peer { address, transport, listener });
             let apex = LookupName::new(name.zone.as_wire(), snapshot.zones.seed());
             let Some(entry) = snapshot.zones.with_apex(&apex) else { continue };
             let (zone, question) = ((snapshot, &**entry), (&*name.owner, name.qtype));
@@ -198,8 +202,11 @@ impl Follower {
     /// Finds the names with ALIAS records in all zones; those that are known keep their time.
     fn find_names(&mut self, snapshot: &Snapshot, known: Vec<FollowedName>, due_nanos: u64) {
         let mut known: HashMap<_, _> =
-            known.into_iter().map(|it| ((it.owner.clone(), it.qtype), it)).collect();
-        for entry in snapshot.zones.iter() {
+            known.into_iter().map(|it| ((it.owner.clone(), it.qtype, it.listener), it)).collect();
+        let entries = snapshot.with_listeners().flat_map(|(listener, snapshot)| {
+            snapshot.zones.iter().map(move |entry| (listener, entry))
+        });
+        for (listener, entry) in entries {
             let Source::Data(zone) = &entry.source else { continue };
             for (owner, _) in zone.aliases() {
                 if self.names.len() >= 2 * NAMES_MAX {
@@ -207,9 +214,10 @@ impl Follower {
                 }
                 for qtype in [Type::A, Type::AAAA] {
                     let owner: Box<[u8]> = owner.as_slice().into();
-                    let same = known.remove(&(owner.clone(), qtype));
+                    let same = known.remove(&(owner.clone(), qtype, listener));
                     let zone = entry.apex.clone();
-                    let new = FollowedName { zone, owner, qtype, due_nanos, fetches: 0 };
+                    let fetches = 0;
+                    let new = FollowedName { listener, zone, owner, qtype, due_nanos, fetches };
                     self.names.push(same.filter(|it| it.zone == entry.apex).unwrap_or(new));
                 }
             }

@@ -3,7 +3,9 @@
 
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
+use crate::views::ListenerSet;
 use arc_swap::ArcSwap;
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -46,6 +48,9 @@ struct ForwardZone {
     access: Option<Arc<zonda_config::Access>>,
     /// Whether the upstreams look up targets of ALIAS records, and no zone's names.
     is_alias_resolver: bool,
+    /// The listeners that have the zone, if zones are at some listeners only; none: the table of
+    /// all zones.
+    at: Option<Arc<ListenerSet>>,
 }
 
 /// A forwarded zone as it is served.
@@ -121,6 +126,24 @@ impl Forwards {
         self.known.iter().map(|known| &**known)
     }
 
+    /// The zones at some listeners, or those in the table of all zones.
+    pub fn of_view<'f>(
+        &'f self,
+        at: Option<&'f ListenerSet>,
+    ) -> impl Iterator<Item = &'f KnownForward> {
+        self.iter().filter(move |known| known.config.at.as_deref() == at)
+    }
+
+    /// The zones that clients ask for, and behind them the resolver for ALIAS records if there is
+    /// one: without those of the table of all zones where listeners have other ones.
+    pub fn iter_served(&self) -> impl Iterator<Item = &KnownForward> {
+        let is_split = self.known.iter().any(|known| known.config.at.is_some());
+        let is_served = move |known: &&KnownForward| {
+            known.config.is_alias_resolver || known.config.at.is_some() == is_split
+        };
+        self.iter_with_resolver().filter(is_served)
+    }
+
     /// The zones, and behind them the resolver for ALIAS records if there is one.
     pub fn iter_with_resolver(&self) -> impl Iterator<Item = &KnownForward> {
         self.iter().chain(self.alias_resolver.as_deref())
@@ -134,22 +157,18 @@ impl Forwards {
         }
     }
 
-    /// Puts into force what is configured; whether any zone differs from before. A zone whose
-    /// answers come from the same servers keeps its number, and so what is kept of it, and what
-    /// threads know of these. How long answers are cached holds for those that come from now on.
-    pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
-        let zones = config.forwards().filter_map(|(zone, forward)| {
-            let (name, forward) = (zone.name.clone()?, Arc::clone(forward));
-            let access = zone.access.clone();
-            Some(ForwardZone { name, forward, access, is_alias_resolver: false })
-        });
-        let resolver = config.alias_resolver.iter().map(|forward| ForwardZone {
-            name: Name::root(),
-            forward: Arc::clone(forward),
-            access: None,
-            is_alias_resolver: true,
-        });
-        let configured: Vec<_> = zones.chain(resolver).collect();
+    /// Puts into force what is configured; whether any zone differs from before. A zone is there
+    /// once for each set of listeners with the same zones: what its answers lead to depends on
+    /// these, so that none is given elsewhere. A zone whose answers come from the same servers
+    /// keeps its number, and so what is kept of it, and what threads know of these. How long
+    /// answers are cached holds for those that come from now on.
+    pub fn update(
+        &mut self,
+        config: &Config,
+        listener_sets: &[Arc<ListenerSet>],
+        numbers: &mut Numbers,
+    ) -> bool {
+        let configured = configured(config, listener_sets);
         let bounds = bounds(&config.forwarding);
         let groups = self.groups.load_full();
         self.cache.set_freshness(freshness(&config.cache));
@@ -166,7 +185,9 @@ impl Forwards {
         let mut former = std::mem::take(&mut self.known);
         former.extend(self.alias_resolver.take());
         for config in &configured {
-            let same = former.iter().position(|known| answers(&known.config) == answers(config));
+            let same = former.iter().position(|known| {
+                known.config.name == config.name && answers(&known.config) == answers(config)
+            });
             let known = match same.map(|place| former.swap_remove(place)) {
                 Some(known) if is_cached_alike && known.config == *config => known,
                 Some(known) => {
@@ -206,6 +227,8 @@ impl Forwards {
         let group = Group {
             apex: config.name.clone(),
             is_alias_resolver: config.is_alias_resolver,
+            listener: config.at.as_ref().map_or(u16::MAX, |listeners| listeners.first),
+            view: config.at.as_ref().map(|listeners| listeners.label.clone()),
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
             state_log,
             servers,
@@ -228,13 +251,42 @@ impl Forwards {
     }
 }
 
+/// The zones that are forwarded, once for each set of listeners that has them and once for the
+/// table of all zones, which has one of a name; and the upstreams that look up targets of ALIAS
+/// records.
+fn configured(config: &Config, listener_sets: &[Arc<ListenerSet>]) -> Vec<ForwardZone> {
+    let (mut zones, mut names) = (Vec::new(), HashSet::new());
+    for (zone, forward) in config.forwards() {
+        let (Some(name), access) = (&zone.name, &zone.access) else { continue };
+        let listeners = access.as_ref().and_then(|access| access.listeners.as_deref());
+        let sets = listener_sets.iter().filter(|set| set.has(listeners)).cloned().map(Some);
+        let of_all = names.insert(name).then_some(None);
+        zones.extend(of_all.into_iter().chain(sets).map(|at| ForwardZone {
+            name: name.clone(),
+            forward: Arc::clone(forward),
+            access: access.clone(),
+            is_alias_resolver: false,
+            at,
+        }));
+    }
+    zones.extend(config.alias_resolver.iter().map(|forward| ForwardZone {
+        name: Name::root(),
+        forward: Arc::clone(forward),
+        access: None,
+        is_alias_resolver: true,
+        at: None,
+    }));
+    zones
+}
+
 /// The part of a zone's configuration that its answers depend on: when it changes, cached answers
 /// are no longer right.
 fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
     let (name, zonda_config::Forward { keys, trust, .. }) = (&config.name, &*config.forward);
     let private = keys.rebinding_protection.then_some(&keys.private_names);
-    let is_resolver = config.is_alias_resolver.then_some("alias-resolver");
-    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, is_resolver))
+    let at = config.at.as_ref().map(|listeners| &*listeners.label);
+    let place = config.is_alias_resolver.then_some("alias-resolver").or(at);
+    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, place))
 }
 
 /// A number that follows from the configuration of a zone, so that answers in a file are found

@@ -83,6 +83,7 @@ mod threads;
 mod unit_states;
 mod units;
 mod update;
+mod views;
 mod watchdog;
 mod zone_commands;
 mod zone_set;

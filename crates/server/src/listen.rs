@@ -139,6 +139,7 @@ pub fn listen(
     is_shared: bool,
 ) -> Result<Vec<Sockets>, ListenError> {
     let of = |listener: &Listener| {
+        let is_shared = is_shared || overlaps(listeners, listener.address);
         let mut sockets = sockets(listener, &mut found, is_shared);
         let mut tries = if listener.address.port() == 0 { FREE_PORT_TRIES } else { 0 };
         while tries > 0 && sockets.as_ref().is_err_and(ListenError::is_taken) {
@@ -160,6 +161,18 @@ pub fn listen(
         tracing::warn!(%place, "an inherited socket is not in the configuration; closed");
     }
     sockets
+}
+
+/// Whether another listener has the port, too, and one of both stands for all addresses of the
+/// family: the kernel binds both if they agree to share the port, and gives the listener of a
+/// single address what comes to that.
+fn overlaps(listeners: &[Listener], address: SocketAddr) -> bool {
+    let overlaps = |other: SocketAddr| {
+        other != address
+            && (other.port(), other.is_ipv4()) == (address.port(), address.is_ipv4())
+            && (other.ip().is_unspecified() || address.ip().is_unspecified())
+    };
+    address.port() != 0 && listeners.iter().any(|listener| overlaps(listener.address))
 }
 
 /// Whether another listener stands for all IPv4 addresses of the machine, as an address does for

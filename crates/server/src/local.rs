@@ -3,7 +3,7 @@
 //!
 //! All of it becomes zones and overlays of the table that workers see, so that no query costs more.
 
-use crate::forwards::{Forwards, KnownForward};
+use crate::forwards::KnownForward;
 use crate::overrides;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -61,13 +61,13 @@ impl LocalNames {
 
     /// The names of forwarded zones and of what is not forwarded although they enclose it, with all
     /// names above. What [`Self::add_forwards`] adds depends on no zone elsewhere.
-    pub fn at_or_above(&self, forwards: &Forwards) -> HashSet<Name> {
+    pub fn at_or_above(&self, forwards: &[&KnownForward]) -> HashSet<Name> {
         let mut names = HashSet::new();
-        if forwards.iter().len() == 0 {
+        if forwards.is_empty() {
             return names;
         }
         let apexes = forwards.iter().map(|forward| &forward.entry.apex);
-        let excepted = forwards.iter().flat_map(KnownForward::except);
+        let excepted = forwards.iter().flat_map(|forward| forward.except());
         let special = self.special.iter().map(|(name, _)| name);
         for name in apexes.chain(excepted).chain(special) {
             let lower = name.to_lowercase();
@@ -85,22 +85,22 @@ impl LocalNames {
     pub fn add_forwards(
         &self,
         table: &mut ZoneTableOwner,
-        forwards: &Forwards,
+        forwards: &[&KnownForward],
         hosts: &HashMap<&Name, Arc<Zone>>,
     ) -> (Vec<Name>, HashSet<Name>) {
         let mut lent = HashSet::new();
-        if forwards.iter().len() == 0 {
+        if forwards.is_empty() {
             return (Vec::new(), lent);
         }
         let mut table = Table { zones: table, added: Vec::new() };
-        for zone in forwards.iter() {
+        for zone in forwards {
             let hosts = hosts.get(&zone.entry.apex);
             let hosts = hosts.map(|zone| Overlay { zone: zone.clone(), reason: Reason::Answered });
             let overlays = self.overlay.iter().cloned().chain(hosts).collect();
             table.add(with_overlays(&zone.entry, overlays));
         }
         // All are found before any is added: what stands for an excepted name holds no other.
-        let excepted = forwards.iter().flat_map(KnownForward::except);
+        let excepted = forwards.iter().flat_map(|forward| forward.except());
         let excepted: Vec<_> =
             excepted.filter_map(|name| table.excepted(name, forwards, &mut lent)).collect();
         excepted.into_iter().for_each(|entry| table.add(entry));
@@ -147,7 +147,7 @@ impl Table<'_> {
     fn excepted(
         &self,
         name: &Name,
-        forwards: &Forwards,
+        forwards: &[&KnownForward],
         lent: &mut HashSet<Name>,
     ) -> Option<Arc<ZoneEntry>> {
         let excepts = |zone: &&Arc<ZoneEntry>| {

@@ -13,6 +13,7 @@
 mod former;
 mod handle;
 mod reaper;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +25,7 @@ use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
 use crate::notify::{Notifier, NotifyCounts};
 use crate::program::Code;
-use crate::settings::{self, SettingsBuilder};
+use crate::settings::{self, ServedSettings, SettingsBuilder};
 use crate::steering::{CheckMessages, Pools};
 use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
@@ -38,6 +39,7 @@ use arc_swap::ArcSwap;
 use former::{FormerSnapshots, LOOK};
 pub use handle::{PublisherFailed, PublisherHandle, Publishing};
 use reaper::Reaper;
+use snapshot::snapshot;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -45,9 +47,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use std::{io, iter};
 use zonda_config::Config;
+use zonda_engine::Snapshot;
 use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Settings, Snapshot};
 use zonda_journal::Sizes;
 use zonda_wire::Name;
 use zonda_zone::{Diff, HashSeed};
@@ -135,7 +137,7 @@ pub struct Publisher {
     config: Arc<Config>,
     zone_set: ZoneSet,
     settings_builder: SettingsBuilder,
-    settings: Arc<Settings>,
+    settings: ServedSettings,
     pools: Pools,
     snapshot: Arc<ArcSwap<Snapshot>>,
     state: Arc<ArcSwap<ServerState>>,
@@ -271,19 +273,12 @@ impl Publisher {
         zone_set.warn_of_left_out();
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut settings_builder = SettingsBuilder::default();
-        let (zones, _) = zone_set.table(true);
+        let (tables, _) = zone_set.tables(true);
         let settings = zone_set.settings(&mut settings_builder, &config);
         let mut pools = Pools::default();
         pools.configure(&config, seed);
         let handlers = code.handlers(seed);
-        let (first_handlers, first_settings) = (handlers.clone(), Arc::clone(&settings));
-        let first = Snapshot {
-            zones,
-            handlers: first_handlers,
-            steering: pools.steering(),
-            settings: first_settings,
-            generation: 1,
-        };
+        let first = snapshot(tables, (&handlers, pools.steering(), &settings), 1);
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
         let (of_state, own) = (Arc::clone(&config), history.clone());
@@ -543,16 +538,10 @@ impl Publisher {
     /// Publishes what has changed.
     fn publish(&mut self) {
         let next = self.is_changed.then(|| {
-            let (zones, names_changed) = self.zone_set.table(self.rules_changed);
+            let (tables, names_changed) = self.zone_set.tables(self.rules_changed);
             self.generation += u64::from(names_changed);
-            let (handlers, settings) = (self.handlers.clone(), Arc::clone(&self.settings));
-            Arc::new(Snapshot {
-                zones,
-                handlers,
-                steering: self.pools.steering(),
-                settings,
-                generation: self.generation,
-            })
+            let rest = (&self.handlers, self.pools.steering(), &self.settings);
+            Arc::new(snapshot(tables, rest, self.generation))
         });
         let (zone_set, config) = (self.zone_set.view(), Arc::clone(&self.config));
         let (history, seed) = (self.history.clone(), self.seed);

@@ -129,14 +129,20 @@ impl Server {
     /// Returns the SOA record of a negative reply of code, which resolvers are to keep for some
     /// seconds: the apex of the zone that holds the name, and the data of that zone's record with
     /// the seconds in place of its minimum (rfc2308#5). None if this server has no data of the
-    /// zone. The name is in wire form.
+    /// zone, or not at all of its listeners. The name is in wire form.
     #[must_use]
     pub fn negative_soa(&self, name: &[u8], ttl_secs: u32) -> Option<(Name, Vec<u8>)> {
         let snapshot = self.control.snapshot();
         let name = LookupName::new(name, snapshot.zones.seed());
-        let mut rdata = Vec::new();
-        let entry = enclosing_soa(&snapshot, &name, ttl_secs, &mut rdata)?;
-        Some((entry.apex.clone(), rdata))
+        let (mut rdata, mut found) = (Vec::new(), None);
+        for (_, snapshot) in snapshot.with_listeners() {
+            let entry = enclosing_soa(snapshot, &name, ttl_secs, &mut rdata)?;
+            let apex = &*found.get_or_insert_with(|| entry.apex.clone());
+            if *apex != entry.apex {
+                return None; // which of them the client may know, only its listener tells
+            }
+        }
+        found.map(|apex| (apex, rdata))
     }
 
     /// Changes a zone; returns what differs once that is published. Blocks.

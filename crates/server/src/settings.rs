@@ -1,5 +1,7 @@
 //! From the configuration's words to the engine's settings.
 
+use crate::views::{View, ViewList};
+use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::{
@@ -151,6 +153,35 @@ impl SettingsBuilder {
     }
 }
 
+/// The settings of the engine, and those of each view.
+pub struct ServedSettings {
+    /// The settings with all rules and templates.
+    pub whole: Arc<Settings>,
+    /// The settings of the views, in their order.
+    pub views: Vec<Arc<Settings>>,
+}
+
+impl ServedSettings {
+    /// The settings with the rules and templates that each view has.
+    pub fn new(whole: Settings, config: &Config, views: &ViewList) -> Self {
+        let whole = Arc::new(whole);
+        let rules = config.rewrites.as_deref();
+        let templates = config.templates.as_deref();
+        let is_restricted = rules.is_some_and(|rules| rules.listeners().next().is_some())
+            || templates.is_some_and(|templates| templates.listeners().next().is_some());
+        let of_view = |view: &Arc<View>| {
+            if !is_restricted {
+                return Arc::clone(&whole);
+            }
+            let has = |listeners: &[SocketAddr]| view.listeners.has(Some(listeners));
+            let rewrites = rules.and_then(|rules| rules.of_listeners(has)).map(Arc::new);
+            let templates = templates.and_then(|it| it.of_listeners(has)).map(Arc::new);
+            Arc::new(Settings { rewrites, templates, ..Settings::clone(&whole) })
+        };
+        Self { views: views.views.iter().map(of_view).collect(), whole: Arc::clone(&whole) }
+    }
+}
+
 /// The zones that queries are counted by under CoreDNS's names, in lower case.
 pub fn label_zones(config: &Config) -> Vec<Name> {
     match &config.metrics.coredns_zones[..] {
@@ -236,6 +267,7 @@ pub fn access(configured: &AccessConfig) -> AccessList {
         otherwise: action(configured.otherwise),
         transfers: transfers(&configured.transfers),
         updates: configured.updates.iter().map(grant).collect(),
+        listeners: configured.listeners.clone(),
     }
 }
 

@@ -61,7 +61,7 @@ impl Zones {
         let plan = self.plan();
         let loaded = load_all(&plan.stale(), &self.config, (&self.zones.view(), HashSeed(1)), 1);
         let outcome = self.zones.apply(&mut self.units, plan, loaded);
-        drop(self.zones.table(outcome.names_changed));
+        drop(self.zones.tables(outcome.names_changed));
         outcome
     }
 

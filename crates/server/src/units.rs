@@ -214,8 +214,14 @@ pub struct Survey {
 pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Survey {
     let mut survey = Survey { units: Vec::with_capacity(zones.len()), ..Survey::default() };
     for zone in zones {
-        // The clients of a forwarded zone are those of its upstreams.
-        let access = zone.access.clone().filter(|_| !matches!(zone.source, Source::Forward(_)));
+        // The clients of a forwarded zone are those of its upstreams; names in front of it are at
+        // its listeners all the same.
+        let access = match zone.source {
+            Source::Forward(_) => {
+                zone.access.as_deref().and_then(Access::of_listeners).map(Arc::new)
+            }
+            _ => zone.access.clone(),
+        };
         let root = Arc::clone(&zone.root);
         let in_directory = matches!(zone.source, Source::Directory(_));
         let writable = zone.writable;

@@ -4,8 +4,9 @@
 //! - A zone that was served once is served until nothing in the configuration and the directories
 //!   stands for it any more, whatever becomes of its file.
 //! - A name belongs to one unit; the first that has it.
-//! - No change costs more than what it changes, whatever the number of zones; one that comes or
-//!   goes above a forwarded or special name costs as much as there are forwarded and special ones.
+//! - No change costs more than what it changes, for each view, whatever the number of zones; one
+//!   that comes or goes above a forwarded or special name costs as much as there are forwarded and
+//!   special ones, and one of the views themselves as much as there are zones.
 
 mod announcement;
 mod fed;
@@ -13,8 +14,10 @@ pub mod fed_zone;
 mod history;
 pub mod listings;
 mod outcome;
+pub mod tables;
 mod update;
 mod version;
+mod view_table;
 
 use crate::edit::frozen::FrozenZones;
 use crate::edit::journal::{EditJournal, KeptChanges, mark_now, policy};
@@ -26,9 +29,10 @@ use crate::load::{LoadError, LoadedUnit};
 use crate::local::LocalNames;
 use crate::notify::Cause;
 use crate::numbers::{Number, Numbers};
-use crate::settings::{SettingsBuilder, access};
+use crate::settings::{ServedSettings, SettingsBuilder, access};
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
-use crate::units::{Content, Unit, UnitKey, UnitTerms, already_served};
+use crate::units::{Unit, UnitKey, UnitTerms, already_served};
+use crate::views::ViewList;
 use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
 use fed_zone::FedZone;
 use listings::ListingChanges;
@@ -38,11 +42,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 use version::{Version, narrow};
+use view_table::ViewTable;
 use zonda_config::{Access, Config};
 use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
-use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
+use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_engine::{Reason, Settings, ZoneHistory};
 use zonda_wire::Name;
 use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone, random_octets};
@@ -54,22 +59,19 @@ pub type ZoneAndChanges = (Arc<KnownZone>, Option<KeptChanges>);
 pub struct ZoneSet {
     seed: HashSeed,
     zones: NameTableOwner<KnownZone>,
-    /// The table of zones that workers read.
-    table: ZoneTableOwner,
+    /// The zones of all listeners, and behind them those of each view.
+    tables: Vec<ViewTable>,
+    /// The views, where zones, rules or templates are at some listeners only.
+    views: ViewList,
+    /// Whether a panic may have kept settings from being made as the views are.
+    is_doubtful: bool,
+    /// Whether a zone has come into a table, or left it, since the last were made.
+    names_changed: bool,
     numbers: Numbers,
     /// Zones that upstreams answer for.
     forwards: Arc<Forwards>,
     /// Names that upstreams do not answer for.
     local_names: LocalNames,
-    /// Whether either changed since the last table was made, or what they depend on.
-    forwards_changed: bool,
-    /// Names that the table has because zones are forwarded.
-    forwarded: Vec<Name>,
-    /// Zones with data of which the table has copies, for names that forwarded zones except.
-    lent: HashSet<Name>,
-    /// Names at which a zone that comes or goes changes what the table has because zones are
-    /// forwarded.
-    local_above: HashSet<Name>,
     failures: Arc<Vec<FileFailure>>,
     /// Zones whose feeds send updates by themselves, by their names in lower case.
     fed: HashMap<Name, FedZone>,
@@ -93,13 +95,12 @@ impl ZoneSet {
         Self {
             forwards: Arc::new(Forwards::new(config)),
             local_names: LocalNames::default(),
-            forwards_changed: false,
-            forwarded: Vec::new(),
-            lent: HashSet::new(),
-            local_above: HashSet::new(),
             seed,
             zones: NameTableOwner::new(seed),
-            table: ZoneTableOwner::new(seed),
+            tables: vec![ViewTable::new(None, seed)],
+            views: ViewList::default(),
+            is_doubtful: false,
+            names_changed: false,
             numbers: Numbers::new(engines),
             failures: Arc::default(),
             fed: HashMap::new(),
@@ -135,23 +136,30 @@ impl ZoneSet {
         self.zones.table().value(name)
     }
 
-    /// Puts into force which zones upstreams answer for; whether the next table differs for it.
+    /// Puts into force which zones upstreams answer for, and which zones are at which listeners;
+    /// whether the next tables differ for it.
     pub fn set_forwards(&mut self, config: &Config) -> bool {
+        let views = ViewList::new(config);
         let forwards = Arc::make_mut(&mut self.forwards);
-        self.forwards_changed |= forwards.update(config, &mut self.numbers);
-        self.forwards_changed |= self.local_names.update(config, self.seed);
-        self.forwards_changed
+        let mut is_changed = forwards.update(config, &views.zone_sets(), &mut self.numbers);
+        is_changed |= self.local_names.update(config, self.seed);
+        if is_changed {
+            self.tables.iter_mut().for_each(ViewTable::note_forwards);
+        }
+        // Behind the forwarded zones, by which the tables of new views go.
+        is_changed |= self.set_views(views);
+        is_changed || std::mem::take(&mut self.is_doubtful)
     }
 
     /// Makes the settings of the engine, among which are the upstreams that look up targets of
     /// ALIAS records, and makes room for what they have counted by labels.
-    pub fn settings(&self, builder: &mut SettingsBuilder, config: &Config) -> Arc<Settings> {
+    pub fn settings(&self, builder: &mut SettingsBuilder, config: &Config) -> ServedSettings {
         let alias_resolver = self.forwards.alias_resolver();
         let settings = Settings { alias_resolver, ..builder.settings(config) };
         if let Some(labels) = &settings.labels {
             self.numbers.make_label_room(labels.server_places());
         }
-        Arc::new(settings)
+        ServedSettings::new(settings, config, &self.views)
     }
 
     /// Carries out a plan, with what was loaded for it.
@@ -397,7 +405,6 @@ impl ZoneSet {
         let Version { data, cluster, records, loaded, error, is_expired, changes, expiry } =
             version;
         outcome.names_changed |= former.is_none();
-        self.forwards_changed |= former.is_none() && self.local_above.contains(name);
         let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
         let life = former.map_or_else(|| u32::from_ne_bytes(random_octets()), |zone| zone.life);
         let access = self.access_list(unit);
@@ -456,28 +463,19 @@ impl ZoneSet {
             self.announced.insert(zone.entry.apex.clone(), cause);
         }
         self.listings.note(self.zones.table().value(&zone.entry.apex).map(|it| &**it), Some(&zone));
-        let is_in_front = self.is_in_front(&zone);
-        self.forwards_changed |= is_in_front || self.lent.contains(&zone.entry.apex);
-        if !is_in_front {
-            self.table.put(Arc::clone(&zone.entry));
+        for table in &mut self.tables {
+            self.names_changed |= table.put(&zone, &self.forwards);
         }
         self.zones.put(Arc::new(zone));
-    }
-
-    /// Whether a zone has single names in front of a forwarded one, which has its name.
-    fn is_in_front(&self, zone: &KnownZone) -> bool {
-        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
-        is_hosts && self.forwards.iter().any(|it| it.entry.apex == zone.entry.apex)
     }
 
     /// Takes a zone away.
     fn remove(&mut self, name: &Name, outcome: &mut Outcome) {
         if let Some(zone) = self.zones.remove(name) {
             self.listings.note(Some(&zone), None);
-            if self.table.get(name.as_wire()).is_some_and(|it| Arc::ptr_eq(it, &zone.entry)) {
-                self.table.remove(name);
+            for table in &mut self.tables {
+                self.names_changed |= table.remove(&zone, &self.forwards);
             }
-            self.forwards_changed |= self.is_in_front(&zone) || self.local_above.contains(name);
             self.numbers.give_back(zone.number);
             outcome.removed.push(name.clone());
             outcome.changed = true;
@@ -499,42 +497,10 @@ impl ZoneSet {
         Some(list)
     }
 
-    /// The table of all zones, for whose counting there is room from now on, and whether the names
-    /// in it or what upstreams answer differ from the table before.
-    pub fn table(&mut self, names_changed: bool) -> (ZoneTable, bool) {
-        self.numbers.make_room();
-        let is_forwarding = self.forwards.iter().len() > 0;
-        let is_stale = self.forwards_changed;
-        if is_stale && (is_forwarding || !self.forwarded.is_empty()) {
-            self.renew_forwarded();
-        }
-        self.forwards_changed = false;
-        self.table.set_alias_resolver(self.forwards.alias_resolver().is_some());
-        (self.table.table(), is_stale || names_changed)
-    }
-
-    /// Makes anew what the table has because zones are forwarded.
-    fn renew_forwarded(&mut self) {
-        for name in std::mem::take(&mut self.forwarded) {
-            match self.zone(&name).filter(|zone| !self.is_in_front(zone)) {
-                Some(zone) => self.table.put(Arc::clone(&zone.entry)),
-                None => self.table.remove(&name),
-            };
-        }
-        let apexes = self.forwards.iter().map(|forward| &forward.entry.apex);
-        let zones = apexes.filter_map(|apex| self.zone(apex)).filter(|zone| self.is_in_front(zone));
-        let zones: Vec<_> = zones.cloned().collect();
-        zones.iter().for_each(|zone| drop(self.table.remove(&zone.entry.apex)));
-        let hosts = zones.iter().filter_map(|zone| Some((&zone.entry.apex, zone.data()?.clone())));
-        let hosts: HashMap<_, _> = hosts.collect();
-        let added = self.local_names.add_forwards(&mut self.table, &self.forwards, &hosts);
-        (self.forwarded, self.lent) = added;
-        self.local_above = self.local_names.at_or_above(&self.forwards);
-    }
-
     /// Has the next table made as if all had changed, as a panic may have hidden what has.
     pub fn note_panic(&mut self) {
-        self.forwards_changed = true;
+        self.is_doubtful = true;
+        self.tables.iter_mut().for_each(ViewTable::note_forwards);
     }
 
     /// The number of zones whose numbers workers of former snapshots may still count under.

@@ -3,7 +3,7 @@
 use crate::forwards::Forwards;
 use crate::load::LoadError;
 use crate::numbers::{Number, QueryCounts};
-use crate::units::{Content, UnitKey};
+use crate::units::UnitKey;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
@@ -122,24 +122,21 @@ impl ZoneSetView {
         &self.forwards
     }
 
-    /// Queries for each zone so far, each name once: names in front of a forwarded zone count with
-    /// it.
-    pub fn queries(&self) -> impl Iterator<Item = (u64, &Name)> {
-        let count = |zone: &KnownZone| self.counts.queries(zone.number);
-        let zones = self.zones().filter(|zone| !self.is_in_front(zone));
-        let zones = zones.map(move |zone| (count(zone), &zone.entry.apex));
-        let forwards = self.forwards.iter().map(move |forward| {
+    /// Queries for each zone so far, each name once: a zone with the name of a forwarded one, in
+    /// front of it or at other listeners, counts with that.
+    pub fn queries(&self) -> Vec<(u64, &Name)> {
+        let mut forwarded = HashMap::<&Name, u64>::new();
+        for forward in self.forwards.iter() {
             let apex = &forward.entry.apex;
-            let in_front = self.zone(apex).filter(|zone| self.is_in_front(zone));
-            (self.counts.queries(forward.number) + in_front.map_or(0, count), apex)
-        });
-        zones.chain(forwards)
-    }
-
-    /// Whether a zone has single names in front of a forwarded one, which has its name.
-    fn is_in_front(&self, zone: &KnownZone) -> bool {
-        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
-        is_hosts && self.forwards.iter().any(|it| it.entry.apex == zone.entry.apex)
+            let same = self.zone(apex).filter(|_| !forwarded.contains_key(apex));
+            let same = same.map_or(0, |zone| self.counts.queries(zone.number));
+            *forwarded.entry(apex).or_default() += self.counts.queries(forward.number) + same;
+        }
+        let others = self.zones().filter(|zone| !forwarded.contains_key(&zone.entry.apex));
+        let others = others.map(|zone| (self.counts.queries(zone.number), &zone.entry.apex));
+        let mut queries: Vec<_> = others.collect();
+        queries.extend(forwarded.into_iter().map(|(name, queries)| (queries, name)));
+        queries
     }
 
     /// Queries for zones that are gone.

@@ -67,6 +67,8 @@ fn snapshot(
         steering: None,
         settings: Arc::new(settings),
         generation: 1,
+        view: 0,
+        views: None,
     }))
 }
 

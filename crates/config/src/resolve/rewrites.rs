@@ -1,10 +1,13 @@
 //! Rules that change questions and replies, and templates.
 
-use crate::error::Contradiction;
+use super::zone_names::check_listeners;
+use crate::Listener;
+use crate::error::{Contradiction, Origin};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::Keys;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use zonda_rewrite::{
     FallThrough, MatchKind, NameMatch, RewriteRule, RewriteRules, RuleError, Scope, Template,
@@ -12,16 +15,28 @@ use zonda_rewrite::{
 };
 use zonda_wire::Name;
 
-/// Reads the elements of `[[rewrite]]`.
-pub(super) fn rules<'a>(
+/// Reads all rules and templates.
+pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
+    listeners: &[(Listener, Origin)],
+) -> (Option<Arc<RewriteRules>>, Option<Arc<Templates>>) {
+    let listens_on: Vec<_> = listeners.iter().map(|(listener, _)| listener.address).collect();
+    (rules(layers, session, &listens_on), templates(layers, session, &listens_on))
+}
+
+/// Reads the elements of `[[rewrite]]`.
+fn rules<'a>(
+    layers: &Layers<'a>,
+    session: &mut Session<'a>,
+    listens_on: &[SocketAddr],
 ) -> Option<Arc<RewriteRules>> {
     let mut rules = Vec::new();
     for (table, origin) in layers.tables(&RewriteKeys::SECTION) {
         let mut reader =
             Reader::new(session, &RewriteKeys::SECTION, Some(table), Vec::new(), origin);
         let Some(keys) = RewriteKeys::read(&mut reader) else { continue };
+        check_listeners(&mut reader, &keys.listen, listens_on);
         let Some((rule, key)) = rule(&mut reader, keys) else { continue };
         match RewriteRules::new([rule.clone()]) {
             Ok(_) => rules.push(rule),
@@ -94,20 +109,23 @@ fn rule(
         set_flags: flags(&keys.set_flags),
         clear_flags: flags(&keys.clear_flags),
         goes_on: !keys.stop,
+        listeners: keys.listen,
     };
     Some((rule, key))
 }
 
 /// Reads the elements of `[[template]]`.
-pub(super) fn templates<'a>(
+fn templates<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
+    listens_on: &[SocketAddr],
 ) -> Option<Arc<Templates>> {
     let mut templates = Vec::new();
     for (table, origin) in layers.tables(&TemplateKeys::SECTION) {
         let mut reader =
             Reader::new(session, &TemplateKeys::SECTION, Some(table), Vec::new(), origin);
         let Some(keys) = TemplateKeys::read(&mut reader) else { continue };
+        check_listeners(&mut reader, &keys.listen, listens_on);
         if !keys.fall_through && !keys.fall_through_zones.is_empty() {
             let needs = Contradiction::Needs("fall-through-zones", "fall-through");
             reader.contradict(Some("fall-through-zones"), needs);
@@ -156,6 +174,7 @@ fn template(keys: TemplateKeys) -> Template {
             (true, true) => FallThrough::All,
             (true, false) => FallThrough::Zones(zones),
         },
+        listeners: keys.listen,
     }
 }
 

@@ -6,6 +6,7 @@ use super::keys::KeyList;
 use super::pools::Pools;
 use super::secondary_terms::LastSecondary;
 use super::source::{FILE_SOURCES, FileSource, Writability, forward, hosts, kubernetes, store};
+use super::zone_names::{Restriction, TakenNames, ZonePlace, check_listeners};
 use super::{transfers, updates};
 use crate::access::Access;
 use crate::error::{CatalogMistake, Contradiction, Origin, Problem, SteerMistake};
@@ -37,7 +38,6 @@ pub(super) fn read<'a>(
 ) -> Vec<Zone> {
     let section = &ZoneKeys::SECTION;
     let working_directory = std::env::current_dir().unwrap_or_default();
-    let (taken, snapshots, zones) = (HashMap::new(), HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
     let mut found = Zones {
         lists,
@@ -45,9 +45,11 @@ pub(super) fn read<'a>(
         keys,
         listens_on,
         working_directory,
-        taken,
-        snapshots,
-        zones,
+        taken: TakenNames::default(),
+        place: ZonePlace::default(),
+        restriction: Restriction::default(),
+        snapshots: HashMap::new(),
+        zones: Vec::new(),
         last_secondary: LastSecondary::default(),
         listed_in: Vec::new(),
     };
@@ -201,8 +203,12 @@ struct Zones<'l, 'k> {
     /// Addresses on which this server listens.
     listens_on: Vec<SocketAddr>,
     working_directory: PathBuf,
-    /// Place where each name was given, in lower case.
-    taken: HashMap<Name, Origin>,
+    /// The names of the zones read so far.
+    taken: TakenNames,
+    /// The place of the zone that is being read.
+    place: ZonePlace,
+    /// What restricts zones to listeners.
+    restriction: Restriction,
     /// Zones of clusters by the files that they write, and the places where those were given.
     snapshots: HashMap<PathBuf, (Name, Origin)>,
     zones: Vec<Zone>,
@@ -220,7 +226,27 @@ impl Zones<'_, '_> {
         root: Arc<Path>,
         given: Option<GivenKeys<'a>>,
     ) {
-        let Some(keys) = ZoneKeys::read(reader) else { return };
+        let Some(mut keys) = ZoneKeys::read(reader) else { return };
+        let listeners = std::mem::take(&mut keys.listen);
+        check_listeners(reader, &listeners, &self.listens_on);
+        let has_data = reader.nested(&ForwardKeys::SECTION).is_none()
+            && given.as_ref().is_none_or(|it| it.section.name != ForwardKeys::SECTION.name)
+            || keys.hosts.is_some();
+        self.place = ZonePlace { listeners: listeners.clone(), has_data };
+        let before = self.zones.len();
+        self.read_source((reader, keys), root, given);
+        for zone in self.zones.iter_mut().skip(before) {
+            zone.access = self.restriction.restrict(zone.access.take(), listeners.clone());
+        }
+    }
+
+    /// Reads the source of a zone, of which the other keys were read.
+    fn read_source<'a>(
+        &mut self,
+        (reader, keys): (&mut Reader<'_, 'a>, ZoneKeys),
+        root: Arc<Path>,
+        given: Option<GivenKeys<'a>>,
+    ) {
         let nested = |section| NestedSection::find(section, reader, given.as_ref());
         let forward = nested(&ForwardKeys::SECTION);
         let store = nested(&StoreKeys::SECTION);
@@ -333,8 +359,13 @@ impl Zones<'_, '_> {
         updates::refuse(reader, "forward");
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
         let steer = self.refuse_steering(reader, "forward");
+        // From one listener to another one, which forwards to other servers.
+        let listens_on = match &self.place.listeners[..] {
+            [] => &self.listens_on[..],
+            listeners => listeners,
+        };
         let mut reader = nested.reader(&ForwardKeys::SECTION, reader);
-        let forward = forward::read(&mut reader, keys.name.as_ref(), &self.listens_on);
+        let forward = forward::read(&mut reader, keys.name.as_ref(), listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
             let hosts = keys.hosts;
@@ -503,18 +534,9 @@ impl Zones<'_, '_> {
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its
-    /// place. A second zone of a name is reported.
+    /// place.
     fn take(&mut self, reader: &mut Reader<'_, '_>, name: Name) -> bool {
-        let origin = reader.origin_of("name");
-        match self.taken.entry(name) {
-            Entry::Vacant(entry) => _ = entry.insert(origin),
-            Entry::Occupied(first) if !first.get().is_file() && origin.is_file() => return false,
-            Entry::Occupied(first) => {
-                let twice = Contradiction::ZoneTwice(first.key().clone(), first.get().clone());
-                reader.contradict(Some("name"), twice);
-            }
-        }
-        true
+        self.taken.take(reader, name, &self.place)
     }
 
     /// Notes that a zone writes its snapshot file. One that another zone writes is reported.

@@ -18,9 +18,9 @@ use crate::ask::Ask;
 use crate::worker::Worker;
 use std::net::IpAddr;
 use zonda_cache::{Key, Kind, Lifetime, VARIANT_BYTES_MAX, Variant};
+use zonda_wire::Rcode;
 use zonda_wire::query::flag;
-use zonda_wire::{Query, Rcode};
-use zonda_zone::{HashSeed, LookupName};
+use zonda_zone::HashSeed;
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -37,7 +37,7 @@ pub fn lookup(
     let now_secs = ask.now.monotonic_secs();
     for dependence in handlers.dependences.get(place)?.iter() {
         let variant = variant_of(ask, dependence);
-        let key = variant.key(ask.query, ask.name);
+        let key = variant.key(ask);
         let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
@@ -76,7 +76,7 @@ pub fn insert(
         return;
     }
     let variant = variant_of(ask, dependence);
-    let key = variant.key(ask.query, ask.name);
+    let key = variant.key(ask);
     let flags = answer.flags & FLAGS | rcode.0 & RCODE;
     let (counts, body) = (answer.reply.counts(), answer.reply.body());
     let cached = zonda_cache::Answer { kind, flags, onward: None, ede: answer.ede, counts, body };
@@ -142,15 +142,17 @@ const VALUE_BYTES: usize = 1 + 1 + 2 * NETWORK_BYTES;
 const _: () = assert!(VALUE_BYTES <= VARIANT_BYTES_MAX);
 
 impl ClientVariant {
-    /// The key of a question's reply.
-    fn key<'n>(&'n self, query: &Query, name: &'n LookupName) -> Key<'n> {
+    /// The key of a question's reply. Code may have asked what this server answers, which depends
+    /// on the view.
+    fn key<'n>(&'n self, ask: &Ask<'n>) -> Key<'n> {
+        let Ask { query, name, .. } = *ask;
         let value = if self.octets[0] == 0 { &[] } else { &self.octets[..] };
         Key {
             name: name.as_wire(),
             hash: name.hash(0),
             qtype: query.qtype,
             qclass: query.qclass,
-            source: 0,
+            source: ask.snapshot.view,
             dnssec_ok: query.dnssec_ok(),
             checking_disabled: query.flags & flag::CD != 0,
             variant: Variant { hash: self.hash, value },

@@ -6,9 +6,8 @@ use super::expansion::Expansion;
 use super::history::ZoneHistory;
 use super::state::{RunningTransfer, Slot};
 use crate::ask::Ask;
-use crate::message::Now;
+use crate::message::{Now, Peer};
 use crate::zones::ClusterZone;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use zonda_wire::query::flag;
@@ -25,8 +24,8 @@ pub struct Transfer {
     zone: Arc<Zone>,
     /// The names of the cluster that the zone is made of, until the first message is made.
     cluster: Option<Arc<ClusterZone>>,
-    /// The client, which asks over TCP.
-    peer: SocketAddr,
+    /// The client, which asks over TCP, and the listener that it has asked.
+    peer: Peer,
     /// The type that the client asked for, AXFR or IXFR.
     qtype: Type,
     /// The id of the messages.
@@ -110,7 +109,7 @@ impl Transfer {
             apex,
             zone,
             cluster: None,
-            peer: ask.peer.address,
+            peer: *ask.peer,
             qtype: ask.query.qtype,
             id: query.first_chunk().copied().unwrap_or_default(),
             flags: flag::QR | flag::AA | ask.query.flags & flag::RD,
@@ -281,7 +280,7 @@ impl Transfer {
 
     /// Returns the client.
     #[must_use]
-    pub fn peer(&self) -> SocketAddr {
+    pub fn peer(&self) -> Peer {
         self.peer
     }
 

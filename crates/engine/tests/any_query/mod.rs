@@ -37,8 +37,15 @@ pub fn engine() -> Engine {
     };
     let zones = ZoneTable::new(vec![entry], SEED);
     let handlers = Some(Arc::new(Handlers::new(Vec::new(), vec![Arc::new(Reader)], None, SEED)));
-    let snapshot =
-        Snapshot { zones, handlers, steering: None, settings: Arc::new(settings), generation: 1 };
+    let snapshot = Snapshot {
+        zones,
+        handlers,
+        steering: None,
+        settings: Arc::new(settings),
+        generation: 1,
+        view: 0,
+        views: None,
+    };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::<Counters>::default())
 }
 

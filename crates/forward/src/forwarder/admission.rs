@@ -26,7 +26,7 @@ impl<R: Responder> Forwarder<R> {
             return self.clients.deliveries.fail(query, Reason::UpstreamFailed, now);
         };
         // Before all else: what has come back must not be asked for once more.
-        if self.has_come_back(&key.name, now) {
+        if self.has_come_back(&key, now) {
             return self.clients.deliveries.fail(query, Reason::UpstreamLoop, now);
         }
         // Before there is talk of room, of which this takes none. No client waits for a refresh.
@@ -100,7 +100,8 @@ impl<R: Responder> Forwarder<R> {
         }
         let step = deferral.history.search_step;
         let snapshot = self.config.snapshot.load();
-        let (from, name) = fetched_name(&snapshot, own_name, (asked.qtype, step))?;
+        let snapshot = snapshot.at(query.query.peer.listener);
+        let (from, name) = fetched_name(snapshot, own_name, (asked.qtype, step))?;
         // Not after a reload, perhaps.
         let is_same = from == *group && name.hash(0) == *name_hash;
         is_same.then(|| FetchKey::new(*group, asked, name.as_wire()))
@@ -116,7 +117,7 @@ impl<R: Responder> Forwarder<R> {
         now: Now,
     ) -> Option<PendingQuery> {
         let Some(known) = self.outbound.upstreams.get(key.group) else { return Some(query) };
-        let hash = query.query.deferral.name_hash;
+        let (hash, listener) = (query.query.deferral.name_hash, query.query.peer.listener);
         let (cache_key, secs) = (key.cache_key(hash), now.monotonic_secs());
         let missed_at = query.query.deferral.missed_at;
         if missed_at.is_some_and(|missed_at| missed_at == known.group.cache.inserts(&cache_key)) {
@@ -127,7 +128,8 @@ impl<R: Responder> Forwarder<R> {
         let Some(hit) = hit else { return Some(query) };
         let cache = Arc::clone(&known.group.cache);
         let answer = cached(&hit, &self.clients.body, &key.name);
-        let is_of_use = self.clients.deliveries.is_target_elsewhere(key, hit.onward, &answer);
+        let is_of_use =
+            self.clients.deliveries.is_target_elsewhere((key, listener), hit.onward, &answer);
         let left = if is_of_use {
             self.counters.kept.add(1);
             self.counters.stale.add(u64::from(hit.is_stale));
@@ -218,7 +220,8 @@ impl<R: Responder> Forwarder<R> {
             return self.clients.deliveries.fail(query, Reason::UpstreamBusy, now);
         };
         let answer = cached(&hit, &self.clients.body, &key.name);
-        if self.clients.deliveries.is_target_elsewhere(key, hit.onward, &answer) {
+        let listener = query.query.peer.listener;
+        if self.clients.deliveries.is_target_elsewhere((key, listener), hit.onward, &answer) {
             self.counters.stale.add(u64::from(hit.is_stale));
             self.clients.deliveries.deliver(query, &answer, &self.outbound.upstreams, now);
         } else {

@@ -13,6 +13,7 @@ use zonda_wire::{Class, Type};
 
 use super::Forwarder;
 use crate::cause::{Attempt, Cause, Probe};
+use crate::fetch_key::FetchKey;
 use crate::loops;
 use crate::stream::Patience;
 use crate::timers::Timer;
@@ -165,11 +166,17 @@ impl<R: Responder> Forwarder<R> {
         self.await_probes(probe.group, now);
     }
 
-    /// Whether a query is a question of this server that has come back; then takes note of it.
-    pub(super) fn has_come_back(&mut self, name: &[u8], now: Now) -> bool {
+    /// Whether a query is a question of this server that has come back; then takes note of it. One
+    /// that comes from another view of this server has not come back yet: it goes on to the
+    /// upstreams of this view.
+    pub(super) fn has_come_back(&mut self, key: &FetchKey, now: Now) -> bool {
         let questions = self.config.forwarders.loop_questions();
-        let Some(probe) = questions.read(name, now.monotonic_nanos) else { return false };
+        let Some(probe) = questions.read(&key.name, now.monotonic_nanos) else { return false };
         let Some(known) = self.outbound.upstreams.get(probe.group) else { return false };
+        let at = self.outbound.upstreams.get(key.group).map(|at| &at.group.view);
+        if known.group.view.is_some() && at.is_some_and(|view| *view != known.group.view) {
+            return false;
+        }
         let Some(server) = known.group.servers.get(probe.upstream) else { return false };
         if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
             let address = server.address().map(tracing::field::display);

@@ -215,8 +215,8 @@ impl<R: Responder> Forwarder<R> {
                 learn(member, &sent, form, &response, message, now);
                 let is_confirmed = check::is_confirmed(&sent, &response);
                 let snapshot = self.config.snapshot.load();
-                match self.outbound.reader.read(&fetch.key, &known.group, &snapshot.zones, message)
-                {
+                let zones = &snapshot.at(known.group.listener).zones;
+                match self.outbound.reader.read(&fetch.key, &known.group, zones, message) {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
                         read.is_confirmed = is_confirmed;

@@ -32,6 +32,7 @@ impl Importer<'_> {
             rcode: Rcode::NOERROR,
             error: None,
             fall_through: FallThrough::No,
+            listeners: Vec::new(),
         };
         for option in &line.block {
             self.template_option(option, &mut template)?;

@@ -43,6 +43,8 @@ pub struct Template {
     pub error: Option<(u16, String)>,
     /// What happens to names of the zones that match no pattern.
     pub fall_through: FallThrough,
+    /// The listeners whose queries the template is for; none: all of them.
+    pub listeners: Vec<SocketAddr>,
 }
 
 /// What happens to names of a template's zones that match none of its patterns.
@@ -207,6 +209,22 @@ impl Templates {
         Ok(Self(compiled))
     }
 
+    /// The lists of listeners of the templates that are for the queries of some listeners only.
+    pub fn listeners(&self) -> impl Iterator<Item = &[SocketAddr]> {
+        self.0.iter().map(|it| &*it.template.listeners).filter(|listeners| !listeners.is_empty())
+    }
+
+    /// Returns the templates that are for the queries of all listeners, or of such as `has` says;
+    /// none if there are none.
+    #[must_use]
+    pub fn of_listeners(&self, has: impl Fn(&[SocketAddr]) -> bool) -> Option<Self> {
+        let templates = self.0.iter().map(|it| &it.template);
+        let templates: Vec<_> =
+            templates.filter(|it| it.listeners.is_empty() || has(&it.listeners)).cloned().collect();
+        // Each was compiled before.
+        if templates.is_empty() { None } else { Self::new(templates).ok() }
+    }
+
     /// Returns what the templates make of a question of class IN; nothing if none is for it.
     /// `text` is memory for the text of the name.
     pub fn answer(
@@ -298,6 +316,7 @@ mod tests {
             rcode: Rcode::NOERROR,
             error: None,
             fall_through: FallThrough::No,
+            listeners: Vec::new(),
         }
     }
 

@@ -79,6 +79,7 @@ fn check_template(text: &str) {
         rcode: Rcode::NOERROR,
         error: None,
         fall_through: FallThrough::No,
+        listeners: Vec::new(),
     };
     let Ok(templates) = Templates::new([template]) else { return };
     let (name, qtype) = (&b"\x02a.\x01b\0"[..], zonda_wire::Type::A);

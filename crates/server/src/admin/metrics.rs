@@ -228,7 +228,7 @@ fn zone_queries(page: &mut Page, zone_set: &ZoneSetView, config: &Config) {
         "Queries by zone; zones that are not counted one by one are other.",
     );
     let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
-    let mut counts: Vec<(u64, &Name)> = zone_set.queries().collect();
+    let mut counts: Vec<(u64, &Name)> = zone_set.queries();
     let all: u64 = counts.iter().map(|(count, _)| count).sum();
     if listed.is_empty() {
         let busiest = config.metrics.busiest as usize;

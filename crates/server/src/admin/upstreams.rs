@@ -57,7 +57,7 @@ pub fn survey(control: &Control) -> Vec<KnownUpstream> {
     let reports = control.forwarder_queue.reports();
     let state = control.state();
     let mut known = Vec::new();
-    for zone in state.zone_set().forwards().iter_with_resolver() {
+    for zone in state.zone_set().forwards().iter_served() {
         for (place, (upstream, server)) in zone.upstreams().enumerate() {
             let (zone_name, upstream) = (zone.label(), upstream.to_string());
             let connections = server.connections.counts();

@@ -70,9 +70,9 @@ pub fn explain(control: &Control, asked: &ExplainedQuery) -> Result<Value, Strin
     let answers = message.as_ref().map(|message| message.section(Section::Answer));
     let answers: Vec<&Record> = answers.into_iter().flatten().collect();
     if let Outcome::Deferred(deferral) = &outcome {
-        tell_deferral(&mut steps, config, (asked, deferral));
+        tell_deferral(&mut steps, (config, &place), (asked, deferral));
     }
-    let walk = PoolWalk { control, snapshot: &snapshot, qtype: asked.qtype };
+    let walk = PoolWalk { control, snapshot: snapshot.at(place.listener), qtype: asked.qtype };
     let network = told.network.map(|(address, prefix)| ClientNetwork { address, prefix });
     let client = network.unwrap_or_else(|| ClientNetwork::of_address(asked.client));
     let ttl_of_pool = walk.tell(&mut steps, (&asked.name, &answers), (&client, told.reason));
@@ -126,7 +126,7 @@ fn answer(
 /// Tells what the query would wait for.
 fn tell_deferral(
     steps: &mut Steps,
-    config: &Config,
+    (config, place): (&Config, &Place),
     (asked, deferral): (&ExplainedQuery, &Deferral),
 ) {
     let what = match (deferral.is_alias, deferral.history.search_step) {
@@ -140,7 +140,7 @@ fn tell_deferral(
             let resolver = config.alias_resolver.as_deref();
             let resolver =
                 resolver.filter(|_| checkpoint.is_some_and(Checkpoint::is_of_alias_record));
-            let forward = resolver.or_else(|| place::forward_of(config, &asked.name));
+            let forward = resolver.or_else(|| place.forward_of(config, &asked.name));
             let upstreams = forward.map_or_else(
                 || "the upstreams of the zone that the alias leads to".to_owned(),
                 place::servers,

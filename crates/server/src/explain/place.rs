@@ -51,6 +51,29 @@ impl Place {
         Ok(Self { listener })
     }
 
+    /// The zones of the configuration that are at the listener.
+    fn zones<'c>(&self, config: &'c Config) -> impl Iterator<Item = &'c Zone> {
+        let listener = config.listeners.get(usize::from(self.listener)).map(|it| it.address);
+        config.zones.iter().filter(move |zone| {
+            let listeners = zone.access.as_ref().and_then(|access| access.listeners.as_deref());
+            listeners.is_none_or(|all| listener.is_some_and(|listener| all.contains(&listener)))
+        })
+    }
+
+    /// How the zone of a name is forwarded, if it is.
+    pub fn forward_of<'c>(&self, config: &'c Config, name: &Name) -> Option<&'c Forward> {
+        let wire = name.to_lowercase();
+        let holds = |zone: &&Zone| {
+            let apex = zone.name.as_ref().map(Name::to_lowercase);
+            apex.is_some_and(|apex| name::is_at_or_below(wire.as_wire(), apex.as_wire()))
+        };
+        let length = |zone: &&Zone| zone.name.as_ref().map(|name| name.as_wire().len());
+        match &self.zones(config).filter(holds).max_by_key(length)?.source {
+            Source::Forward(forward) => Some(forward),
+            _ => None,
+        }
+    }
+
     /// Tells which zone the name lies in, and what answers for it.
     pub fn tell_zones(
         &self,
@@ -59,6 +82,7 @@ impl Place {
         reason: Option<Reason>,
         steps: &mut Steps,
     ) {
+        let snapshot = snapshot.at(self.listener);
         let wire = asked.name.to_lowercase();
         let lookup = LookupName::new(wire.as_wire(), snapshot.zones.seed());
         let handlers = snapshot.handlers.as_ref();
@@ -81,7 +105,7 @@ impl Place {
             _ => format!("shorter matches: {}", shorter.join(", ")),
         };
         steps.add("zone", format!("{} is the longest match; {others}", entry.apex));
-        let configured = config.zones.iter().find(|zone| is_named(zone, &entry.apex));
+        let configured = self.zones(config).find(|zone| is_named(zone, &entry.apex));
         let access = configured.and_then(|zone| zone.access.as_deref());
         if access.is_some() {
             steps.add("access", format!("the zone {}", rule(access, asked)));
@@ -130,20 +154,6 @@ fn alias_target(zone: &ZoneData, name: &LookupName, qtype: Type) -> Option<Name>
 pub fn servers(forward: &Forward) -> String {
     let to: Vec<_> = forward.keys.to.iter().map(ToString::to_string).collect();
     to.join(", ")
-}
-
-/// How the zone of a name is forwarded, if it is.
-pub fn forward_of<'c>(config: &'c Config, name: &Name) -> Option<&'c Forward> {
-    let wire = name.to_lowercase();
-    let holds = |zone: &&Zone| {
-        let apex = zone.name.as_ref().map(Name::to_lowercase);
-        apex.is_some_and(|apex| name::is_at_or_below(wire.as_wire(), apex.as_wire()))
-    };
-    let length = |zone: &&Zone| zone.name.as_ref().map(|name| name.as_wire().len());
-    match &config.zones.iter().filter(holds).max_by_key(length)?.source {
-        Source::Forward(forward) => Some(forward),
-        _ => None,
-    }
 }
 
 /// Whether a zone has this apex.

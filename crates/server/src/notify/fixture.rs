@@ -45,6 +45,8 @@ pub fn snapshot(receiver: SocketAddr, key: Option<&Key>, serial: u32) -> Snapsho
         steering: None,
         settings: Arc::new(Settings { keys, ..Settings::default() }),
         generation: 1,
+        view: 0,
+        views: None,
     }
 }
 

@@ -216,7 +216,7 @@ fn work_that_panics_takes_no_other_work_of_its_batch_with_it() {
     };
     let before = send(Box::new(|_| 1));
     let panicking = send(Box::new(|publisher| {
-        publisher.settings = Arc::default();
+        publisher.settings.whole = Arc::default();
         panic!("injected by the test")
     }));
     let after = send(Box::new(|_| 2));
@@ -321,7 +321,7 @@ fn a_forwarded_zone_with_names_in_front_is_counted_once() {
     let state = served.handle.state();
     let root = Name::root();
     assert!(state.zone_set.zone(&root).is_some(), "no names in front");
-    assert_eq!(state.zone_set.queries().filter(|(_, apex)| **apex == root).count(), 1);
+    assert_eq!(state.zone_set.queries().iter().filter(|(_, apex)| **apex == root).count(), 1);
     served.end();
 }
 

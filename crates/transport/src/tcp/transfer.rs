@@ -27,7 +27,7 @@ pub(super) fn log_success(transfer: &Transfer, now: Now) {
     let (facts, [messages, octets, records]) = (Facts::of(transfer, now), transfer.sent());
     tracing::info!(
         zone = %transfer.apex(),
-        peer = %transfer.peer(),
+        peer = %transfer.peer().address,
         key = facts.key,
         transport = "tcp",
         asked = %transfer.qtype(),
@@ -46,7 +46,7 @@ pub(super) fn log_failure(transfer: &Transfer, now: Now, end: &End) {
     let (facts, [messages, octets, records]) = (Facts::of(transfer, now), transfer.sent());
     tracing::warn!(
         zone = %transfer.apex(),
-        peer = %transfer.peer(),
+        peer = %transfer.peer().address,
         key = facts.key,
         transport = "tcp",
         asked = %transfer.qtype(),

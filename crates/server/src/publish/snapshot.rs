@@ -1,0 +1,48 @@
+//! Snapshots, made of the tables of zones and of all else that workers answer from.
+
+use crate::settings::ServedSettings;
+use crate::zone_set::tables::ServedTables;
+use std::sync::Arc;
+use zonda_engine::code::Handlers;
+use zonda_engine::steering::Steering;
+use zonda_engine::zones::ZoneTable;
+use zonda_engine::{Settings, Snapshot, Views};
+
+/// The first bit of a generation that has the place of a view: there are fewer changes than would
+/// reach it.
+const VIEW_SHIFT: u32 = 48;
+
+/// A snapshot, of which no other has the generation.
+pub fn snapshot(
+    tables: ServedTables,
+    (handlers, steering, settings): (
+        &Option<Arc<Handlers>>,
+        Option<Arc<Steering>>,
+        &ServedSettings,
+    ),
+    generation: u64,
+) -> Snapshot {
+    let make = |zones: ZoneTable, settings: &Arc<Settings>| Snapshot {
+        zones,
+        handlers: handlers.clone(),
+        steering: steering.clone(),
+        settings: Arc::clone(settings),
+        generation,
+        view: 0,
+        views: None,
+    };
+    let ServedTables { whole, views, of_listener } = tables;
+    // After a panic there may be settings of other views: those of all listeners stand in.
+    let settings_of = |place: usize| settings.views.get(place).unwrap_or(&settings.whole);
+    let views = views.into_iter().enumerate();
+    let snapshots: Box<[Snapshot]> = views
+        .map(|(place, (view, zones))| Snapshot {
+            generation: generation | (place as u64 + 1) << VIEW_SHIFT,
+            view: view.listeners.number(),
+            ..make(zones, settings_of(place))
+        })
+        .collect();
+    let has_views = !snapshots.is_empty();
+    let views = has_views.then(|| Box::new(Views { of_listener: of_listener.into(), snapshots }));
+    Snapshot { views, ..make(whole, &settings.whole) }
+}
