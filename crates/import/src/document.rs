@@ -23,7 +23,7 @@ impl Document {
         Self { text, is_without_origins: false }
     }
 
-    /// Makes a part of a file that is compared with others: no line says where it comes from.
+    /// Makes a part of a file, to compare parts: no line says where it comes from.
     pub fn without_origins() -> Self {
         Self { text: String::new(), is_without_origins: true }
     }

@@ -17,8 +17,8 @@ impl OwnedNames {
     /// Adds names, unless one of them has other data in other views: returns that and its line.
     fn take(&mut self, all: &[Name], views: &[usize], place: &Place) -> Result<(), (Name, Place)> {
         let elsewhere = all.iter().find_map(|name| {
-            let (first, others) = self.0.get(name)?;
-            let is_apart = !views.iter().any(|view| others.binary_search(view).is_ok());
+            let (first, their_views) = self.0.get(name)?;
+            let is_apart = !views.iter().any(|view| their_views.binary_search(view).is_ok());
             is_apart.then(|| (name.clone(), first.clone()))
         });
         if let Some(found) = elsewhere {
@@ -34,7 +34,7 @@ impl OwnedNames {
 
 impl Importer<'_> {
     /// Joins zones of several views that would be written alike. Of the zones of a name that
-    /// differ, one alone may have data of its own: all others are forwarded, or lost.
+    /// differ, one alone may have data of its own: each of the rest is forwarded, or lost.
     pub(super) fn join_views(&mut self) {
         for mut directory in std::mem::take(&mut self.directories) {
             directory.views = self.views_of(directory.block).to_vec();

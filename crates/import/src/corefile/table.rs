@@ -69,7 +69,7 @@ pub struct Table {
 /// Names by their order: the number of labels, then their text.
 type Names = BTreeMap<(usize, String), Name>;
 
-/// What there is at the names of each block, found for the first view and the same in all others.
+/// What there is at the names of each block, found once for all views.
 type Regions = HashMap<(usize, Name), Region>;
 
 /// The sources and rules at a name.
