@@ -348,3 +348,87 @@ fn rules_at_too_many_addresses_are_an_error() {
     let told = error(&text);
     assert!(told.ends_with("names and addresses of rules: at most 1000000 can be read"), "{told}");
 }
+
+/// Returns the sections that are there for queries to a port of 127.0.0.1, without `listen`.
+fn sections_at(import: &Import, header: &str, port: u16) -> Vec<String> {
+    let address = format!("\"127.0.0.1:{port}\"");
+    let at = |section: String| match section.split_once("listen = [") {
+        None => Some(section),
+        Some((before, rest)) => {
+            let (listen, rest) = rest.split_once("] ")?;
+            listen.contains(&address).then(|| format!("{before}{rest}"))
+        }
+    };
+    sections(import, header).into_iter().filter_map(at).collect()
+}
+
+/// Draws server blocks, each with the names and ports of its keys, and its lines. These name their
+/// zones, as otherwise they have those of all keys, whatever the port.
+fn drawn_blocks(seed: u64) -> Vec<(Vec<(&'static str, u16)>, String)> {
+    const NAMES: [&str; 5] = [".", "a", "b.a", "c.b.a", "d"];
+    const LINES: [&str; 8] = [
+        "forward . 192.0.2.1",
+        "forward . 192.0.2.2 {\n  except b.a\n }",
+        "file db a\n forward . 192.0.2.1",
+        "file db b.a d",
+        "hosts h . {\n  fallthrough\n }\n forward . 192.0.2.1",
+        "rewrite ttl suffix .x 30\n forward . 192.0.2.1",
+        "template IN A . {\n  rcode NXDOMAIN\n }\n forward . 192.0.2.1",
+        "errors",
+    ];
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut draw = |count: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 40).unwrap() % count
+    };
+    let mut keys: Vec<(&'static str, u16)> = Vec::new();
+    for port in [53, 54, 55] {
+        keys.extend(NAMES.iter().filter(|_| draw(2) == 0).map(|name| (*name, port)));
+    }
+    let mut blocks: Vec<(Vec<(&'static str, u16)>, String)> = Vec::new();
+    for _ in 0..2 + draw(4) {
+        blocks.push((Vec::new(), LINES[draw(LINES.len())].to_owned()));
+    }
+    for key in keys {
+        let at = draw(blocks.len());
+        blocks[at].0.push(key);
+    }
+    blocks
+}
+
+#[test]
+fn each_port_has_what_a_corefile_of_this_port_alone_makes() {
+    let mut compared = 0;
+    for seed in 1..2000 {
+        let blocks = drawn_blocks(seed);
+        let text = |ports: &[u16]| -> String {
+            let keys = |keys: &[(&str, u16)]| -> String {
+                let here = keys.iter().filter(|(_, port)| ports.contains(port));
+                here.map(|(name, port)| format!("{name}:{port} ")).collect()
+            };
+            let blocks = blocks.iter().map(|(all, lines)| (keys(all), lines));
+            blocks.filter(|it| !it.0.is_empty()).map(|(keys, lines)| block(&keys, lines)).collect()
+        };
+        let all = of(&text(&[53, 54, 55]));
+        if !lost(&all).is_empty() {
+            continue;
+        }
+        for port in [53, 54, 55] {
+            let alone = of(&text(&[port]));
+            if sections(&alone, "[[listen]]").is_empty() {
+                continue;
+            }
+            let whole = text(&[53, 54, 55]);
+            for header in ["[[zone]]", "[[rewrite]]", "[[template]]"] {
+                let mut expected = sections(&alone, header);
+                let mut made = sections_at(&all, header, port);
+                expected.sort();
+                made.sort();
+                assert_eq!(made, expected, "{seed}, port {port}:\n{whole}\n{}", all.toml);
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}
