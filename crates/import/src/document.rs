@@ -5,7 +5,12 @@ use std::fmt::{self, Write};
 
 /// Sections with their keys, in the order in which they are written.
 #[derive(Default)]
-pub struct Document(String);
+pub struct Document {
+    /// Lines of the file.
+    text: String,
+    /// Whether no line says where it comes from.
+    is_without_origins: bool,
+}
 
 impl Document {
     /// Makes a file that begins with these lines of comment.
@@ -15,12 +20,17 @@ impl Document {
             let _ = writeln!(text, "# {}", plain(line)); // never fails
         }
         text.push_str("version = 1\n");
-        Self(text)
+        Self { text, is_without_origins: false }
+    }
+
+    /// Makes a part of a file, to compare parts: no line says where it comes from.
+    pub fn without_origins() -> Self {
+        Self { text: String::new(), is_without_origins: true }
     }
 
     /// Begins a section, such as `[[zone]]`.
     pub fn section(&mut self, header: &str, origin: Option<&Place>) {
-        self.0.push('\n');
+        self.text.push('\n');
         self.line(header, origin);
     }
 
@@ -30,16 +40,16 @@ impl Document {
     }
 
     fn line(&mut self, text: &str, origin: Option<&Place>) {
-        self.0.push_str(text);
-        if let Some(place) = origin {
-            let _ = write!(self.0, "  # {}", plain(&place.to_string())); // never fails
+        self.text.push_str(text);
+        if let (Some(place), false) = (origin, self.is_without_origins) {
+            let _ = write!(self.text, "  # {}", plain(&place.to_string())); // never fails
         }
-        self.0.push('\n');
+        self.text.push('\n');
     }
 
     /// Returns the text of the file.
     pub fn into_text(self) -> String {
-        self.0
+        self.text
     }
 }
 

@@ -198,10 +198,14 @@ impl Importer<'_> {
     pub(super) fn report_uncached(&mut self) {
         for (zones, block, place, what) in std::mem::take(&mut self.uncached) {
             let zones = if zones.is_empty() { self.blocks[block].zones() } else { zones };
-            let is_forwarded = zones.iter().any(|zone| {
-                let pieces = self.pieces(zone);
-                let has = |kind| pieces.iter().any(|piece| piece.kind == kind);
-                has(Kind::Forward) && !has(Kind::Kubernetes)
+            let mut views = self.views_of(block).iter().filter_map(|view| self.views.get(*view));
+            let is_forwarded = views.any(|view| {
+                zones.iter().any(|zone| {
+                    let owner = view.owner(zone);
+                    let pieces = owner.map_or_else(Vec::new, |owner| self.pieces(owner, zone));
+                    let has = |kind| pieces.iter().any(|piece| piece.kind == kind);
+                    has(Kind::Forward) && !has(Kind::Kubernetes)
+                })
             });
             if is_forwarded {
                 self.leave_at(&place, Lost, what, "answers of upstreams are always cached");

@@ -1,9 +1,11 @@
 //! Rules and templates of server blocks, for the names whose queries the block gets.
 
+use super::listeners::View;
+use super::scope::{Borders, Scope};
 use super::{Importer, key};
-use crate::document::Effect::{Differs, Lost};
+use crate::document::Effect::{self, Differs, Lost};
 use crate::document::{Document, Value};
-use crate::error::Place;
+use crate::error::{ImportError, Place};
 use zonda_wire::Name;
 
 /// What is said of a rule whose new names can be those of another block.
@@ -52,33 +54,37 @@ pub enum Target {
 impl Importer<'_> {
     /// Reports rules that lead to names whose queries another block gets: CoreDNS asks the plugins
     /// of the rule's own block for them.
-    pub(super) fn check_changes(&mut self) {
+    pub(super) fn check_changes(&mut self) -> Result<(), ImportError> {
+        let borders: Vec<Borders> = self.views.iter().map(Borders::new).collect();
+        self.find_scopes(&borders)?;
         let mut reports = Vec::new();
         for (number, block) in self.blocks.iter().enumerate() {
             for change in &block.changes {
-                let words = (change.place.clone(), change.what.clone());
-                match &change.target {
-                    Target::Name(name) | Target::Below(name)
-                        if self.owner(name) != Some(number) =>
-                    {
-                        let why = "the new name is one of another server block, or of none, whose \
-                            zones answer for it here";
-                        reports.push((words, Lost, why));
+                let views = self.views_of(number).iter();
+                let views = views.filter_map(|at| self.views.get(*at).zip(borders.get(*at)));
+                let mut told: Vec<(Effect, &str)> = Vec::new();
+                for verdict in views.filter_map(|view| trouble(&change.target, view, number)) {
+                    if !told.contains(&verdict) {
+                        told.push(verdict);
                     }
-                    Target::Below(zone) if self.has_inside(zone, number) => {
-                        reports.push((words, Differs, MAY_LEAD_ELSEWHERE));
-                    }
-                    Target::Unknown if self.has_inside(&Name::root(), number) => {
-                        reports.push((words, Differs, MAY_LEAD_ELSEWHERE));
-                    }
-                    _ => {}
                 }
-                let scopes = self.scopes(number, change.zones.as_deref());
+                let words = (change.place.clone(), change.what.clone());
+                reports.extend(told.into_iter().map(|(effect, why)| (words.clone(), effect, why)));
+            }
+        }
+        let mut scopes = self.scopes.iter().peekable();
+        for (number, block) in self.blocks.iter().enumerate() {
+            for (at, change) in block.changes.iter().enumerate() {
                 let words = (change.place.clone(), change.what.clone());
                 let zones = change.zones.as_deref().unwrap_or_default();
-                if scopes.is_empty() {
+                let (mut is_used, mut is_whole) = (false, true);
+                while let Some(scope) = scopes.next_if(|it| (it.block, it.change) == (number, at)) {
+                    is_used = true;
+                    is_whole &= zones.contains(&scope.zone);
+                }
+                if !is_used {
                     reports.push((words, Lost, "the block gets no queries for its zones"));
-                } else if change.has_zone && scopes.iter().any(|(zone, _)| !zones.contains(zone)) {
+                } else if change.has_zone && !is_whole {
                     reports.push((words, Lost, "`.Zone` is that of the block, which is in it"));
                 }
             }
@@ -93,69 +99,59 @@ impl Importer<'_> {
         for ((place, what), effect, why) in reports {
             self.leave_at(&place, effect, what, why);
         }
-    }
-
-    /// Whether another block gets queries for names in a zone.
-    fn has_inside(&self, zone: &Name, block: usize) -> bool {
-        self.owners.iter().any(|(name, owner)| *owner != block && key::is_in(name, zone))
-    }
-
-    /// Returns the zones that hold those names of `zones` whose queries a block gets, each with the
-    /// names in it that another block gets.
-    fn scopes(&self, block: usize, zones: Option<&[Name]>) -> Vec<(Name, Vec<Name>)> {
-        let root = [Name::root()];
-        let above = |name: &Name| {
-            let parent = zonda_wire::name::parent(name.as_wire())?;
-            self.owner(&Name::from_wire(parent).ok()?)
-        };
-        let mut found: Vec<Name> = Vec::new();
-        for zone in zones.unwrap_or(&root) {
-            if self.owner(zone) == Some(block) && !found.contains(zone) {
-                found.push(zone.clone());
-            }
-            let mut own: Vec<&Name> = self.owners.keys().collect();
-            own.retain(|key| key::is_in(key, zone) && *key != zone);
-            own.retain(|key| self.owner(key) == Some(block) && above(key) != Some(block));
-            own.sort_by(|a, b| zonda_wire::name::canonical_cmp(a.as_wire(), b.as_wire()));
-            for key in own {
-                if !found.contains(key) {
-                    found.push(key.clone());
-                }
-            }
-        }
-        let without = |zone: &Name| {
-            let mut except: Vec<Name> = self.owners.keys().cloned().collect();
-            except.retain(|key| key::is_in(key, zone) && key != zone);
-            except.retain(|key| self.owner(key) != Some(block) && above(key) == Some(block));
-            except.sort_by(|a, b| zonda_wire::name::canonical_cmp(a.as_wire(), b.as_wire()));
-            except
-        };
-        found.into_iter().map(|zone| (zone.clone(), without(&zone))).collect()
+        Ok(())
     }
 
     /// Writes the rules, or the templates, of all blocks.
     pub(super) fn write_changes(&self, document: &mut Document, section: &str) {
-        for (number, block) in self.blocks.iter().enumerate() {
-            let of_section = || block.changes.iter().filter(|it| it.section == section);
-            let first = of_section().filter(|it| it.is_header);
-            for change in first.chain(of_section().filter(|it| !it.is_header)) {
-                for (zone, except) in self.scopes(number, change.zones.as_deref()) {
-                    document.section(&format!("[[{section}]]"), Some(&change.place));
-                    let written = key::written(&zone);
-                    match section {
-                        "template" => document.key("zones", &[written][..], None),
-                        _ if zone.label_count() > 0 => document.key("zone", &*written, None),
-                        _ => {}
-                    }
-                    if !except.is_empty() {
-                        let names: Vec<String> = except.iter().map(key::written).collect();
-                        document.key("except", &names[..], None);
-                    }
-                    for (name, value) in &change.keys {
-                        document.key(name, value.clone(), None);
-                    }
-                }
+        let mut sorted: Vec<(usize, bool, &BlockChange, &Scope)> = Vec::new();
+        for scope in &self.scopes {
+            let block = self.blocks.get(scope.block);
+            let change = block.and_then(|block| block.changes.get(scope.change));
+            if let Some(change) = change.filter(|it| it.section == section) {
+                sorted.push((scope.block, !change.is_header, change, scope));
             }
         }
+        sorted.sort_by_key(|(block, is_later, ..)| (*block, *is_later));
+        for (block, _, change, scope) in sorted {
+            document.section(&format!("[[{section}]]"), Some(&change.place));
+            let written = key::written(&scope.zone);
+            match section {
+                "template" => document.key("zones", &[written][..], None),
+                _ if scope.zone.label_count() > 0 => document.key("zone", &*written, None),
+                _ => {}
+            }
+            if let Some(listen) = self.listen_of(&scope.views) {
+                document.key("listen", &listen[..], self.place_of(block));
+            }
+            if !scope.except.is_empty() {
+                let names: Vec<String> = scope.except.iter().map(key::written).collect();
+                document.key("except", &names[..], None);
+            }
+            for (name, value) in &change.keys {
+                document.key(name, value.clone(), None);
+            }
+        }
+    }
+}
+
+/// Returns what is to be said of a rule of a block, as far as the names of a view are concerned
+/// that come of it.
+fn trouble(
+    target: &Target,
+    (view, borders): (&View, &Borders),
+    block: usize,
+) -> Option<(Effect, &'static str)> {
+    match target {
+        Target::Name(name) | Target::Below(name) if view.owner(name) != Some(block) => Some((
+            Lost,
+            "the new name is one of another server block, or of none, whose zones answer for it \
+             here",
+        )),
+        Target::Below(zone) if borders.has_hole_in(zone, block) => {
+            Some((Differs, MAY_LEAD_ELSEWHERE))
+        }
+        Target::Unknown if borders.are_of_several_blocks() => Some((Differs, MAY_LEAD_ELSEWHERE)),
+        _ => None,
     }
 }

@@ -184,7 +184,8 @@ impl Importer<'_> {
             Some((before, behind)) if before.is_empty() && behind == ".zone" => {
                 let place: Place = line.place().clone();
                 let block = self.blocks.len() - 1;
-                self.directories.push(Directory { path: path.to_owned(), place, block });
+                let (path, views) = (path.to_owned(), Vec::new());
+                self.directories.push(Directory { path, place, block, views });
             }
             Some((before, behind)) => {
                 let mut names = match self.files.list(path) {

@@ -132,6 +132,12 @@ impl Importer<'_> {
                 }
             },
         }
+        // Blocks at several addresses may have the same lines, of one snippet or not.
+        let entries = text.split_once('\n').map(|it| it.1);
+        let has_same = |it: &&NewFile| it.text.split_once('\n').map(|it| it.1) == entries;
+        if let Some(same) = self.new_files.iter().find(has_same) {
+            return same.path.to_string_lossy().into_owned();
+        }
         let path = format!("hosts/{}.hosts", self.new_files.len() + 1);
         self.new_files.push(NewFile { path: PathBuf::from(&path), text });
         path

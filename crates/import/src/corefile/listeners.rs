@@ -1,11 +1,12 @@
-//! Addresses at which queries are answered, and what is served there.
+//! Addresses at which queries are answered, and views: what is served there.
 
 use super::Importer;
 use super::key;
+use super::table::ancestors;
 use crate::document::Effect::Lost;
 use crate::error::{ImportError, Place, Problem};
 use crate::tree::fail;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zonda_wire::Name;
 
@@ -20,62 +21,115 @@ const SERVED_MAX: usize = 100_000;
 /// Zones served at an address, each with its block and the place of its key.
 type Served = HashMap<Name, (usize, Place)>;
 
+/// The zones of some listeners, all of which serve the same ones of the same blocks.
+pub(super) struct View {
+    /// Blocks by the zones of their keys.
+    pub owners: HashMap<Name, usize>,
+    /// Numbers of the listeners, in ascending order; at least one.
+    pub listeners: Vec<usize>,
+}
+
+impl View {
+    /// Returns the block whose queries those for a name are.
+    pub fn owner(&self, name: &Name) -> Option<usize> {
+        let mut above = std::iter::once(name.clone()).chain(ancestors(name));
+        above.find_map(|name| self.owners.get(&name).copied())
+    }
+}
+
 impl Importer<'_> {
-    /// Decides on the listeners and on the block of each zone. A zone that one address has and
-    /// another has not, or has from another block, is reported.
+    /// Decides on the listeners, and puts those that serve the same zones into one view.
     pub(super) fn listeners(&mut self) -> Result<(), ImportError> {
         let served = self.served()?;
-        // The first address with the most zones is what all other addresses should be.
-        let mut whole: Option<&Served> = None;
-        for (_, zones) in &served {
-            if whole.is_none_or(|whole| zones.len() > whole.len()) {
-                whole = Some(zones);
-            }
-        }
-        let Some(whole) = whole else { return Ok(()) };
-        let mut owners: Vec<(Name, usize, Place)> = Vec::new();
-        let mut reports = Vec::new();
-        let all = served.iter().flat_map(|(address, zones)| {
-            zones.iter().map(move |(name, (block, place))| (address, name, *block, place))
-        });
-        for (address, name, block, place) in all {
-            match whole.get(name) {
-                Some((first, _)) if *first == block => {}
-                Some((_, first)) => reports.push((
-                    place.clone(),
-                    key::written(name),
-                    format!(
-                        "at {address}, the zone has another source than that of {first}: here, \
-                        it has one at all addresses"
-                    ),
-                )),
+        let served = self.without_covered(served);
+        let mut numbers: HashMap<Vec<(Name, usize)>, usize> = HashMap::new();
+        for (number, (address, zones)) in served.into_iter().enumerate() {
+            let first = zones.values().map(|(_, place)| place).min_by_key(|it| position(it));
+            let Some(first) = first.cloned() else { continue };
+            self.listeners.push((address, first));
+            let owners = zones.into_iter().map(|(name, (block, _))| (name, block));
+            let mut key: Vec<(Name, usize)> = owners.collect();
+            key.sort_by(|a, b| a.0.as_wire().cmp(b.0.as_wire()));
+            match numbers.get(&key).and_then(|view| self.views.get_mut(*view)) {
+                Some(view) => view.listeners.push(number),
                 None => {
-                    owners.push((name.clone(), block, place.clone()));
-                    let why = "it is not served at all addresses: here, every zone is".to_owned();
-                    reports.push((place.clone(), key::written(name), why));
+                    let owners = key.iter().cloned().collect();
+                    numbers.insert(key, self.views.len());
+                    self.views.push(View { owners, listeners: vec![number] });
                 }
             }
         }
-        for (name, (_, place)) in whole {
-            let is_missing = |(_, zones): &(SocketAddr, Served)| !zones.contains_key(name);
-            if let Some((address, _)) = served.iter().find(|it| is_missing(it)) {
-                let why = format!(
-                    "it is not served at {address}: here, every zone is served at \
-                    every address"
-                );
-                reports.push((place.clone(), key::written(name), why));
+        for (number, view) in self.views.iter().enumerate() {
+            let blocks: BTreeSet<usize> = view.owners.values().copied().collect();
+            for block in blocks {
+                self.block_views.entry(block).or_default().push(number);
             }
         }
-        owners.sort_by_key(|(.., place)| (place.line, place.column));
-        self.owners = whole.iter().map(|(name, (block, _))| (name.clone(), *block)).collect();
-        for (name, block, _) in owners {
-            self.owners.entry(name).or_insert(block);
-        }
-        for (place, name, why) in reports {
-            self.leave_at(&place, Lost, name, why);
-        }
-        self.listeners = listeners(&served);
         Ok(())
+    }
+
+    /// Returns the listeners of these views as `listen` has them; none if these are all views.
+    pub(super) fn listen_of(&self, views: &[usize]) -> Option<Vec<String>> {
+        if views.len() == self.views.len() {
+            return None;
+        }
+        let views = views.iter().filter_map(|view| self.views.get(*view));
+        let mut numbers: Vec<usize> = views.flat_map(|view| &view.listeners).copied().collect();
+        numbers.sort_unstable();
+        let listeners = numbers.iter().filter_map(|number| self.listeners.get(*number));
+        Some(listeners.map(|(address, _)| address.to_string()).collect())
+    }
+
+    /// Returns the views in which a block has zones.
+    pub(super) fn views_of(&self, block: usize) -> &[usize] {
+        self.block_views.get(&block).map_or(&[], |views| views)
+    }
+
+    /// Leaves out the addresses that a wildcard address of the same port has already. Both cannot
+    /// be listened to: where their zones differ, those of the single address are reported, and
+    /// served at all addresses of the port unless these have the same name from another block.
+    fn without_covered(&mut self, served: Vec<(SocketAddr, Served)>) -> Vec<(SocketAddr, Served)> {
+        let wildcard = |address: &SocketAddr| {
+            let ip = if address.is_ipv4() { ALL[0] } else { ALL[1] };
+            SocketAddr::new(ip, address.port())
+        };
+        let all: HashSet<SocketAddr> = served.iter().map(|(address, _)| *address).collect();
+        let is_own = |it: &(SocketAddr, Served)| {
+            it.0.ip().is_unspecified() || !all.contains(&wildcard(&it.0))
+        };
+        let (mut own, covered): (Vec<_>, Vec<_>) = served.into_iter().partition(is_own);
+        let positions: HashMap<SocketAddr, usize> =
+            own.iter().enumerate().map(|(at, (address, _))| (*address, at)).collect();
+        let mut differing: Vec<(SocketAddr, usize, Served)> = Vec::new();
+        for (address, zones) in covered {
+            let Some(at) = positions.get(&wildcard(&address)).copied() else { continue };
+            let is_equal = |around: &Served| {
+                let has = |(name, (block, _)): (&Name, &(usize, Place))| {
+                    around.get(name).is_some_and(|(other, _)| other == block)
+                };
+                around.len() == zones.len() && zones.iter().all(has)
+            };
+            if own.get(at).is_some_and(|(_, around)| !is_equal(around)) {
+                differing.push((address, at, zones));
+            }
+        }
+        for (address, at, zones) in differing {
+            let mut zones: Vec<(Name, (usize, Place))> = zones.into_iter().collect();
+            zones.sort_by_cached_key(|(name, (_, place))| (position(place), name.to_string()));
+            for (name, entry) in zones {
+                let why = format!(
+                    "another block is at all addresses of port {} with other zones, and one \
+                     address beside all of them cannot be listened to: write the addresses of \
+                     this machine behind `bind` in that block",
+                    address.port()
+                );
+                self.leave_at(&entry.1, Lost, key::written(&name), why);
+                if let Some((_, around)) = own.get_mut(at) {
+                    around.entry(name).or_insert(entry);
+                }
+            }
+        }
+        own
     }
 
     /// Returns the zones that each address serves, in the order of the file.
@@ -122,20 +176,7 @@ impl Importer<'_> {
     }
 }
 
-/// Returns the addresses to listen at: none that a wildcard address has already.
-fn listeners(served: &[(SocketAddr, Served)]) -> Vec<(SocketAddr, Place)> {
-    let all: HashSet<SocketAddr> = served.iter().map(|(address, _)| *address).collect();
-    let wildcard = |address: &SocketAddr| {
-        let ip = if address.is_ipv4() { ALL[0] } else { ALL[1] };
-        SocketAddr::new(ip, address.port())
-    };
-    let mut listeners = Vec::new();
-    for (address, zones) in served {
-        let first = zones.values().map(|(_, place)| place).min_by_key(|it| (it.line, it.column));
-        let is_own = address.ip().is_unspecified() || !all.contains(&wildcard(address));
-        if let (true, Some(place)) = (is_own, first) {
-            listeners.push((*address, place.clone()));
-        }
-    }
-    listeners
+/// Returns the line and column of a place, by which places of one file are sorted.
+fn position(place: &Place) -> (u32, u32) {
+    (place.line, place.column)
 }

@@ -1,7 +1,8 @@
 //! CoreDNS's Corefile.
 //!
 //! ```text
-//! Corefile ─► lexer ─► parser ─► plugins of each server block ─► table of zones ─► zonda.toml
+//! Corefile ─► lexer ─► parser ─► plugins of each server block ─► listeners, in views of the same
+//!     zones ─► table of zones of each view ─► one list of zones ─► zonda.toml
 //! ```
 //!
 //! | module | what it reads |
@@ -11,7 +12,10 @@
 //! | [`rewrite`], [`edns`], [`template`], [`change`] | plugins that change questions and replies |
 //! | [`transfer`], [`whoami`] | clients that zones are transferred to; addresses of clients |
 //! | [`forward`], [`kubernetes`], [`hosts`], [`data`] | plugins that have answers |
-//! | [`table`] | which of them answers for which names, once all blocks are one table |
+//! | [`listeners`] | which blocks are at which addresses: the views |
+//! | [`table`], [`cluster_zones`] | which plugin answers for which names of a view |
+//! | [`scope`] | which names of a view the rules and templates of a block are for |
+//! | [`join`], [`unreached`] | zones of all views as one list; plugins that are in none |
 //!
 //! A line that Zonda cannot do is in the report as [`Effect::Lost`]: without it, the result is not
 //! what the Corefile says. `/etc/resolv.conf` and `/etc/hostname` are read when the file is.
@@ -22,11 +26,13 @@ mod acl;
 mod autopath;
 mod cache;
 mod change;
+mod cluster_zones;
 mod data;
 mod edns;
 mod external;
 mod forward;
 mod hosts;
+mod join;
 mod key;
 mod kubernetes;
 mod lexer;
@@ -34,12 +40,14 @@ mod listeners;
 mod parser;
 mod plugins;
 mod rewrite;
+mod scope;
 mod server;
 mod setting;
 mod source;
 mod table;
 mod template;
 mod transfer;
+mod unreached;
 mod whoami;
 mod write;
 
@@ -48,14 +56,16 @@ use crate::error::{ImportError, Place};
 use crate::{Files, Import, NewFile};
 use change::BlockChange;
 use key::Key;
+use listeners::View;
 use parser::{Line, ServerBlock, Sources};
+use scope::Scope;
 use setting::Setting;
 use source::{AccessRule, Source};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use table::ZoneEntry;
+use table::{SourceId, ZoneEntry};
 use transfer::TransferRule;
 use zonda_wire::Name;
 
@@ -78,8 +88,11 @@ pub fn import(
         left,
         settings: Vec::new(),
         blocks: Vec::new(),
-        owners: HashMap::new(),
         listeners: Vec::new(),
+        views: Vec::new(),
+        block_views: BTreeMap::new(),
+        reached: HashMap::new(),
+        scopes: Vec::new(),
         directories: Vec::new(),
         uncached: Vec::new(),
         zones: Vec::new(),
@@ -103,9 +116,15 @@ struct Importer<'f> {
     left: Vec<ReportLine>,
     settings: Vec<Setting>,
     blocks: Vec<Block>,
-    /// Blocks by the zones of their keys.
-    owners: HashMap<Name, usize>,
     listeners: Vec<(SocketAddr, Place)>,
+    /// Zones of the listeners, in the order of their first listeners.
+    views: Vec<View>,
+    /// Numbers of the views that blocks have zones in, in ascending order.
+    block_views: BTreeMap<usize, Vec<usize>>,
+    /// Zones of sources that queries reach.
+    reached: HashMap<SourceId, HashSet<Name>>,
+    /// Zones of rules and templates, in the order of these.
+    scopes: Vec<Scope>,
     /// Directories of zone files.
     directories: Vec<Directory>,
     /// Zones whose answers must not be cached, each with its block, line and words.
@@ -124,6 +143,8 @@ struct Directory {
     place: Place,
     /// Number of the server block.
     block: usize,
+    /// Numbers of the views that it is in, in ascending order, once these are known.
+    views: Vec<usize>,
 }
 
 /// A server block being carried over.
@@ -154,9 +175,11 @@ struct Block {
 }
 
 impl Block {
-    /// Returns the zones of all keys.
+    /// Returns the zones of all keys; one that is at several ports, once.
     fn zones(&self) -> Vec<Name> {
-        self.keys.iter().flat_map(|key| key.zones.iter().cloned()).collect()
+        let mut known: HashSet<&Name> = HashSet::new();
+        let zones = self.keys.iter().flat_map(|key| &key.zones);
+        zones.filter(|zone| known.insert(zone)).cloned().collect()
     }
 }
 
@@ -223,7 +246,8 @@ impl Importer<'_> {
     fn finish(mut self, path: &Path) -> Import {
         let order = |it: &ReportLine| (it.place.file.clone(), it.place.line, it.place.column);
         self.left.sort_by_key(order);
-        self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
+        let mut told: HashSet<(Place, String)> = HashSet::new();
+        self.left.retain(|it| told.insert((it.place.clone(), it.why.clone())));
         let toml = self.write(path);
         let is_followed = self.is_followed;
         Import { toml, files: self.new_files, report: self.left, is_followed }

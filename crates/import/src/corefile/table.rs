@@ -1,23 +1,26 @@
-//! The table of zones that all server blocks make together.
+//! The table of zones that the server blocks of a listener make together.
 //!
 //! CoreDNS asks the sources of the block with the longest zone, one after the other; Zonda asks the
 //! one source of the longest zone. At every name where the former can change (a zone of a block, a
 //! source, an exception) the sources that CoreDNS would ask are worked out. Where they are not the
-//! ones of the name above, Zonda gets a zone.
+//! ones of the name above, Zonda gets a zone. Listeners with other zones have a table of their own.
 
-use super::source::{Kind, Source};
+use super::cluster_zones::cluster_trouble;
+use super::source::{FallThrough, Kind, Source};
 use super::{Block, Importer, key};
-use crate::document::Effect::{Differs, Lost, Needless};
+use crate::document::Effect::{Differs, Lost};
 use crate::error::{ImportError, Place, Problem};
 use crate::tree::fail;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use zonda_wire::Name;
 
-/// Names at which sources can change.
+/// Names of a table at which sources can change.
 const NAMES_MAX: usize = 20_000;
+/// Names of all tables at which sources can change, each as often as its table has listeners.
+const LISTED_MAX: usize = 200_000;
 
 /// The number of a block, and that of a source in it.
-type SourceId = (usize, usize);
+pub type SourceId = (usize, usize);
 
 /// A source as it answers for a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +36,7 @@ pub struct Piece {
 }
 
 /// A zone to be written.
+#[derive(Clone)]
 pub struct ZoneEntry {
     /// Name of the zone.
     pub name: Name,
@@ -44,18 +48,42 @@ pub struct ZoneEntry {
     pub reverse: Vec<Name>,
     /// Names in the zone that are left out.
     pub except: Vec<Name>,
+    /// Line of the hosts file whose names come before those of the cluster.
+    pub hosts_first: Option<Place>,
+    /// Numbers of the views that it is in, in ascending order.
+    pub views: Vec<usize>,
 }
+
+/// The table of a view, under way.
+pub struct Table {
+    /// Number of the view.
+    pub view: usize,
+    /// Zones, those with fewer labels first.
+    pub entries: Vec<ZoneEntry>,
+    /// Numbers of the entries by the names of their zones.
+    numbers: BTreeMap<Vec<u8>, usize>,
+    /// Clusters whose names come behind those of a hosts file, each with the line of that.
+    pub hosts_first: BTreeMap<SourceId, Place>,
+}
+
+/// Names by their order: the number of labels, then their text.
+type Names = BTreeMap<(usize, String), Name>;
+
+/// What there is at the names of each block, found once for all views.
+type Regions = HashMap<(usize, Name), Region>;
 
 /// The sources and rules at a name.
 #[derive(Clone, Default, PartialEq)]
-struct Region {
-    pieces: Vec<Piece>,
+pub(super) struct Region {
+    /// Sources that are asked, one after the other.
+    pub pieces: Vec<Piece>,
+    /// Rules about clients, each with its block.
     access: Vec<(usize, usize)>,
 }
 
 impl Region {
     /// Returns the sources without clusters that leave names to them.
-    fn around_clusters(&self) -> Vec<&Piece> {
+    pub fn around_clusters(&self) -> Vec<&Piece> {
         self.pieces.iter().filter(|piece| piece.kind != Kind::Kubernetes).collect()
     }
 
@@ -68,69 +96,80 @@ impl Region {
 impl Importer<'_> {
     /// Decides on all zones.
     pub(super) fn zones(&mut self) -> Result<(), ImportError> {
-        let names = self.names()?;
-        let mut regions: HashMap<Name, Region> = HashMap::new();
-        let mut emitted: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-        for name in &names {
-            let region = self.region(name);
-            let parent = ancestors(name).find_map(|above| regions.get(&above)).cloned();
-            if region != parent.clone().unwrap_or_default() {
-                self.zone_at(name, &region, &parent.unwrap_or_default(), &mut emitted);
-            }
-            regions.insert(name.clone(), region);
+        let names = self.names_of_views()?;
+        let mut known = Regions::new();
+        for (view, names) in names.iter().enumerate() {
+            let table = self.table(view, names, &mut known);
+            self.add_table(table);
         }
-        self.report_unreached(&regions);
+        self.report_unreached();
         self.report_uncached();
-        self.join_clusters();
-        self.check_changes();
+        self.check_changes()?;
         self.check_transfers();
         self.check_options();
+        self.check_special_names();
         self.check_whoami();
+        self.join_views();
         Ok(())
     }
 
-    /// Returns the names at which sources can change, shorter ones first.
-    fn names(&self) -> Result<Vec<Name>, ImportError> {
-        let mut names: BTreeMap<(usize, String), Name> = BTreeMap::new();
-        let mut add = |all: &[Name], place: Option<&Place>| {
-            for name in all {
-                names.insert((name.label_count(), name.to_string()), name.clone());
+    /// Makes the table of a view.
+    fn table(&mut self, view: usize, names: &[Name], known: &mut Regions) -> Table {
+        let (numbers, hosts_first) = (BTreeMap::new(), BTreeMap::new());
+        let mut table = Table { view, entries: Vec::new(), numbers, hosts_first };
+        let mut regions: HashMap<&Name, Region> = HashMap::new();
+        for name in names {
+            let block = self.views.get(view).and_then(|view| view.owner(name));
+            let region = block.map_or_else(Region::default, |block| {
+                let region = known.entry((block, name.clone()));
+                region.or_insert_with(|| self.region(block, name)).clone()
+            });
+            for piece in &region.pieces {
+                let zones = self.reached.entry((piece.block, piece.source)).or_default();
+                zones.insert(piece.zone.clone());
             }
-            match (names.len() > NAMES_MAX, place) {
-                (true, Some(place)) => {
-                    Err(fail(place.clone(), Problem::TooMuch("names", NAMES_MAX)))
+            let parent = ancestors(name).find_map(|above| regions.get(&above)).cloned();
+            let parent = parent.unwrap_or_default();
+            if region != parent {
+                self.zone_at(name, &region, &parent, &mut table);
+            }
+            regions.insert(name, region);
+        }
+        table
+    }
+
+    /// Returns the names of each view at which sources can change, shorter ones first.
+    fn names_of_views(&self) -> Result<Vec<Vec<Name>>, ImportError> {
+        let mut directories: HashMap<usize, usize> = HashMap::new();
+        for directory in &self.directories {
+            *directories.entry(directory.block).or_default() += 1;
+        }
+        let mut of_views = vec![Names::new(); self.views.len()];
+        let mut listed = 0;
+        for (block, views) in &self.block_views {
+            let Some(it) = self.blocks.get(*block) else { continue };
+            let Some(place) = it.keys.first().map(|key| &key.token.place) else { continue };
+            let own = names(it)?;
+            let more = directories.get(block).copied().unwrap_or_default();
+            for view in views {
+                let Some(all) = of_views.get_mut(*view) else { continue };
+                let listeners = self.views.get(*view).map_or(0, |view| view.listeners.len());
+                listed += (own.len() + more) * listeners;
+                if self.views.len() > 1 && listed > LISTED_MAX {
+                    let problem = Problem::TooMuch("names of zones at each address", LISTED_MAX);
+                    return Err(fail(place.clone(), problem));
                 }
-                _ => Ok(()),
-            }
-        };
-        for block in &self.blocks {
-            for key in &block.keys {
-                add(&key.zones, Some(&key.token.place))?;
-            }
-            for source in &block.sources {
-                let place = Some(&source.place);
-                add(&source.zones, place)?;
-                add(&source.except, place)?;
-                if let super::source::FallThrough::In(zones) = &source.fall_through {
-                    add(zones, place)?;
+                all.extend(own.iter().map(|(order, name)| (order.clone(), name.clone())));
+                if all.len() > NAMES_MAX {
+                    return Err(fail(place.clone(), Problem::TooMuch("names", NAMES_MAX)));
                 }
-            }
-            for rule in &block.access {
-                add(&rule.zones, Some(&rule.place))?;
             }
         }
-        Ok(names.into_values().collect())
+        Ok(of_views.into_iter().map(|names| names.into_values().collect()).collect())
     }
 
-    /// Returns the block whose queries those for a name are.
-    pub(super) fn owner(&self, name: &Name) -> Option<usize> {
-        let mut above = std::iter::once(name.clone()).chain(ancestors(name));
-        above.find_map(|name| self.owners.get(&name).copied())
-    }
-
-    /// Returns the sources that are asked for a name, one after the other.
-    pub(super) fn pieces(&self, name: &Name) -> Vec<Piece> {
-        let Some(number) = self.owner(name) else { return Vec::new() };
+    /// Returns the sources of a block that are asked for a name, one after the other.
+    pub(super) fn pieces(&self, number: usize, name: &Name) -> Vec<Piece> {
         let Some(block) = self.blocks.get(number) else { return Vec::new() };
         let mut pieces = Vec::new();
         let mut file: Option<Piece> = None;
@@ -159,12 +198,12 @@ impl Importer<'_> {
         pieces
     }
 
-    /// Returns the sources and the rules at a name.
-    fn region(&self, name: &Name) -> Region {
-        let pieces = self.pieces(name);
-        let Some(number) = self.owner(name).filter(|_| !pieces.is_empty()) else {
+    /// Returns the sources and the rules that a block has at a name.
+    fn region(&self, number: usize, name: &Name) -> Region {
+        let pieces = self.pieces(number, name);
+        if pieces.is_empty() {
             return Region::default();
-        };
+        }
         let rules = self.blocks.get(number).map_or(&[][..], |block| &block.access);
         let is_here = |zones: &[Name]| zones.iter().any(|zone| key::is_in(name, zone));
         let here = rules.iter().enumerate().filter(|(_, rule)| is_here(&rule.zones));
@@ -173,15 +212,9 @@ impl Importer<'_> {
     }
 
     /// Adds the zone that makes a name have its sources, or reports that none does.
-    fn zone_at(
-        &mut self,
-        name: &Name,
-        region: &Region,
-        parent: &Region,
-        emitted: &mut BTreeMap<Vec<u8>, usize>,
-    ) {
+    fn zone_at(&mut self, name: &Name, region: &Region, parent: &Region, to: &mut Table) {
         if region.pieces.is_empty() {
-            return self.leave_out(name, emitted);
+            return self.leave_out(name, to);
         }
         let place = region.pieces.first().map(|piece| self.source(piece).place.clone());
         let Some(place) = place else { return };
@@ -192,7 +225,7 @@ impl Importer<'_> {
                 }
                 let hosts = region.pieces.iter().find(|piece| piece.kind == Kind::Hosts);
                 if let Some(hosts) = hosts {
-                    self.put_hosts_first(cluster, hosts, parent);
+                    self.put_hosts_first(cluster, hosts, parent, to);
                 }
                 if parent.cluster() == Some(cluster) && region.access == parent.access {
                     return; // its zone is there: names may fall through to other zones
@@ -209,33 +242,16 @@ impl Importer<'_> {
             return self.leave_at(&place, Lost, key::written(name), why);
         }
         let access = region.access.iter().map(|(_, at)| *at).collect();
-        emitted.insert(name.as_wire().to_vec(), self.zones.len());
-        self.zones.push(ZoneEntry {
+        to.numbers.insert(name.as_wire().to_vec(), to.entries.len());
+        to.entries.push(ZoneEntry {
             name: name.clone(),
             pieces: own,
             access,
             reverse: Vec::new(),
             except: Vec::new(),
+            hosts_first: None,
+            views: vec![to.view],
         });
-    }
-
-    /// Has names of a hosts file come before those of a cluster, as they do in front of the
-    /// upstreams of the zone around it.
-    fn put_hosts_first(&mut self, cluster: &Piece, hosts: &Piece, parent: &Region) {
-        let is_forwarded = parent.pieces.last().is_some_and(|it| it.kind == Kind::Forward);
-        let (place, what) = self.words_of(hosts);
-        if parent.pieces.first() != Some(hosts) || !is_forwarded {
-            let why = format!(
-                "a hosts file stands before a cluster only if it stands before the upstreams of \
-                 the zone around {} too",
-                key::written(&cluster.zone)
-            );
-            return self.leave_at(&place, Lost, what, why);
-        }
-        let keys = &mut self.blocks[cluster.block].sources[cluster.source].keys;
-        if !keys.iter().any(|(key, ..)| *key == "hosts-first") {
-            keys.push(("hosts-first", true.into(), place));
-        }
     }
 
     /// Returns the sources of a zone: a file, upstreams, or a hosts file before upstreams.
@@ -272,18 +288,19 @@ impl Importer<'_> {
     }
 
     /// Leaves a name that no source has out of the zones around it.
-    fn leave_out(&mut self, name: &Name, emitted: &BTreeMap<Vec<u8>, usize>) {
+    fn leave_out(&mut self, name: &Name, to: &mut Table) {
         let around: Vec<usize> =
-            ancestors(name).filter_map(|above| emitted.get(above.as_wire()).copied()).collect();
+            ancestors(name).filter_map(|above| to.numbers.get(above.as_wire()).copied()).collect();
+        let owner = self.views.get(to.view).and_then(|view| view.owner(name));
         for at in around {
-            let Some(entry) = self.zones.get_mut(at) else { continue };
+            let Some(entry) = to.entries.get_mut(at) else { continue };
             if entry.pieces.last().is_some_and(|it| matches!(it.kind, Kind::Forward | Kind::Whoami))
             {
                 entry.except.push(name.clone());
                 continue;
             }
             let around = key::written(&entry.name);
-            let block = self.owner(name).and_then(|number| self.blocks.get(number));
+            let block = owner.and_then(|number| self.blocks.get(number));
             let key = block.and_then(|block| block.keys.first()).map(|it| it.token.place.clone());
             if let Some(place) = key {
                 let why = format!("no plugin of the block has it: the zone {around} answers");
@@ -299,124 +316,42 @@ impl Importer<'_> {
     }
 
     /// Returns the place and the words of a piece's line.
-    fn words_of(&self, piece: &Piece) -> (Place, String) {
+    pub(super) fn words_of(&self, piece: &Piece) -> (Place, String) {
         let source = self.source(piece);
         (source.place.clone(), source.what.clone())
     }
-
-    /// Reports sources, and zones of theirs, that no query reaches.
-    fn report_unreached(&mut self, regions: &HashMap<Name, Region>) {
-        let pieces: Vec<&Piece> = regions.values().flat_map(|it| &it.pieces).collect();
-        let mut reports = Vec::new();
-        for (number, block) in self.blocks.iter().enumerate() {
-            let is_own = |zone: &Name| self.owners.get(zone) == Some(&number);
-            if !block.keys.iter().flat_map(|key| &key.zones).all(is_own) {
-                continue; // its zones are those of another block, which is reported
-            }
-            for (at, source) in block.sources.iter().enumerate() {
-                let own = |piece: &&&Piece| piece.block == number && piece.source == at;
-                let mut zones: BTreeSet<&[u8]> = BTreeSet::new();
-                let mut count = 0;
-                for piece in pieces.iter().filter(own) {
-                    count += 1;
-                    zones.insert(piece.zone.as_wire());
-                }
-                let has_apex = matches!(source.kind, Kind::File | Kind::Kubernetes);
-                let missing = source.zones.iter().filter(|zone| !zones.contains(zone.as_wire()));
-                let missing: Vec<String> =
-                    missing.filter(|_| has_apex || count == 0).map(key::written).collect();
-                if let Some(zone) = missing.first() {
-                    let mut before = block.sources[..at].iter();
-                    let (effect, why) = match before.find_map(|it| it.next.as_ref()) {
-                        Some(next) => (Lost, format!("in CoreDNS, {next} leaves answers to it")),
-                        None => (
-                            Needless,
-                            format!("no query for {zone} reaches it, in CoreDNS neither"),
-                        ),
-                    };
-                    reports.push((source.place.clone(), source.what.clone(), effect, why));
-                }
-            }
-        }
-        for (place, what, effect, why) in reports {
-            self.leave_at(&place, effect, what, why);
-        }
-    }
-
-    /// Joins the zones of each cluster: its reverse zones are keys of the first.
-    fn join_clusters(&mut self) {
-        let zones = std::mem::take(&mut self.zones);
-        let mut reverse: HashMap<SourceId, Vec<(Name, Vec<usize>)>> = HashMap::new();
-        for entry in zones {
-            let Some(piece) = entry.pieces.first().filter(|it| it.kind == Kind::Kubernetes) else {
-                self.zones.push(entry);
-                continue;
-            };
-            let id = (piece.block, piece.source);
-            if key::is_reverse(&entry.name) {
-                reverse.entry(id).or_default().push((entry.name, entry.access));
-            } else {
-                self.zones.push(entry);
-            }
-        }
-        let mut reports = Vec::new();
-        for entry in &mut self.zones {
-            let Some(piece) = entry.pieces.first().filter(|it| it.kind == Kind::Kubernetes) else {
-                continue;
-            };
-            for (name, access) in reverse.remove(&(piece.block, piece.source)).unwrap_or_default() {
-                if access != entry.access {
-                    let why = "the rules for clients are those of the cluster's first zone";
-                    reports.push((piece.clone(), key::written(&name), why));
-                }
-                match key::network(&name) {
-                    Some(_) => entry.reverse.push(name),
-                    None => {
-                        let why = "the reverse zones of a cluster are those of networks";
-                        reports.push((piece.clone(), key::written(&name), why));
-                    }
-                }
-            }
-        }
-        for (piece, name, why) in reports {
-            let (place, _) = self.words_of(&piece);
-            self.leave_at(&place, Lost, name, why);
-        }
-        let lost: Vec<SourceId> = reverse.into_keys().collect();
-        for (block, source) in lost {
-            let source = &self.blocks[block].sources[source];
-            let (place, what) = (source.place.clone(), source.what.clone());
-            let why = "the block has reverse zones of the cluster only";
-            self.leave_at(&place, Lost, what, why);
-        }
-    }
 }
 
-/// Returns why a cluster cannot stand before the sources behind it.
-fn cluster_trouble(region: &Region, parent: &Region) -> Option<&'static str> {
-    let mut behind = region.pieces.iter().skip_while(|piece| piece.kind != Kind::Kubernetes);
-    behind.next();
-    let behind: Vec<&Piece> = behind.collect();
-    if behind.is_empty() {
-        return None;
-    }
-    // What falls through goes to the zone around, whose hosts file is then asked there.
-    let around = parent.around_clusters();
-    let upstreams = |all: &[&Piece]| -> Vec<Piece> {
-        let others = all.iter().filter(|piece| piece.kind != Kind::Hosts);
-        others.map(|piece| (*piece).clone()).collect()
+/// Returns the names at which the sources of a block can change.
+fn names(block: &Block) -> Result<Names, ImportError> {
+    let mut names = Names::new();
+    let mut add = |all: &[Name], place: &Place| {
+        for name in all {
+            names.insert((name.label_count(), name.to_string()), name.clone());
+        }
+        match names.len() > NAMES_MAX {
+            true => Err(fail(place.clone(), Problem::TooMuch("names", NAMES_MAX))),
+            false => Ok(()),
+        }
     };
-    match upstreams(&behind) == upstreams(&around) {
-        true => None,
-        false => Some(
-            "names that the cluster lacks go to the zone around it, not to another plugin for the \
-             same zone",
-        ),
+    for key in &block.keys {
+        add(&key.zones, &key.token.place)?;
     }
+    for source in &block.sources {
+        add(&source.zones, &source.place)?;
+        add(&source.except, &source.place)?;
+        if let FallThrough::In(zones) = &source.fall_through {
+            add(zones, &source.place)?;
+        }
+    }
+    for rule in &block.access {
+        add(&rule.zones, &rule.place)?;
+    }
+    Ok(names)
 }
 
 /// Returns the names above a name, the nearest first.
-fn ancestors(name: &Name) -> impl Iterator<Item = Name> {
+pub(super) fn ancestors(name: &Name) -> impl Iterator<Item = Name> {
     let mut wire = Some(name.as_wire().to_vec());
     std::iter::from_fn(move || {
         let above = zonda_wire::name::parent(wire.as_deref()?)?.to_vec();

@@ -4,6 +4,8 @@ use crate::memory::Memory;
 use crate::{Effect, Import, ImportError};
 use std::path::Path;
 
+mod ports;
+
 /// Imports a Corefile beside other files.
 fn with_files(text: &str, files: &[(&str, &str)]) -> Result<Import, ImportError> {
     let mut all = vec![("/etc/Corefile", text), ("/etc/hostname", "node")];
@@ -122,16 +124,6 @@ fn networks_as_keys_are_reverse_zones() {
     assert_eq!(zones.len(), 2 + 8);
     assert!(zones.iter().any(|zone| zone.starts_with("3.1.10.in-addr.arpa ")), "{zones:?}");
     assert!(zones.iter().any(|zone| zone.starts_with("7.8.b.d.0.1.0.0.2.ip6.arpa ")), "{zones:?}");
-}
-
-#[test]
-fn zones_that_differ_by_address_are_lost_with_their_line() {
-    assert_eq!(lost(&of("a {\n file a\n}\nb:54 {\n file b\n}\n")), [1, 4]);
-    assert_eq!(lost(&of("a:53 a:54 {\n file a\n}\n")), [0; 0]);
-    let import = of("a {\n file a\n}\na:54 {\n file other\n}\n");
-    assert_eq!(zones(&import), ["a \"/etc/a\""]);
-    assert_eq!(lost(&import), [4, 4]); // both families of addresses
-    assert_eq!(lost(&of("a {\n bind 127.0.0.1\n file a\n}\nb {\n file b\n}\n")), [1, 5]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::table::ZoneEntry;
 use super::{Block, Importer, key};
 use crate::document::Effect::{Differs, Lost, Needless};
 use crate::error::{ImportError, Place};
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use zonda_wire::Name;
 
@@ -125,15 +126,17 @@ impl Importer<'_> {
 
     /// Reports rules that are for no zone which can be transferred.
     pub(super) fn check_transfers(&mut self) {
+        let mut used: HashSet<(usize, usize)> = HashSet::new();
+        for entry in &self.zones {
+            let Some(number) = entry.pieces.first().map(|piece| piece.block) else { continue };
+            let block = self.blocks.get(number);
+            used.extend(block.and_then(|it| transfer_of(it, entry)).map(|rule| (number, rule.0)));
+        }
+        let directories: HashSet<usize> = self.directories.iter().map(|it| it.block).collect();
         let mut reports = Vec::new();
         for (number, block) in self.blocks.iter().enumerate() {
             for (at, rule) in block.transfers.iter().enumerate() {
-                let is_used = |entry: &&ZoneEntry| {
-                    let is_own = entry.pieces.first().is_some_and(|it| it.block == number);
-                    is_own && transfer_of(block, entry).is_some_and(|it| it.0 == at)
-                };
-                let has_directory = self.directories.iter().any(|it| it.block == number);
-                if !self.zones.iter().any(|entry| is_used(&entry)) && !has_directory {
+                if !used.contains(&(number, at)) && !directories.contains(&number) {
                     reports.push((rule.place.clone(), rule.what.clone()));
                 }
             }

@@ -2,11 +2,12 @@
 
 use super::parser::Line;
 use super::source::{FallThrough, Kind, Source};
-use super::table::ZoneEntry;
+use super::table::{ZoneEntry, ancestors};
 use super::{Importer, key};
 use crate::document::Document;
 use crate::document::Effect::Lost;
 use crate::error::ImportError;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use zonda_wire::Name;
 
@@ -60,27 +61,58 @@ impl Importer<'_> {
     /// Writes the templates of all blocks that tell clients their addresses.
     pub(super) fn write_whoami(&self, document: &mut Document) {
         for entry in self.zones.iter().filter(|entry| entry.is_whoami()) {
-            let place = entry.pieces.first().map(|piece| &self.source(piece).place);
-            document.section("[[template]]", place);
-            document.key("zones", &[key::written(&entry.name)][..], None);
-            let is_inside = |it: &&ZoneEntry| {
-                it.name != entry.name && key::is_in(&it.name, &entry.name) && !it.is_whoami()
-            };
-            let mut except = entry.except.clone();
-            except.extend(self.zones.iter().filter(is_inside).map(|it| it.name.clone()));
-            except.sort_by_key(Name::label_count);
-            let mut outermost: Vec<Name> = Vec::new();
-            for name in except {
-                if !outermost.iter().any(|zone| key::is_in(&name, zone)) {
-                    outermost.push(name);
-                }
-            }
-            if !outermost.is_empty() {
-                let names: Vec<String> = outermost.iter().map(key::written).collect();
-                document.key("except", &names[..], None);
-            }
-            document.key("additional", &RECORDS.map(str::to_owned)[..], None);
+            self.write_whoami_of(document, entry, self.listen_of(&entry.views));
         }
+    }
+
+    /// Writes the template of a zone.
+    pub(super) fn write_whoami_of(
+        &self,
+        document: &mut Document,
+        entry: &ZoneEntry,
+        listen: Option<Vec<String>>,
+    ) {
+        let place = entry.pieces.first().map(|piece| &self.source(piece).place);
+        document.section("[[template]]", place);
+        document.key("zones", &[key::written(&entry.name)][..], None);
+        if let Some(listen) = listen {
+            let block = entry.pieces.first().map(|piece| piece.block);
+            document.key("listen", &listen[..], block.and_then(|block| self.place_of(block)));
+        }
+        if !entry.except.is_empty() {
+            let names: Vec<String> = entry.except.iter().map(key::written).collect();
+            document.key("except", &names[..], None);
+        }
+        document.key("additional", &RECORDS.map(str::to_owned)[..], None);
+    }
+}
+
+/// Has templates leave out the other zones of their view, which are inside of theirs.
+pub(super) fn leave_out_zones(zones: &mut [ZoneEntry]) {
+    let numbers: HashMap<Name, usize> = zones
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| entry.is_whoami())
+        .map(|(at, entry)| (entry.name.clone(), at))
+        .collect();
+    if numbers.is_empty() {
+        return;
+    }
+    let mut inside: Vec<(usize, Name)> = Vec::new();
+    for entry in zones.iter().filter(|entry| !entry.is_whoami()) {
+        let around = ancestors(&entry.name).filter_map(|above| numbers.get(&above).copied());
+        inside.extend(around.map(|at| (at, entry.name.clone())));
+    }
+    for (at, name) in inside {
+        zones.get_mut(at).into_iter().for_each(|entry| entry.except.push(name.clone()));
+    }
+    for entry in zones.iter_mut().filter(|entry| entry.is_whoami()) {
+        entry.except.sort_by_key(Name::label_count);
+        let mut outermost: HashSet<Name> = HashSet::new();
+        entry.except.retain(|name| {
+            let is_inside = ancestors(name).any(|above| outermost.contains(&above));
+            !is_inside && outermost.insert(name.clone())
+        });
     }
 }
 

@@ -4,7 +4,8 @@ use super::setting::{Scalar, Setting, duration};
 use super::source::{Kind, Source};
 use super::table::ZoneEntry;
 use super::transfer::{TransferRule, transfer_of};
-use super::{Directory, Importer, key};
+use super::{Block, Directory, Importer, key};
+use crate::document::Effect::Lost;
 use crate::document::{Document, Value};
 use crate::error::Place;
 use std::path::{Path, PathBuf};
@@ -55,14 +56,10 @@ impl Importer<'_> {
             document.key("address", &*address.to_string(), Some(place));
         }
         for entry in &self.zones {
-            self.write_zone(&mut document, entry);
+            self.write_zone(&mut document, entry, self.listen_of(&entry.views));
         }
-        for Directory { path, place, block } in &self.directories {
-            document.section("[[zone]]", None);
-            document.key("directory", &*path.to_string_lossy(), Some(place));
-            if let Some(rule) = self.blocks.get(*block).and_then(|it| it.transfers.first()) {
-                write_transfer(&mut document, rule);
-            }
+        for directory in &self.directories {
+            self.write_directory(&mut document, directory, self.listen_of(&directory.views));
         }
         self.write_special_names(&mut document);
         self.write_changes(&mut document, "rewrite");
@@ -92,8 +89,36 @@ impl Importer<'_> {
         Some(common)
     }
 
-    /// Writes a zone.
-    fn write_zone(&self, document: &mut Document, entry: &ZoneEntry) {
+    /// Returns the line of a block's first key.
+    pub(super) fn place_of(&self, block: usize) -> Option<&Place> {
+        self.blocks.get(block)?.keys.first().map(|key| &key.token.place)
+    }
+
+    /// Writes a directory of zone files, which is at some listeners or at all.
+    pub(super) fn write_directory(
+        &self,
+        document: &mut Document,
+        directory: &Directory,
+        listen: Option<Vec<String>>,
+    ) {
+        let Directory { path, place, block, .. } = directory;
+        document.section("[[zone]]", None);
+        document.key("directory", &*path.to_string_lossy(), Some(place));
+        if let Some(listen) = listen {
+            document.key("listen", &listen[..], self.place_of(*block));
+        }
+        if let Some(rule) = self.blocks.get(*block).and_then(|it| it.transfers.first()) {
+            write_transfer(document, rule);
+        }
+    }
+
+    /// Writes a zone, which is at some listeners or at all.
+    pub(super) fn write_zone(
+        &self,
+        document: &mut Document,
+        entry: &ZoneEntry,
+        listen: Option<Vec<String>>,
+    ) {
         let sources: Vec<&Source> = entry.pieces.iter().map(|it| self.source(it)).collect();
         let [first, ..] = sources[..] else { return };
         if entry.is_whoami() {
@@ -101,6 +126,10 @@ impl Importer<'_> {
         }
         document.section("[[zone]]", None);
         document.key("name", &*key::written(&entry.name), Some(&first.place));
+        if let Some(listen) = listen {
+            let block = entry.pieces.first().map(|piece| piece.block);
+            document.key("listen", &listen[..], block.and_then(|block| self.place_of(block)));
+        }
         let mut forward = None;
         for source in sources {
             match source.kind {
@@ -123,6 +152,9 @@ impl Importer<'_> {
         let section = if source.is_secondary() { "secondary" } else { source.kind.plugin() };
         document.section(&format!("[zone.{section}]"), None);
         write_keys(document, source);
+        if let Some(place) = &entry.hosts_first {
+            document.key("hosts-first", true, Some(place));
+        }
         if !entry.reverse.is_empty() {
             let names: Vec<String> = entry.reverse.iter().filter_map(key::network).collect();
             document.key("reverse", &names[..], Some(&source.place));
@@ -168,13 +200,32 @@ impl Importer<'_> {
         document.key("access", &written[..], place);
     }
 
+    /// Returns the blocks that forward the root, those of the first views first.
+    fn blocks_with_root(&self) -> impl Iterator<Item = &Block> {
+        let roots = self.zones.iter().filter(|entry| entry.name.label_count() == 0);
+        let pieces = roots.filter_map(|entry| entry.pieces.last());
+        let forwarded = pieces.filter(|piece| piece.kind == Kind::Forward);
+        forwarded.filter_map(|piece| self.blocks.get(piece.block))
+    }
+
+    /// Reports `local` of some of the blocks that forward the root: special names are forwarded at
+    /// all listeners alike.
+    pub(super) fn check_special_names(&mut self) {
+        let places = || self.blocks_with_root().map(|block| block.plugins.get("local"));
+        let places: Vec<Place> = match places().any(|it| it.is_none()) {
+            true => places().flatten().cloned().collect(),
+            false => Vec::new(),
+        };
+        for place in places {
+            let why = "special names are forwarded at all addresses alike: write `local` in all \
+                blocks that forward the root, or in none";
+            self.leave_at(&place, Lost, "local", why);
+        }
+    }
+
     /// Writes which special names are forwarded.
     fn write_special_names(&self, document: &mut Document) {
-        let is_root = |it: &&ZoneEntry| it.name.label_count() == 0;
-        let root = self.zones.iter().find(is_root).and_then(|entry| entry.pieces.last());
-        let root = root.filter(|piece| piece.kind == Kind::Forward);
-        let block = root.and_then(|piece| self.blocks.get(piece.block));
-        if let Some(block) = block {
+        if let Some(block) = self.blocks_with_root().next() {
             document.section("[special-names]", None);
             match block.plugins.get("local") {
                 Some(place) => {
