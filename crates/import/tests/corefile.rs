@@ -27,9 +27,6 @@ const DEFAULTS: &[&str] = &[
 /// Corefiles of other kinds.
 const OTHERS: &[&str] = &["blocks", "ports", "ports-lost", "refused", "templates", "transfers"];
 
-/// Whether configurations know `listen` in zones, rules and templates.
-const HAS_LISTEN: bool = false;
-
 /// A machine with a Corefile.
 struct Machine<'t>(&'t str);
 
@@ -85,9 +82,6 @@ fn without_certificates(toml: &str) -> String {
 fn load(import: &Import, name: &str) {
     let syntax = DeTable::parse(&import.toml);
     assert!(syntax.is_ok(), "{name}: {syntax:?}\n{}", import.toml);
-    if !HAS_LISTEN && import.toml.contains("\nlisten = [") {
-        return;
-    }
     let folder = std::env::temp_dir().join(format!("zonda-corefile-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("zonda.toml");

@@ -859,3 +859,53 @@ fn is_root() -> bool {
     let output = Command::new("id").arg("-u").output().unwrap();
     output.stdout.trim_ascii() == b"0"
 }
+
+#[test]
+fn server_blocks_at_different_ports_answer_each_at_its_own() {
+    let folder = Folder::new("ports");
+    folder.write("example.org.zone", crate::server::zone(1));
+    let (first, second) = (upstream(1), upstream(2));
+    let ports = [(); 3].map(|()| free_port());
+    let text = format!(
+        ".:{0} {{\n  bind 127.0.0.1\n  forward . {first}\n  cache 30\n}}\n\
+         .:{1} {{\n  bind 127.0.0.1\n  forward . {second}\n  \
+         template IN A made.example.com {{\n    answer \"{{{{ .Name }}}} 60 IN A 192.0.2.5\"\n    \
+         fallthrough\n  }}\n}}\n\
+         example.org:{1} example.org:{2} {{\n  bind 127.0.0.1\n  file {zone}\n}}\n",
+        ports[0],
+        ports[1],
+        ports[2],
+        first = first.address,
+        second = second.address,
+        zone = folder.path().join("example.org.zone").display(),
+    );
+    let file = folder.write("Corefile", text);
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--corefile"]).arg(file);
+    command.env("ZONDA_ADMIN_SOCKET", folder.path().join("admin.sock"));
+    command.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_STATE", folder.path().join("state"));
+    let process = Process::start(&command, &folder.path().join("log")).unwrap();
+    let says = |port: u16, question: Question| {
+        let reply = ask(SocketAddr::from(([127, 0, 0, 1], port)), &question);
+        let Ok(reply) = reply else { return "nothing".to_owned() };
+        reply.answer.last().map_or_else(|| reply.rcode_text(), |it| it.data.text.clone())
+    };
+    wait_until(&format!("the server is up: {}", process.log("")), || {
+        says(ports[2], Question::new("ns.example.org", "A")) == "192.0.2.1"
+    });
+    for (name, expected) in [
+        ("a.example.net", ["192.0.2.1", "192.0.2.2", "REFUSED"]),
+        ("www.example.org", ["192.0.2.1", "NOERROR", "NOERROR"]),
+        ("ns.example.org", ["192.0.2.1", "192.0.2.1", "192.0.2.1"]),
+        ("made.example.com", ["192.0.2.1", "192.0.2.5", "REFUSED"]),
+        ("missing.example.org", ["192.0.2.1", "NXDOMAIN", "NXDOMAIN"]),
+    ] {
+        for turn in 0..3 {
+            for (port, expected) in ports.iter().zip(expected) {
+                let question = Question::new(name, "A").recursive();
+                assert_eq!(says(*port, question.clone()), expected, "{name} {port}, {turn}");
+                assert_eq!(says(*port, question.over_tcp()), expected, "{name} {port}, {turn}");
+            }
+        }
+    }
+}

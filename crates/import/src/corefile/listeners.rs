@@ -6,7 +6,7 @@ use super::table::ancestors;
 use crate::document::Effect::Lost;
 use crate::error::{ImportError, Place, Problem};
 use crate::tree::fail;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use zonda_wire::Name;
 
@@ -41,7 +41,7 @@ impl Importer<'_> {
     /// Decides on the listeners, and puts those that serve the same zones into one view.
     pub(super) fn listeners(&mut self) -> Result<(), ImportError> {
         let served = self.served()?;
-        let served = self.without_covered(served);
+        let served = without_covered(served);
         let mut numbers: HashMap<Vec<(Name, usize)>, usize> = HashMap::new();
         for (number, (address, zones)) in served.into_iter().enumerate() {
             let first = zones.values().map(|(_, place)| place).min_by_key(|it| position(it));
@@ -83,53 +83,6 @@ impl Importer<'_> {
     /// Returns the views in which a block has zones.
     pub(super) fn views_of(&self, block: usize) -> &[usize] {
         self.block_views.get(&block).map_or(&[], |views| views)
-    }
-
-    /// Leaves out the addresses that a wildcard address of the same port has already. Both cannot
-    /// be listened to: where their zones differ, those of the single address are reported, and
-    /// served at all addresses of the port unless these have the same name from another block.
-    fn without_covered(&mut self, served: Vec<(SocketAddr, Served)>) -> Vec<(SocketAddr, Served)> {
-        let wildcard = |address: &SocketAddr| {
-            let ip = if address.is_ipv4() { ALL[0] } else { ALL[1] };
-            SocketAddr::new(ip, address.port())
-        };
-        let all: HashSet<SocketAddr> = served.iter().map(|(address, _)| *address).collect();
-        let is_own = |it: &(SocketAddr, Served)| {
-            it.0.ip().is_unspecified() || !all.contains(&wildcard(&it.0))
-        };
-        let (mut own, covered): (Vec<_>, Vec<_>) = served.into_iter().partition(is_own);
-        let positions: HashMap<SocketAddr, usize> =
-            own.iter().enumerate().map(|(at, (address, _))| (*address, at)).collect();
-        let mut differing: Vec<(SocketAddr, usize, Served)> = Vec::new();
-        for (address, zones) in covered {
-            let Some(at) = positions.get(&wildcard(&address)).copied() else { continue };
-            let is_equal = |around: &Served| {
-                let has = |(name, (block, _)): (&Name, &(usize, Place))| {
-                    around.get(name).is_some_and(|(other, _)| other == block)
-                };
-                around.len() == zones.len() && zones.iter().all(has)
-            };
-            if own.get(at).is_some_and(|(_, around)| !is_equal(around)) {
-                differing.push((address, at, zones));
-            }
-        }
-        for (address, at, zones) in differing {
-            let mut zones: Vec<(Name, (usize, Place))> = zones.into_iter().collect();
-            zones.sort_by_cached_key(|(name, (_, place))| (position(place), name.to_string()));
-            for (name, entry) in zones {
-                let why = format!(
-                    "another block is at all addresses of port {} with other zones, and one \
-                     address beside all of them cannot be listened to: write the addresses of \
-                     this machine behind `bind` in that block",
-                    address.port()
-                );
-                self.leave_at(&entry.1, Lost, key::written(&name), why);
-                if let Some((_, around)) = own.get_mut(at) {
-                    around.entry(name).or_insert(entry);
-                }
-            }
-        }
-        own
     }
 
     /// Returns the zones that each address serves, in the order of the file.
@@ -174,6 +127,28 @@ impl Importer<'_> {
         }
         Ok(order)
     }
+}
+
+/// Leaves out the addresses that serve what all addresses of their port do.
+fn without_covered(served: Vec<(SocketAddr, Served)>) -> Vec<(SocketAddr, Served)> {
+    let wildcard = |address: &SocketAddr| {
+        let ip = if address.is_ipv4() { ALL[0] } else { ALL[1] };
+        SocketAddr::new(ip, address.port())
+    };
+    let positions: HashMap<SocketAddr, usize> =
+        served.iter().enumerate().map(|(at, (address, _))| (*address, at)).collect();
+    let is_covered = |(address, zones): &(SocketAddr, Served)| {
+        let at = positions.get(&wildcard(address)).filter(|_| !address.ip().is_unspecified());
+        at.and_then(|at| served.get(*at)).is_some_and(|(_, around)| {
+            let has = |(name, (block, _)): (&Name, &(usize, Place))| {
+                around.get(name).is_some_and(|(other, _)| other == block)
+            };
+            around.len() == zones.len() && zones.iter().all(has)
+        })
+    };
+    let covered: Vec<bool> = served.iter().map(is_covered).collect();
+    let with_covered = served.into_iter().zip(covered);
+    with_covered.filter(|(_, is_covered)| !is_covered).map(|(served, _)| served).collect()
 }
 
 /// Returns the line and column of a place, by which places of one file are sorted.
