@@ -17,8 +17,8 @@ use tokio::time::{Instant, Sleep};
 use zonda_netio::tcp::set_receive_low_water;
 
 /// How long a stream that was read to its end is left alone. It delays a change that follows
-/// another one by so much; 20 ms have twenty changes of a thousand a second read together.
-const PAUSE: Duration = Duration::from_millis(20);
+/// another one by so much; 30 ms have thirty changes of a thousand a second read together.
+const PAUSE: Duration = Duration::from_millis(30);
 /// Octets in the kernel that end a pause: half of the least buffer that Linux gives a connection.
 const LOW_WATER: u32 = 64 << 10;
 

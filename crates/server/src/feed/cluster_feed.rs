@@ -29,7 +29,7 @@ use zonda_zone::Zone;
 /// just changed waits for it. The first change after a pause is published at once. It is shorter
 /// than the time for which a busy watch is left to the kernel, so that what was read together is
 /// published in the same turn of the thread: each further one costs as much as a change.
-const GATHERING: Duration = Duration::from_millis(15);
+const GATHERING: Duration = Duration::from_millis(25);
 /// The least time between two versions of the zones' own data, which have the serial.
 const SERIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that may wait for the feed; the connections to the API wait then.
