@@ -409,15 +409,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
     let zones = ZoneTable::new(entries, seed);
     let handlers = (workload.code)().map(Arc::new);
     let steering = steering(workload.pools, workload.by_place);
-    Snapshot {
-        zones,
-        handlers,
-        steering,
-        settings: Arc::default(),
-        generation: 1,
-        view: 0,
-        views: None,
-    }
+    Snapshot { handlers, steering, ..Snapshot::of(zones) }
 }
 
 /// A name that this file spells right.

@@ -48,7 +48,7 @@ pub struct Views {
 
 impl Views {
     /// The view of a listener, by its place in the configuration; none for a question of the server
-    /// itself. A listener that is not known has the first view: not more than that.
+    /// itself. A listener that the configuration lacks would have the first view, never all zones.
     fn at(&self, listener: u16) -> Option<&Snapshot> {
         if listener == u16::MAX {
             return None;
@@ -59,6 +59,14 @@ impl Views {
 }
 
 impl Snapshot {
+    /// A snapshot of zones alone, of generation 1: without code, pools and views, with the settings
+    /// of a server without configuration.
+    #[must_use]
+    pub fn of(zones: ZoneTable) -> Self {
+        let (handlers, steering, settings) = (None, None, Arc::default());
+        Self { zones, handlers, steering, settings, generation: 1, view: 0, views: None }
+    }
+
     /// What queries to a listener are answered from, by the listener's place in the configuration:
     /// its view, or this snapshot where there are no views. Questions of the server itself come to
     /// no listener and have all zones.

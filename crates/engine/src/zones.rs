@@ -10,7 +10,7 @@ use crate::access::{Access, AccessList};
 use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
 use crate::reason::Reason;
 use crate::transfer::ZoneHistory;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zonda_cache::Cache;
@@ -104,6 +104,12 @@ impl ZoneEntry {
         };
         let numbers: &[u8; 8] = zone.soa().0.first().last_chunk()?; // EXPIRE and MINIMUM
         numbers.first_chunk().copied().map(u32::from_be_bytes)
+    }
+
+    /// The addresses of the listeners that the zone is at, if it is not at all of them.
+    #[must_use]
+    pub fn listeners(&self) -> Option<&[SocketAddr]> {
+        self.access.as_ref()?.listeners.as_deref()
     }
 
     /// The version of the entry, which no other has.

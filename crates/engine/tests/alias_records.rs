@@ -89,8 +89,7 @@ fn engine_steered(
     let zones: ZoneTable = table.table();
     let alias_resolver = has_resolver.then(|| forward(RESOLVER));
     let settings = Arc::new(Settings { alias_resolver, ..Settings::default() });
-    let snapshot =
-        Snapshot { zones, handlers: None, steering, settings, generation: 1, view: 0, views: None };
+    let snapshot = Snapshot { steering, settings, ..Snapshot::of(zones) };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 

@@ -56,15 +56,7 @@ fn snapshot(content: Content, generation: u64) -> Arc<Snapshot> {
         entries.push(Arc::new(ZoneEntry::new(apex, data, None, 1)));
     }
     let zones = ZoneTable::new(entries, SEED);
-    Arc::new(Snapshot {
-        zones,
-        handlers: None,
-        steering: None,
-        settings: Arc::new(settings),
-        generation,
-        view: 0,
-        views: None,
-    })
+    Arc::new(Snapshot { settings: Arc::new(settings), generation, ..Snapshot::of(zones) })
 }
 
 /// The octets of a query, with these octets behind the question.
@@ -179,15 +171,7 @@ fn a_query_deferred_for_the_target_of_an_alias_passes_the_whole_plan_again() {
         Arc::new(ZoneEntry::new(Name::root(), forward, None, 1)),
     ];
     let zones = ZoneTable::new(entries, SEED);
-    let snapshot = Snapshot {
-        zones,
-        handlers: None,
-        steering: None,
-        settings: Arc::default(),
-        generation: 1,
-        view: 0,
-        views: None,
-    };
+    let snapshot = Snapshot::of(zones);
     let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
     let name: Name = "w.example".parse().unwrap();
     let header = [77, 0x0100_u16, 1, 0, 0, 0].map(u16::to_be_bytes).concat();

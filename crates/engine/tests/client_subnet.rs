@@ -189,15 +189,7 @@ fn engine(
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let zones = ZoneTable::new(vec![Arc::new(ZoneEntry::new(apex, source, None, 0))], SEED);
     let handlers = Some(Arc::new(Handlers::new(routes, middleware, None, SEED)));
-    let snapshot = Snapshot {
-        zones,
-        handlers,
-        steering: None,
-        settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
-    };
+    let snapshot = Snapshot { handlers, settings: Arc::new(settings), ..Snapshot::of(zones) };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -322,15 +314,7 @@ fn steered_with(states: u64) -> Snapshot {
     let sets: Vec<_> = sets.map(set).collect();
     let names = Arc::new(SteeredNames::new(&sets, SEED));
     let steering = Some(Arc::new(Steering { names, pools, labels: None }));
-    Snapshot {
-        zones,
-        handlers: None,
-        steering,
-        settings: Arc::default(),
-        generation: 1,
-        view: 0,
-        views: None,
-    }
+    Snapshot { steering, ..Snapshot::of(zones) }
 }
 
 /// An engine that steers names, all of whose pools' members are up.

@@ -109,13 +109,8 @@ impl Server {
             opts_out_of_autopath: false,
         }));
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot {
-            zones: ZoneTable::new(Vec::new(), SEED),
-            handlers: None,
-            steering: None,
             settings: Arc::new(Settings { rotate: false, ..Settings::default() }),
-            generation: 1,
-            view: 0,
-            views: None,
+            ..Snapshot::of(ZoneTable::new(Vec::new(), SEED))
         }));
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let reuse = Arc::default();
@@ -148,13 +143,9 @@ impl Server {
         let entries = [entry].into_iter().chain(self.hosts.map(forwarded)).collect();
         let former = self.snapshot.load();
         self.snapshot.store(Arc::new(Snapshot {
-            zones: ZoneTable::new(entries, SEED),
-            handlers: None,
-            steering: None,
             settings: Arc::clone(&former.settings),
             generation: former.generation,
-            view: 0,
-            views: None,
+            ..Snapshot::of(ZoneTable::new(entries, SEED))
         }));
     }
 

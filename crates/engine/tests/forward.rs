@@ -47,15 +47,7 @@ fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
     let entries = [(apex, data), (Name::root(), Source::Forward(forward))];
     let entry = |(number, (apex, source))| Arc::new(ZoneEntry::new(apex, source, None, number));
     let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
-    let snapshot = Snapshot {
-        zones,
-        handlers: None,
-        steering: None,
-        settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
-    };
+    let snapshot = Snapshot { settings: Arc::new(settings), ..Snapshot::of(zones) };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -534,15 +526,7 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
             entries.push(Arc::new(ZoneEntry::new(apex, source, access, 1)));
         }
         let zones = ZoneTable::new(entries, SEED);
-        let snapshot = Snapshot {
-            zones,
-            handlers: None,
-            steering: None,
-            settings: Arc::default(),
-            generation: 1,
-            view: 0,
-            views: None,
-        };
+        let snapshot = Snapshot::of(zones);
         let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
         for _ in 0..3 {
             let (_, reply) = ask(&mut engine, &query(1, RECURSION_DESIRED, "a.example", Type::A));

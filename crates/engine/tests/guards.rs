@@ -36,8 +36,7 @@ fn engine(handlers: Handlers) -> Engine {
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let zones = ZoneTable::new(vec![Arc::new(ZoneEntry::new(apex, source, None, 0))], SEED);
     let (handlers, settings) = (Some(Arc::new(handlers)), Arc::new(Settings::default()));
-    let snapshot =
-        Snapshot { zones, handlers, steering: None, settings, generation: 1, view: 0, views: None };
+    let snapshot = Snapshot { handlers, settings, ..Snapshot::of(zones) };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 

@@ -68,15 +68,7 @@ fn snapshot(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) 
     };
     let zones = ZoneTable::new((0..).zip(zones).map(entry).collect(), SEED);
     let handlers = Some(Arc::new(handlers));
-    Snapshot {
-        zones,
-        handlers,
-        steering: None,
-        settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
-    }
+    Snapshot { handlers, settings: Arc::new(settings), ..Snapshot::of(zones) }
 }
 
 /// A route to code in the worker.

@@ -62,13 +62,8 @@ fn engine_with(settings: Settings) -> Engine {
     let entries = [(apex, data), (net, Source::Forward(Arc::new(forward)))];
     let entry = |(number, (apex, source))| Arc::new(ZoneEntry::new(apex, source, None, number));
     let snapshot = Snapshot {
-        zones: ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED),
-        handlers: None,
-        steering: None,
         settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
+        ..Snapshot::of(ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED))
     };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }

@@ -287,8 +287,6 @@ impl World {
             RateSettings::new(per_second, 1, 2, (24, 56), Vec::new(), RateTable::new(1024))
         });
         let snapshot = Snapshot {
-            zones,
-            handlers: None,
             steering: (!self.pools.is_empty()).then(|| {
                 let names = Arc::new(SteeredNames::new(&self.steered, SEED));
                 let labels = (0..self.pools.len()).map(|number| PoolLabels {
@@ -299,9 +297,7 @@ impl World {
                 Arc::new(Steering { names, pools: self.pools.clone().into(), labels })
             }),
             settings: Arc::new(settings),
-            generation: 1,
-            view: 0,
-            views: None,
+            ..Snapshot::of(zones)
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())

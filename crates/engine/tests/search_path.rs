@@ -112,13 +112,8 @@ impl World {
             Arc::new(ZoneEntry::new(apex.parse().unwrap(), source, access, number))
         };
         let snapshot = Snapshot {
-            zones: ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED),
-            handlers: None,
-            steering: None,
             settings: Arc::new(Settings { cross_zone, ..Settings::default() }),
-            generation: 1,
-            view: 0,
-            views: None,
+            ..Snapshot::of(ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED))
         };
         let swap = Arc::new(ArcSwap::from_pointee(snapshot));
         let (snapshot, engine) = (swap.load_full(), Engine::new(swap, Arc::default()));

@@ -27,15 +27,8 @@ fn ask_signed(otherwise: Access, rewrites: Option<Arc<RewriteRules>>) -> (String
         rewrites,
         ..Settings::default()
     };
-    let snapshot = Snapshot {
-        zones: ZoneTable::new(Vec::new(), SEED),
-        handlers: None,
-        steering: None,
-        settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
-    };
+    let snapshot =
+        Snapshot { settings: Arc::new(settings), ..Snapshot::of(ZoneTable::new(Vec::new(), SEED)) };
     let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/signature");
     let query = std::fs::read(corpus.join("sha256")).unwrap();

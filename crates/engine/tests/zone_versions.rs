@@ -58,15 +58,7 @@ impl Server {
         let mut zones = ZoneTableOwner::new(SEED);
         entries.into_iter().for_each(|entry| drop(zones.put(entry)));
         let settings = Arc::new(Settings { cross_zone: true, ..Settings::default() });
-        let first = Snapshot {
-            zones: zones.table(),
-            handlers: None,
-            steering: None,
-            settings,
-            generation: 1,
-            view: 0,
-            views: None,
-        };
+        let first = Snapshot { settings, ..Snapshot::of(zones.table()) };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::default());
         let (hot, reason) = (Arc::default(), Arc::default());
@@ -79,15 +71,7 @@ impl Server {
         let former = self.snapshot.load();
         let (settings, generation) = (Arc::clone(&former.settings), self.generation);
         let zones = self.zones.table();
-        self.snapshot.store(Arc::new(Snapshot {
-            zones,
-            handlers: None,
-            steering: None,
-            settings,
-            generation,
-            view: 0,
-            views: None,
-        }));
+        self.snapshot.store(Arc::new(Snapshot { settings, generation, ..Snapshot::of(zones) }));
     }
 
     /// Asks for the address of a name; returns the last octet of the last record.

@@ -99,15 +99,7 @@ impl Bench {
         let source = Source::Forward(Arc::new(forward));
         let entry = ZoneEntry::new(Name::root(), source, None, 0);
         let zones = ZoneTable::new(vec![Arc::new(entry)], HashSeed(1));
-        let snapshot = Snapshot {
-            zones,
-            handlers: None,
-            steering: None,
-            settings: Arc::default(),
-            generation: 1,
-            view: 0,
-            views: None,
-        };
+        let snapshot = Snapshot::of(zones);
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("the system has descriptors left");

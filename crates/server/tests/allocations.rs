@@ -62,13 +62,9 @@ fn snapshot(
     let handlers = Some(routes).filter(|routes| !routes.is_empty());
     let handlers = handlers.map(|routes| Arc::new(Handlers::new(routes, Vec::new(), None, SEED)));
     Arc::new(ArcSwap::from_pointee(Snapshot {
-        zones,
         handlers,
-        steering: None,
         settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
+        ..Snapshot::of(zones)
     }))
 }
 

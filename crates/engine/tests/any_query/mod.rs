@@ -37,15 +37,7 @@ pub fn engine() -> Engine {
     };
     let zones = ZoneTable::new(vec![entry], SEED);
     let handlers = Some(Arc::new(Handlers::new(Vec::new(), vec![Arc::new(Reader)], None, SEED)));
-    let snapshot = Snapshot {
-        zones,
-        handlers,
-        steering: None,
-        settings: Arc::new(settings),
-        generation: 1,
-        view: 0,
-        views: None,
-    };
+    let snapshot = Snapshot { handlers, settings: Arc::new(settings), ..Snapshot::of(zones) };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::<Counters>::default())
 }
 

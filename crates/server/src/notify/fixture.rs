@@ -40,13 +40,8 @@ pub fn snapshot(receiver: SocketAddr, key: Option<&Key>, serial: u32) -> Snapsho
     let entry = ZoneEntry::new(apex, Source::Data(zone), access, 0);
     let keys = Arc::new(KeyRing::new(key.cloned()));
     Snapshot {
-        zones: ZoneTable::new(vec![Arc::new(entry)], HashSeed(7)),
-        handlers: None,
-        steering: None,
         settings: Arc::new(Settings { keys, ..Settings::default() }),
-        generation: 1,
-        view: 0,
-        views: None,
+        ..Snapshot::of(ZoneTable::new(vec![Arc::new(entry)], HashSeed(7)))
     }
 }
 
