@@ -223,6 +223,14 @@ pub struct Zone {
     pub steer: Vec<SteerRule>,
 }
 
+impl Zone {
+    /// The addresses of the listeners that the zone is at, if it is not at all of them.
+    #[must_use]
+    pub fn listeners(&self) -> Option<&[SocketAddr]> {
+        self.access.as_ref()?.listeners.as_deref()
+    }
+}
+
 /// A catalog zone whose members are served (rfc9432).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {

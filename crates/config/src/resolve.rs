@@ -73,7 +73,7 @@ pub(crate) fn resolve<'a>(
     let mut zones = zones::read(layers, session, (&mut lists, &mut pools, &keys), root, &listeners);
     let catalogs = catalogs::read(layers, session, (&mut lists, &keys), &zones, &listeners);
     let steered = steer_flag::place(session, &mut pools, steered, &mut zones);
-    let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners);
+    let kube_dns = kube_dns::read(&mut open::<KubeDnsKeys>(layers, session), &listeners, &zones);
     let (special_names, overrides) = local::read(layers, session);
     let rewrites = rewrites::read(layers, session, &listeners);
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));

@@ -72,6 +72,14 @@ impl UdpSocket {
         Self::set_up(socket, options)
     }
 
+    /// Lets sockets that are bound from now on have the same port.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn share_port(&self) -> io::Result<()> {
+        self.socket.set_reuse_port(true)
+    }
+
     /// Takes over a socket that another process has bound: a supervisor or the previous server.
     pub(crate) fn adopt(descriptor: OwnedFd, options: &UdpOptions) -> io::Result<Self> {
         let socket = Socket::from(descriptor);

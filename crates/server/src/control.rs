@@ -47,11 +47,6 @@ use zonda_zone::Diff;
 
 /// The looks at watched files, as the watchdog knows them.
 const WATCH: &str = "watch";
-/// Why a configuration with other listeners is not put into force, where zones, rules or templates
-/// are at some listeners only: some would be where they must not be.
-const WAITS_FOR_LISTENERS: &str = "the addresses of [[listen]] differ, and `listen` of zones, \
-    rules or templates names such addresses: restart the server, or keep the addresses in this \
-    reload";
 /// The reloads that a signal asks for, as the watchdog knows them.
 const RELOAD: &str = "reload";
 
@@ -312,9 +307,7 @@ impl Control {
         let result = (self.read_config)().and_then(|mut config| {
             config.keep_config_map_of(&self.state().config);
             let running = Arc::clone(&self.state().config);
-            if views::wait_for_listeners(&running, &config) {
-                return Err(WAITS_FOR_LISTENERS.to_owned());
-            }
+            views::check_listeners(&running, &config)?;
             let changes = running.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };

@@ -258,8 +258,7 @@ fn configured(config: &Config, listener_sets: &[Arc<ListenerSet>]) -> Vec<Forwar
     let (mut zones, mut names) = (Vec::new(), HashSet::new());
     for (zone, forward) in config.forwards() {
         let (Some(name), access) = (&zone.name, &zone.access) else { continue };
-        let listeners = access.as_ref().and_then(|access| access.listeners.as_deref());
-        let sets = listener_sets.iter().filter(|set| set.has(listeners)).cloned().map(Some);
+        let sets = listener_sets.iter().filter(|set| set.has(zone.listeners())).cloned().map(Some);
         let of_all = names.insert(name).then_some(None);
         zones.extend(of_all.into_iter().chain(sets).map(|at| ForwardZone {
             name: name.clone(),

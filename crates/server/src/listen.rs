@@ -1,6 +1,6 @@
 //! Sockets: bound, inherited from systemd, or handed over by the former process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -138,8 +138,9 @@ pub fn listen(
     mut found: InheritedSockets,
     is_shared: bool,
 ) -> Result<Vec<Sockets>, ListenError> {
+    share_ports(listeners, &mut found, is_shared)?;
     let of = |listener: &Listener| {
-        let is_shared = is_shared || overlaps(listeners, listener.address);
+        let is_shared = is_shared || has_overlap(listeners, listener.address);
         let mut sockets = sockets(listener, &mut found, is_shared);
         let mut tries = if listener.address.port() == 0 { FREE_PORT_TRIES } else { 0 };
         while tries > 0 && sockets.as_ref().is_err_and(ListenError::is_taken) {
@@ -166,13 +167,51 @@ pub fn listen(
 /// Whether another listener has the port, too, and one of both stands for all addresses of the
 /// family: the kernel binds both if they agree to share the port, and gives the listener of a
 /// single address what comes to that.
-fn overlaps(listeners: &[Listener], address: SocketAddr) -> bool {
+fn has_overlap(listeners: &[Listener], address: SocketAddr) -> bool {
     let overlaps = |other: SocketAddr| {
         other != address
             && (other.port(), other.is_ipv4()) == (address.port(), address.is_ipv4())
             && (other.ip().is_unspecified() || address.ip().is_unspecified())
     };
     address.port() != 0 && listeners.iter().any(|listener| overlaps(listener.address))
+}
+
+/// Prepares for listeners whose sockets will share ports: sockets that were found agree to it, and
+/// where there are none, no other process may have the port, which would share it unnoticed.
+///
+/// # Errors
+/// When another process has such a port, unless that `is_shared` on purpose.
+fn share_ports(
+    listeners: &[Listener],
+    found: &mut InheritedSockets,
+    is_shared: bool,
+) -> Result<(), ListenError> {
+    let overlapping = || listeners.iter().filter(|it| has_overlap(listeners, it.address));
+    for address in overlapping().map(|listener| &listener.address) {
+        let udp = found.udp.get(address).into_iter().flatten().map(UdpSocket::share_port);
+        let tcp = found.tcp.get(address).map(zonda_netio::tcp::share_port);
+        for error in udp.chain(tcp).filter_map(Result::err) {
+            tracing::warn!(%address, %error, "an inherited socket does not share its port");
+        }
+    }
+    let ports: HashSet<u16> =
+        found.udp.keys().chain(found.tcp.keys()).map(SocketAddr::port).collect();
+    for listener in overlapping().filter(|it| !is_shared && !ports.contains(&it.address.port())) {
+        let (address, alone) = (listener.address, TcpOptions::default());
+        let (protocol, bound) = match listener.tcp {
+            true => ("TCP", zonda_netio::tcp::listen(address, &alone).map(drop)),
+            false => {
+                let alone = UdpOptions { reuse_port: false, ..UdpOptions::default() };
+                ("UDP", UdpSocket::bind(address, &alone).map(drop))
+            }
+        };
+        if let Err(error) = bound.map_err(|error| ListenError { address, protocol, error })
+            && error.is_taken()
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Whether another listener stands for all IPv4 addresses of the machine, as an address does for
@@ -264,5 +303,54 @@ fn warn_of_small_buffer(sockets: &[Arc<UdpSocket>], asked: usize) {
             "the kernel grants a smaller receive buffer than asked for: bursts may be lost; raise \
              `sysctl net.core.rmem_max` to what is asked"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Listeners at all IPv4 addresses and at a single one, at a port that is free.
+    fn overlapping() -> [Listener; 2] {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        ["0.0.0.0", "127.0.0.1"].map(|ip| Listener {
+            address: SocketAddr::new(ip.parse().unwrap(), port),
+            udp: true,
+            tcp: true,
+            workers: 1,
+            receive_buffer_bytes: 1 << 16,
+            send_buffer_bytes: 1 << 16,
+            access: None,
+        })
+    }
+
+    #[test]
+    fn a_port_that_listeners_share_is_not_shared_with_another_server() {
+        let listeners = overlapping();
+        let first = listen(&listeners, InheritedSockets::default(), false).unwrap();
+        let second = listen(&listeners, InheritedSockets::default(), false);
+        assert!(second.is_err_and(|error| error.is_taken()));
+        assert!(listen(&listeners, InheritedSockets::default(), true).is_ok(), "asked for");
+        drop(first);
+        assert!(listen(&listeners, InheritedSockets::default(), false).is_ok());
+    }
+
+    #[test]
+    fn a_listener_may_come_beside_one_whose_sockets_are_inherited() {
+        for place in [0, 1] {
+            let listeners = overlapping();
+            // As a server binds them that has this listener alone.
+            let former = listen(&listeners[place..=place], InheritedSockets::default(), false);
+            let mut found = InheritedSockets::default();
+            for Sockets { udp, tcp } in former.unwrap() {
+                let udp = udp.into_iter().map(|socket| Arc::try_unwrap(socket).unwrap());
+                found.udp.insert(listeners[place].address, udp.collect());
+                found.tcp.extend(tcp.map(|tcp| (listeners[place].address, tcp)));
+            }
+            let sockets =
+                listen(&listeners, found, false).unwrap_or_else(|error| panic!("{error}"));
+            assert!(sockets.iter().all(|it| it.udp.len() == 1 && it.tcp.is_some()));
+        }
     }
 }

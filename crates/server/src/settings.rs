@@ -157,8 +157,8 @@ impl SettingsBuilder {
 pub struct ServedSettings {
     /// The settings with all rules and templates.
     pub whole: Arc<Settings>,
-    /// The settings of the views, in their order.
-    pub views: Vec<Arc<Settings>>,
+    /// The settings of each view.
+    views: Vec<(Arc<View>, Arc<Settings>)>,
 }
 
 impl ServedSettings {
@@ -171,14 +171,28 @@ impl ServedSettings {
             || templates.is_some_and(|templates| templates.listeners().next().is_some());
         let of_view = |view: &Arc<View>| {
             if !is_restricted {
-                return Arc::clone(&whole);
+                return (Arc::clone(view), Arc::clone(&whole));
             }
             let has = |listeners: &[SocketAddr]| view.listeners.has(Some(listeners));
             let rewrites = rules.and_then(|rules| rules.of_listeners(has)).map(Arc::new);
             let templates = templates.and_then(|it| it.of_listeners(has)).map(Arc::new);
-            Arc::new(Settings { rewrites, templates, ..Settings::clone(&whole) })
+            let settings = Settings { rewrites, templates, ..Settings::clone(&whole) };
+            (Arc::clone(view), Arc::new(settings))
         };
         Self { views: views.views.iter().map(of_view).collect(), whole: Arc::clone(&whole) }
+    }
+
+    /// The settings of a view. After a panic there may be none yet: those of the server stand in,
+    /// without its rules and templates, which may be those of other listeners.
+    pub fn of_view(&self, view: &View) -> Arc<Settings> {
+        let found = self.views.iter().find(|(known, _)| **known == *view);
+        found.map_or_else(
+            || {
+                let (rewrites, templates) = (None, None);
+                Arc::new(Settings { rewrites, templates, ..Settings::clone(&self.whole) })
+            },
+            |(_, settings)| Arc::clone(settings),
+        )
     }
 }
 

@@ -3,10 +3,11 @@
 //! Listeners at which the same is there share a view. Most servers have none: all is there at every
 //! listener then, and queries are answered from one table of zones.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use zonda_config::Config;
+use zonda_config::{Config, Zone};
 
 /// Listeners at which the same is there.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,21 +124,32 @@ fn split(config: &Config, lists: &[&[SocketAddr]]) -> (Vec<Arc<ListenerSet>>, Ve
     (sets.collect(), of_listener)
 }
 
-/// Whether two configurations have listeners at other addresses, and either says what is at some
-/// listeners only: what that comes to cannot be told before the listeners are those that it names.
-pub fn wait_for_listeners(running: &Config, next: &Config) -> bool {
-    let addresses = |config: &Config| {
-        let mut addresses: Vec<_> = config.listeners.iter().map(|it| it.address).collect();
-        addresses.sort_unstable();
-        addresses
+/// Checks that a configuration can be put into force while the server runs: listeners are what
+/// they were until a restart, so that where zones, rules or templates are at some only, these would
+/// be at wrong ones.
+///
+/// # Errors
+/// If the addresses of listeners differ, and anything is at some of them only.
+pub fn check_listeners(running: &Config, next: &Config) -> Result<(), String> {
+    let addresses = |config: &Config| -> BTreeSet<SocketAddr> {
+        config.listeners.iter().map(|listener| listener.address).collect()
     };
     let is_any = |config| !zone_lists(config).is_empty() || !rule_lists(config).is_empty();
-    (is_any(running) || is_any(next)) && addresses(running) != addresses(next)
+    let (now, then) = (addresses(running), addresses(next));
+    if now == then || !is_any(running) && !is_any(next) {
+        return Ok(());
+    }
+    let differing: Vec<_> = now.symmetric_difference(&then).map(SocketAddr::to_string).collect();
+    Err(format!(
+        "the server would begin or cease to listen on {}, which takes a restart, and zones, rules \
+         or templates are at some addresses only: restart it, or keep the addresses",
+        differing.join(", ")
+    ))
 }
 
 /// The lists of listeners that zones are restricted to, with repetitions.
 fn zone_lists(config: &Config) -> Vec<&[SocketAddr]> {
-    let lists = config.zones.iter().filter_map(|zone| zone.access.as_ref()?.listeners.as_deref());
+    let lists = config.zones.iter().filter_map(Zone::listeners);
     lists.collect()
 }
 

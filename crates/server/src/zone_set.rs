@@ -31,7 +31,7 @@ use crate::notify::Cause;
 use crate::numbers::{Number, Numbers};
 use crate::settings::{ServedSettings, SettingsBuilder, access};
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
-use crate::units::{Unit, UnitKey, UnitTerms, already_served};
+use crate::units::{Content, Unit, UnitKey, UnitTerms, already_served};
 use crate::views::ViewList;
 use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
 use fed_zone::FedZone;
@@ -63,7 +63,7 @@ pub struct ZoneSet {
     tables: Vec<ViewTable>,
     /// The views, where zones, rules or templates are at some listeners only.
     views: ViewList,
-    /// Whether a panic may have kept settings from being made as the views are.
+    /// Whether a panic may have kept tables or settings from being what the views say.
     is_doubtful: bool,
     /// Whether a zone has come into a table, or left it, since the last were made.
     names_changed: bool,
@@ -147,8 +147,7 @@ impl ZoneSet {
             self.tables.iter_mut().for_each(ViewTable::note_forwards);
         }
         // Behind the forwarded zones, by which the tables of new views go.
-        is_changed |= self.set_views(views);
-        is_changed || std::mem::take(&mut self.is_doubtful)
+        self.set_views(views) || is_changed
     }
 
     /// Makes the settings of the engine, among which are the upstreams that look up targets of
@@ -369,7 +368,7 @@ impl ZoneSet {
                 };
             }
             Update::Unavailable(failure) => {
-                self.note_failure(name, version.data.is_some(), &failure, outcome);
+                self.note_failure((unit, name), version.data.is_some(), &failure, outcome);
                 version.error = Some(Box::new(failure));
             }
             _ => {} // no file has such
@@ -377,12 +376,17 @@ impl ZoneSet {
         self.serve(unit, name, former.as_deref(), version, outcome);
     }
 
-    /// Notes that a zone has no newer records.
-    fn note_failure(&self, name: &Name, is_served: bool, why: &LoadError, outcome: &mut Outcome) {
-        let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == *name);
+    /// Notes that a zone of a unit has no newer records.
+    fn note_failure(
+        &self,
+        (unit, name): (&Unit, &Name),
+        is_served: bool,
+        why: &LoadError,
+        outcome: &mut Outcome,
+    ) {
         let state = match is_served {
             true => "its former version is still served",
-            false if is_forwarded => "all of it is forwarded",
+            false if self.is_of_forwarded(unit, name) => "all of it is forwarded",
             false => "it is answered SERVFAIL",
         };
         if why.is_awaited() {
@@ -391,6 +395,17 @@ impl ZoneSet {
             tracing::error!(zone = %name, state, error = %why, "a zone was not loaded");
             outcome.failed.push(format!("{name}: {why}"));
         }
+    }
+
+    /// Whether a unit has the names in front of a forwarded zone of this name.
+    fn is_of_forwarded(&self, unit: &Unit, name: &Name) -> bool {
+        let is_hosts = matches!(unit.key.content, Content::Hosts(_));
+        let own = unit.terms.access.as_ref().and_then(|access| access.listeners.as_deref());
+        is_hosts
+            && self
+                .forwards
+                .iter()
+                .any(|forward| forward.entry.apex == *name && forward.entry.listeners() == own)
     }
 
     /// Serves a version of a zone in place of the former one.

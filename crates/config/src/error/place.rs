@@ -10,6 +10,8 @@ use zonda_wire::Name;
 pub enum PlaceMistake {
     /// A second zone of the same name with data of its own, at other listeners.
     DataTwice(Name, Origin),
+    /// Several zones `.`, of which the ConfigMap of kube-dns would have one forwarded otherwise.
+    SeveralRoots,
     /// An empty list of listeners.
     Nowhere,
     /// An address that none of the server's listeners has, which are named.
@@ -23,6 +25,10 @@ impl fmt::Display for PlaceMistake {
                 f,
                 "zone {name} already has data at {first}; of the zones of a name at different \
                  listeners, one may have data, and the others may be forwarded"
+            ),
+            Self::SeveralRoots => f.write_str(
+                "there are several zones \".\" at different listeners, and the ConfigMap says how \
+                 one is forwarded; keep one of them, or remove `config-map`",
             ),
             Self::Nowhere => f.write_str(
                 "the list is empty, so that it would be at no listener; remove `listen` for all \

@@ -229,10 +229,7 @@ impl Zones<'_, '_> {
         let Some(mut keys) = ZoneKeys::read(reader) else { return };
         let listeners = std::mem::take(&mut keys.listen);
         check_listeners(reader, &listeners, &self.listens_on);
-        let has_data = reader.nested(&ForwardKeys::SECTION).is_none()
-            && given.as_ref().is_none_or(|it| it.section.name != ForwardKeys::SECTION.name)
-            || keys.hosts.is_some();
-        self.place = ZonePlace { listeners: listeners.clone(), has_data };
+        self.place.listeners.clone_from(&listeners);
         let before = self.zones.len();
         self.read_source((reader, keys), root, given);
         for zone in self.zones.iter_mut().skip(before) {
@@ -254,6 +251,7 @@ impl Zones<'_, '_> {
         let secondary = nested(&SecondaryKeys::SECTION);
         let members = nested(&MembersKeys::SECTION);
         let is_forwarded = forward.is_some();
+        self.place.has_data = !is_forwarded || keys.hosts.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.

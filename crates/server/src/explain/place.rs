@@ -55,8 +55,8 @@ impl Place {
     fn zones<'c>(&self, config: &'c Config) -> impl Iterator<Item = &'c Zone> {
         let listener = config.listeners.get(usize::from(self.listener)).map(|it| it.address);
         config.zones.iter().filter(move |zone| {
-            let listeners = zone.access.as_ref().and_then(|access| access.listeners.as_deref());
-            listeners.is_none_or(|all| listener.is_some_and(|listener| all.contains(&listener)))
+            zone.listeners()
+                .is_none_or(|all| listener.is_some_and(|listener| all.contains(&listener)))
         })
     }
 

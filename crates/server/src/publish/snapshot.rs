@@ -32,14 +32,13 @@ pub fn snapshot(
         views: None,
     };
     let ServedTables { whole, views, of_listener } = tables;
-    // After a panic there may be settings of other views: those of all listeners stand in.
-    let settings_of = |place: usize| settings.views.get(place).unwrap_or(&settings.whole);
-    let views = views.into_iter().enumerate();
     let snapshots: Box<[Snapshot]> = views
-        .map(|(place, (view, zones))| Snapshot {
-            generation: generation | (place as u64 + 1) << VIEW_SHIFT,
+        .into_iter()
+        .zip(1_u64..)
+        .map(|((view, zones), place)| Snapshot {
+            generation: generation | place << VIEW_SHIFT,
             view: view.listeners.number(),
-            ..make(zones, settings_of(place))
+            ..make(zones, &settings.of_view(&view))
         })
         .collect();
     let has_views = !snapshots.is_empty();

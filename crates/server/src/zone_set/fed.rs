@@ -203,8 +203,9 @@ impl ZoneSet {
         let before = fed.version.data.clone();
         fed.version.take(update)?;
         let (now, error) = (fed.version.data.clone(), fed.version.error.clone());
+        let unit = fed.unit.clone();
         match error {
-            Some(error) => self.note_failure(name, now.is_some(), &error, &mut outcome),
+            Some(error) => self.note_failure((&unit, name), now.is_some(), &error, &mut outcome),
             None if before.is_some() && is_same(before.as_ref(), now.as_ref()) => {
                 outcome.unchanged.push(name.clone());
             }

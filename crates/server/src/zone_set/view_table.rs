@@ -99,15 +99,16 @@ impl ViewTable {
 
     /// Whether a zone is at the listeners of the view.
     fn has(&self, entry: &ZoneEntry) -> bool {
-        let listeners = entry.access.as_ref().and_then(|access| access.listeners.as_deref());
-        self.view.as_ref().is_none_or(|view| view.listeners.has(listeners))
+        self.view.as_ref().is_none_or(|view| view.listeners.has(entry.listeners()))
     }
 
     /// Whether a zone has single names in front of a forwarded one of the view, which has its name.
     fn is_in_front(&self, zone: &KnownZone, forwards: &Forwards) -> bool {
         let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
-        let mut forwards = forwards.of_view(self.zones());
-        is_hosts && forwards.any(|it| it.entry.apex == zone.entry.apex)
+        let is_at_place = |it: &KnownForward| {
+            it.entry.apex == zone.entry.apex && it.entry.listeners() == zone.entry.listeners()
+        };
+        is_hosts && forwards.of_view(self.zones()).any(is_at_place)
     }
 
     /// The table as it is now, and whether what is forwarded differs from the one before.
