@@ -47,6 +47,10 @@ const OPTIONS: &[Options] = &[
         zonda: "pods = \"verified\"\nendpoint-pod-names = true\nignore-empty-services = true",
     },
     Options { core_dns: "zonal", zonda: "zonal = true" },
+    Options {
+        core_dns: "pods insecure\nnoendpoints",
+        zonda: "pods = \"insecure\"\nendpoints = false",
+    },
 ];
 
 /// Whether replies differ in names of an address alone that CoreDNS itself denies, as
