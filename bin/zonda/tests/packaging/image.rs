@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::ZONDA;
 
-/// The recipe.
+/// The recipe of the container image.
 const RECIPE: &str = include_str!("../../../../packaging/Dockerfile");
 /// The Debian release of the base image, as its name and as that of the build's image have it.
 const RELEASE: (&str, &str) = ("12", "bookworm");

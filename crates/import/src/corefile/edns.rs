@@ -102,7 +102,7 @@ impl Importer<'_> {
             self.leave(line, Differs, why);
         }
         let is_ignored = is_of_wildcard || matches!(rest, [_, data] if is_of_plugin(&data.text));
-        let is_known = match read {
+        let is_appended = match read {
             Some((code, _)) if action == Action::Unset => {
                 self.unset_option(line, code);
                 false
@@ -120,7 +120,7 @@ impl Importer<'_> {
             }
             None => false,
         };
-        if is_known {
+        if is_appended {
             let why = "for a query that has the option, CoreDNS passes that on and meets the next \
                 rule: here upstreams get this one for all, and no other rule is met";
             self.leave(line, Differs, why);
