@@ -1,18 +1,24 @@
 //! Waits for an API server that starts.
 
+use crate::connection::{Get, get};
+use crate::error::ConnectError;
 use crate::follow::{Event, Subject, follow};
-use crate::settings::Place;
+use crate::limits::Limits;
+use crate::settings::{Place, Settings};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::channel;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use zonda_cluster::Kind;
 
 /// Events of a list that may wait.
 const EVENTS_MAX: usize = 1024;
 
-/// Waits until an API server has sent all objects of these kinds, one kind after the other. Blocks,
-/// and must not be called in a thread of an asynchronous runtime.
+/// How long an API server is left alone that is not ready.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until an API server has sent all objects of these kinds, one kind after the other, and says
+/// that it is ready. Blocks, and must not be called in a thread of an asynchronous runtime.
 ///
 /// # Errors
 /// Why it has not, when the time is over.
@@ -36,6 +42,10 @@ pub fn await_lists(place: &Place, kinds: &[Kind], limit: Duration) -> Result<(),
                 }
             }
         }
+        while let Err(error) = ask_whether_ready(place).await {
+            failure = error.to_string();
+            sleep(PAUSE).await;
+        }
         Ok(())
     };
     let lists = async { timeout(limit, lists).await };
@@ -43,4 +53,11 @@ pub fn await_lists(place: &Place, kinds: &[Kind], limit: Duration) -> Result<(),
         Ok(Ok(())) => Ok(()),
         Ok(Err(())) | Err(_) => Err(format!("the API server: {failure}")),
     }
+}
+
+/// Asks an API server whether it is ready.
+async fn ask_whether_ready(place: &Place) -> Result<(), ConnectError> {
+    let settings = Settings::read(place)?.with_credential().await?;
+    let request = Get { path: "/readyz", accepted: "*/*" };
+    get(&settings, request, &Limits::default()).await.map(drop)
 }
