@@ -145,11 +145,7 @@ fn write_files(toml: &Path, files: &[NewFile]) -> Result<(), String> {
     let folder = toml.parent().unwrap_or(Path::new(""));
     let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(&file.path)).collect();
     if let Some(path) = paths.iter().map(PathBuf::as_path).chain([toml]).find(|it| it.exists()) {
-        return Err(format!(
-            "{}: {}",
-            path.display(),
-            io::Error::from(io::ErrorKind::AlreadyExists)
-        ));
+        return Err(not_written(path, &io::Error::from(io::ErrorKind::AlreadyExists)));
     }
     for (path, file) in paths.iter().zip(files) {
         if let Some(folder) = path.parent() {
@@ -164,7 +160,19 @@ fn write_files(toml: &Path, files: &[NewFile]) -> Result<(), String> {
 fn write_new(path: &Path, text: &str) -> Result<(), String> {
     fs::File::create_new(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| format!("{}: {error}", path.display()))
+        .map_err(|error| not_written(path, &error))
+}
+
+/// Says why a file was not written, and what to do.
+fn not_written(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{path}: it exists already, and an import overwrites no file: move it away, or name \
+             another one by `-o FILE`"
+        ),
+        _ => format!("{path}: {error}"),
+    }
 }
 
 /// The files of this machine.
