@@ -19,6 +19,7 @@ mod edit_metrics;
 mod edit_requests;
 mod edits;
 mod explain;
+mod external_dns;
 mod forged;
 mod forward;
 mod freshness;

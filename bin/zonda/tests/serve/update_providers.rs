@@ -6,7 +6,7 @@ use super::server::Server;
 use zonda_testkit::process::{Folder, bounded, has_required, required};
 
 /// The secret of both keys.
-const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+pub const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 /// The zone. A provider of octoDNS replaces sets, and no message takes all NS records of the apex
 /// away (rfc2136#3.4.2.3), so that these are those that it wants.
@@ -15,7 +15,7 @@ const ZONE: &str = "$TTL 60\n@ SOA ns1 host 1 7200 3600 1209600 60\n@ 3600 NS ns
 
 /// A server whose zone `example.net` the key `acme.test` may change for certificates, and the key
 /// `dns.test` as it likes. It has another zone besides.
-fn server(folder: &Folder) -> Server {
+pub fn server(folder: &Folder) -> Server {
     let file = folder.write("example.net.zone", ZONE);
     let (state, root) = (folder.path().join("state"), std::env::temp_dir());
     let dns = "from = \"key dns.test\", names = \"zone\"";

@@ -1,4 +1,4 @@
-//! Helm and kubectl, which install what a test is about.
+//! Helm and kubectl, which install what a test is about, and external-dns.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -65,4 +65,16 @@ fn programs_folder() -> PathBuf {
         built(&format!("{name}/{program}"));
     }
     peers_folder().join(name)
+}
+
+/// Module of external-dns, with its version.
+const EXTERNAL_DNS_MODULE: &str = include_str!("../../../../tests/cluster/external-dns/go.mod");
+
+/// Returns the path of a program that brings names to a DNS server once, as external-dns does.
+///
+/// # Panics
+/// When it is not built.
+pub fn external_dns() -> PathBuf {
+    let version = required_version(EXTERNAL_DNS_MODULE, "sigs.k8s.io/external-dns");
+    built(&format!("external-dns-{version}/external-dns"))
 }

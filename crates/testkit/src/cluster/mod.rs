@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 pub use api_client::{ApiClient, ApiReply};
 pub use api_server::{ApiOptions, ApiServer};
-pub use clients::ClusterClients;
+pub use clients::{ClusterClients, external_dns};
 pub use comparison::{ClusterComparison, without_serials};
 pub use core_dns::CoreDns;
 pub use etcd::EtcdBuild;
