@@ -44,6 +44,10 @@ section! {
     refresh: Duration = "1h", from "1s" to "28d";
     /// How long they wait after an attempt that failed.
     retry: Duration = "10m", from "1s" to "28d";
+    /// How long a zone that moves to another catalog of this server is still listed here, with that
+    /// catalog as its new owner (the property `coo`): secondaries that see both in this time go on
+    /// serving what they have of the zone. Counted anew when the server starts.
+    ownership_change: Duration = "1d", from "0s" to "365d";
 }
 
 section! {

@@ -4,6 +4,8 @@
 //! - A version is on the disk before it is served, so that no serial goes back and no id is given
 //!   to another zone.
 //! - No member is removed while a file or a directory cannot be read: its zones may be there.
+//! - A zone that moves from one catalog to another has the same id in both, and the former one
+//!   lists it with its new owner for a time.
 //! - A zone that comes or goes costs what differs, whatever the number of zones and of members.
 
 use super::secondary_zone::with_changes;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use zonda_config::{Config, MembersKeys};
-use zonda_secondary::catalog::{TTL, below, txt};
+use zonda_secondary::catalog::{MemberId, TTL, below, txt};
 use zonda_secondary::zone_file::{KeptTimers, StoredZone};
 use zonda_secondary::{Catalog, ZoneFile};
 use zonda_wire::{Name, Type, rdata};
@@ -58,6 +60,10 @@ struct CatalogMaker {
     records: usize,
     /// Whether the publisher has the version in force.
     is_published: bool,
+    /// The members that another catalog of the server is to list, and since when that is known.
+    leaving: HashMap<Name, Instant>,
+    /// When the first of these is to be listed here no more.
+    next_removal: Option<Instant>,
 }
 
 /// The time after which a catalog expires at secondaries, seconds: almost never (rfc9432#4).
@@ -74,6 +80,8 @@ type Members = HashMap<Name, Option<Box<str>>>;
 struct LookedAt {
     /// The zones that are to be listed, by the name of the catalog in lower case.
     listed: HashMap<Name, Members>,
+    /// The ids of those zones among them that another catalog lists, or has listed.
+    ids: HashMap<Name, MemberId>,
     /// The names of all of them in lower case; none where these are all zones of the server.
     names: Option<HashSet<Name>>,
     /// Whether those that are not to be listed are gone: no file or directory may have them.
@@ -103,7 +111,7 @@ impl CatalogMakers {
             self.seen = None; // all zones are looked at
             maker.keys = Arc::clone(keys);
             maker.number = NEXT_NUMBER.fetch_add(1, Relaxed);
-            maker.is_published = false;
+            (maker.is_published, maker.next_removal) = (false, None);
             // Where the publisher fails, so does the first update.
             let _ = publisher.adopt_feed(vec![apex], maker.number, FedOwner::Configuration);
             self.makers.push(maker);
@@ -122,11 +130,14 @@ impl CatalogMakers {
         let is_whole = self.seen.is_none() || changes.is_incomplete;
         self.seen = Some(changes.count());
         self.pending.extend(changes.names);
+        self.pending.extend(self.makers.iter().flat_map(CatalogMaker::due));
         let names = Some(std::mem::take(&mut self.pending)).filter(|_| !is_whole);
-        let zones = LookedAt::new(names, &state);
+        let mut zones = LookedAt::new(names, &state);
         let mut has_failed = false;
-        for maker in &mut self.makers {
-            match maker.update(&zones, (publisher, &state)) {
+        let loaded: Vec<_> = self.makers.iter_mut().map(|maker| maker.load(&state)).collect();
+        zones.find_ids(&self.makers);
+        for (maker, loaded) in self.makers.iter_mut().zip(loaded) {
+            match loaded.and_then(|former| maker.update(&former, &zones, publisher)) {
                 Ok(put_off) => self.pending.extend(put_off),
                 Err(error) => {
                     let catalog = maker.catalog.apex();
@@ -147,7 +158,8 @@ impl CatalogMakers {
 
     /// Whether there are zones to be looked at, once what has failed has waited.
     fn is_due(&self, state: &ServerState) -> bool {
-        let has_put_off = || !self.pending.is_empty() && may_remove(state);
+        let has_removal = || self.makers.iter().any(CatalogMaker::has_due);
+        let has_put_off = || (!self.pending.is_empty() || has_removal()) && may_remove(state);
         self.seen != Some(state.listings) || self.retry.is_some() || has_put_off()
     }
 }
@@ -161,7 +173,8 @@ impl LookedAt {
     /// Looks at the zones of some names, or at all.
     fn new(names: Option<HashSet<Name>>, state: &ServerState) -> Self {
         let may_remove = may_remove(state);
-        let mut looked_at = Self { listed: HashMap::new(), names: None, may_remove };
+        let (listed, ids) = (HashMap::new(), HashMap::new());
+        let mut looked_at = Self { listed, ids, names: None, may_remove };
         match &names {
             None => state.zone_set.zones().for_each(|zone| looked_at.add(zone)),
             Some(names) => {
@@ -179,6 +192,26 @@ impl LookedAt {
             let members = self.listed.entry(catalog).or_default();
             members.insert(zone.entry.apex.to_lowercase(), group);
         }
+    }
+
+    /// Leaves out catalogs that are not made, and finds the ids of zones that move from one to
+    /// another.
+    fn find_ids(&mut self, makers: &[CatalogMaker]) {
+        self.listed.retain(|catalog, _| makers.iter().any(|it| it.catalog.apex() == catalog));
+        for maker in makers {
+            let Some(members) = self.listed.get(maker.catalog.apex()) else { continue };
+            let is_new = |zone: &&Name| maker.catalog.listing(zone).is_none();
+            for zone in members.keys().filter(is_new) {
+                let id = makers.iter().find_map(|it| it.catalog.listing(zone)).map(|(id, _)| id);
+                self.ids.extend(id.map(|id| (zone.clone(), id.clone())));
+            }
+        }
+    }
+
+    /// The catalog that is to list a zone.
+    fn owner(&self, zone: &Name) -> Option<&Name> {
+        let mut owners = self.listed.iter().filter(|(_, members)| members.contains_key(zone));
+        owners.next().map(|(catalog, _)| catalog)
     }
 
     /// The zones that a catalog lists and is not to list any more, whose members these are.
@@ -208,31 +241,60 @@ impl CatalogMaker {
         let file = directory.ok().map(|directory| ZoneFile::new(directory, apex));
         let (catalog, keys) = (Catalog::new(apex), Arc::clone(keys));
         let (is_read, stored, zone, records) = (false, None, None, 0);
-        let is_published = false;
-        Self { keys, number: 0, file, is_read, stored, catalog, zone, records, is_published }
+        let (is_published, leaving, next_removal) = (false, HashMap::new(), None);
+        Self {
+            keys,
+            number: 0,
+            file,
+            is_read,
+            stored,
+            catalog,
+            zone,
+            records,
+            is_published,
+            leaving,
+            next_removal,
+        }
+    }
+
+    /// Whether a zone is to be listed here no more, as another catalog has it for long enough.
+    fn has_due(&self) -> bool {
+        self.next_removal.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// The zones that are to be listed here no more, as another catalog has them for long enough.
+    fn due(&self) -> impl Iterator<Item = Name> {
+        let is_due = |since: &Instant| since.elapsed() >= self.keys.ownership_change;
+        let zones = self.leaving.iter().filter(|_| self.has_due());
+        zones.filter(move |(_, since)| is_due(since)).map(|(zone, _)| zone.clone())
+    }
+
+    /// The version in force, which is that of the file at first.
+    fn load(&mut self, state: &ServerState) -> Result<Arc<Zone>, String> {
+        match &self.zone {
+            Some(zone) => Ok(Arc::clone(zone)),
+            None => self.first(state),
+        }
     }
 
     /// Makes another version if the members are not those of the version in force; returns those
     /// whose removal is put off.
     fn update(
         &mut self,
+        former: &Zone,
         zones: &LookedAt,
-        (publisher, state): (&PublisherHandle, &ServerState),
+        publisher: &PublisherHandle,
     ) -> Result<Vec<Name>, String> {
-        let former = match &self.zone {
-            Some(zone) => Arc::clone(zone),
-            None => self.first(state)?,
-        };
         let none = Members::new();
         let members = zones.listed.get(self.catalog.apex()).unwrap_or(&none);
-        let gone = zones.gone(&self.catalog, members);
+        let gone: Vec<Name> = zones.gone(&self.catalog, members).into_iter().cloned().collect();
+        let (leaving, gone) = self.leaving(gone, (members, zones));
         let (gone, put_off) = match zones.may_remove {
             true => (gone, Vec::new()),
             false => (Vec::new(), gone),
         };
-        let put_off = put_off.into_iter().cloned().collect();
-        let mut sets = self.soa(&former)?;
-        sets.extend(self.changes(members, &gone)?);
+        let mut sets = self.soa(former)?;
+        sets.extend(self.changes((members, &zones.ids), &leaving, &gone)?);
         let now = unix_secs();
         let serial = Serial::Bump(SerialPolicy::UnixTime(now));
         let changes = ChangeSet { sets, serial };
@@ -241,9 +303,14 @@ impl CatalogMaker {
             let zone = Arc::new(zone);
             self.keep(&zone, &diff)?;
             self.records = (self.records + diff.added.len()).saturating_sub(diff.removed.len());
-            let listed = self.catalog.changes(Some(&former), &zone);
+            let listed = self.catalog.changes(Some(former), &zone);
             self.catalog.take(&listed.map_err(|fault| fault.to_string())?);
             (self.zone, self.is_published) = (Some(zone), false);
+        }
+        gone.iter().for_each(|zone| _ = self.leaving.remove(zone));
+        if self.next_removal.is_none() || self.has_due() {
+            let first = self.leaving.values().min();
+            self.next_removal = first.and_then(|it| it.checked_add(self.keys.ownership_change));
         }
         if !self.is_published
             && let Some(zone) = self.zone.clone()
@@ -319,7 +386,7 @@ impl CatalogMaker {
 
     /// The data of the SOA record in text.
     fn soa_text(&self, serial: u32) -> String {
-        let MembersKeys { refresh, retry } = &*self.keys;
+        let MembersKeys { refresh, retry, .. } = &*self.keys;
         let (refresh, retry) = (refresh.as_secs(), retry.as_secs());
         format!("invalid. invalid. {serial} {refresh} {retry} {EXPIRE} 0")
     }
@@ -336,21 +403,81 @@ impl CatalogMaker {
         Ok(vec![SetChange::Put { owner, rtype: Type::SOA, ttl: TTL, data }])
     }
 
-    /// The changes that add members, or change their groups, and remove those that are gone.
-    fn changes(&self, members: &Members, gone: &[&Name]) -> Result<Vec<SetChange>, String> {
+    /// Tells apart, of the zones that are not to be listed here any more, those that another
+    /// catalog has for so short a time that this one tells which, each with that catalog, and all
+    /// others.
+    fn leaving(
+        &mut self,
+        gone: Vec<Name>,
+        (members, zones): (&Members, &LookedAt),
+    ) -> (Vec<(Name, Name)>, Vec<Name>) {
+        members.keys().for_each(|zone| _ = self.leaving.remove(zone)); // those that are back
+        let (now, mut leaving, mut others) = (Instant::now(), Vec::new(), Vec::new());
+        for zone in gone {
+            let Some(owner) = zones.owner(&zone) else {
+                others.push(zone);
+                continue;
+            };
+            let since = *self.leaving.entry(zone.clone()).or_insert(now);
+            match now.duration_since(since) < self.keys.ownership_change {
+                true => leaving.push((zone, owner.clone())),
+                false => others.push(zone),
+            }
+        }
+        (leaving, others)
+    }
+
+    /// The changes that add members, or change their groups, tell the new owner of those that move
+    /// to another catalog, and remove those that are gone.
+    fn changes(
+        &self,
+        (members, ids): (&Members, &HashMap<Name, MemberId>),
+        leaving: &[(Name, Name)],
+        gone: &[Name],
+    ) -> Result<Vec<SetChange>, String> {
         let (mut sets, apex) = (Vec::new(), self.catalog.apex());
         let name = |own: &[&[u8]]| below(own, apex).ok_or("its name is too long for a catalog");
         for zone in gone {
             let Some((id, _)) = self.catalog.listing(zone) else { continue };
-            sets.push(SetChange::RemoveName { owner: name(&[id, b"zones"])? });
-            sets.push(SetChange::RemoveName { owner: name(&[b"group", id, b"zones"])? });
+            let own: [&[&[u8]]; 3] =
+                [&[id, b"zones"], &[b"group", id, b"zones"], &[b"coo", id, b"zones"]];
+            for own in own {
+                sets.push(SetChange::RemoveName { owner: name(own)? });
+            }
+        }
+        let mut moved = 0;
+        for (zone, catalog) in leaving {
+            let Some((id, listing)) = self.catalog.listing(zone) else { continue };
+            if listing.new_catalog.as_ref() != Some(catalog) {
+                let (owner, data) =
+                    (name(&[b"coo", id, b"zones"])?, vec![catalog.as_wire().into()]);
+                sets.push(SetChange::Put { owner, rtype: Type::PTR, ttl: TTL, data });
+                moved += 1;
+            }
+        }
+        if moved > 0 {
+            let listed_for = self.keys.ownership_change;
+            tracing::info!(
+                catalog = %apex,
+                zones = moved,
+                ?listed_for,
+                "zones move to other catalogs"
+            );
         }
         for (zone, group) in members {
             let listed = self.catalog.listing(zone);
+            if let Some((id, listing)) = listed
+                && listing.new_catalog.is_some()
+            {
+                sets.push(SetChange::RemoveName { owner: name(&[b"coo", id, b"zones"])? });
+            }
             let id = match listed {
                 Some((id, _)) => id.clone(),
                 None => {
-                    let (owner, id) = self.new_id()?;
+                    let (owner, id) = match ids.get(zone) {
+                        Some(id) => (name(&[id, b"zones"])?, id.clone()),
+                        None => self.new_id()?,
+                    };
                     let data = vec![zone.as_wire().into()];
                     sets.push(SetChange::Put { owner, rtype: Type::PTR, ttl: TTL, data });
                     id
@@ -372,10 +499,10 @@ impl CatalogMaker {
     }
 
     /// A new member's id, a random one, and the name of its record.
-    fn new_id(&self) -> Result<(Name, Box<[u8]>), String> {
+    fn new_id(&self) -> Result<(Name, MemberId), String> {
         let octets = zonda_zone::random_octets::<16>();
         let id: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-        let id: Box<[u8]> = id.into_bytes().into();
+        let id: MemberId = id.into_bytes().into();
         let owner = below(&[&id, b"zones"], self.catalog.apex());
         Ok((owner.ok_or("its name is too long for a catalog")?, id))
     }

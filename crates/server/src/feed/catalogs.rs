@@ -497,23 +497,31 @@ impl Work {
         self.known.iter().map(state).collect()
     }
 
-    /// Logs some zones that a catalog lists and that are not served as its members.
+    /// Logs some zones that a catalog lists and that are not served as its members, though it does
+    /// not say that they move to another catalog.
     fn log_left_out(&self, name: &Name) {
         let Some(listed) = self.membership.catalog(name) else { return };
-        let left_out = listed.len().saturating_sub(self.membership.count(name));
-        if left_out == 0 {
+        if listed.len() <= self.membership.count(name) {
             return;
         }
-        let is_other =
-            |zone: &&Name| self.membership.member(zone).is_none_or(|it| it.catalog != *name);
-        for zone in listed.zones().filter(is_other).take(LOGGED_MAX) {
-            tracing::warn!(
-                catalog = %name,
-                %zone,
-                "a zone is no member: the configuration, or another catalog, has it"
-            );
+        let is_other = |zone: &&Name| {
+            let moves = listed.listing(zone).is_some_and(|(_, it)| it.new_catalog.is_some());
+            !moves && self.membership.member(zone).is_none_or(|it| it.catalog != *name)
+        };
+        let mut left_out = 0;
+        for zone in listed.zones().filter(is_other) {
+            left_out += 1;
+            if left_out <= LOGGED_MAX {
+                tracing::warn!(
+                    catalog = %name,
+                    %zone,
+                    "a zone is no member: the configuration, or another catalog, has it"
+                );
+            }
         }
-        tracing::warn!(catalog = %name, zones = left_out, "a catalog lists other zones");
+        if left_out > 0 {
+            tracing::warn!(catalog = %name, zones = left_out, "a catalog lists other zones");
+        }
     }
 }
 
