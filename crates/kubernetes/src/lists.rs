@@ -17,8 +17,8 @@ const EVENTS_MAX: usize = 1024;
 /// How long an API server is left alone that is not ready.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until an API server has sent all objects of these kinds, one kind after the other, and says
-/// that it is ready. Blocks, and must not be called in a thread of an asynchronous runtime.
+/// Waits until an API server has sent all objects of these kinds, one kind after the other, and
+/// says that it is ready. Blocks, and must not be called in a thread of an asynchronous runtime.
 ///
 /// # Errors
 /// Why it has not, when the time is over.

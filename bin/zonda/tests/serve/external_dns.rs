@@ -10,7 +10,8 @@ use zonda_testkit::process::{Folder, bounded};
 
 /// Endpoints of some types, for names in ZONE.
 const WANTED: &str = r#"[
-{"dnsName": "web.ZONE", "recordType": "A", "targets": ["192.0.2.10", "192.0.2.11"], "recordTTL": 30},
+{"dnsName": "web.ZONE", "recordType": "A", "recordTTL": 30,
+ "targets": ["192.0.2.10", "192.0.2.11"]},
 {"dnsName": "web.ZONE", "recordType": "AAAA", "targets": ["2001:db8::10"]},
 {"dnsName": "*.apps.ZONE", "recordType": "A", "targets": ["192.0.2.12"]},
 {"dnsName": "shop.ZONE", "recordType": "CNAME", "targets": ["web.ZONE"]}

@@ -404,27 +404,27 @@ impl CatalogMaker {
     }
 
     /// Tells apart, of the zones that are not to be listed here any more, those that another
-    /// catalog has for so short a time that this one tells which, each with that catalog, and all
-    /// others.
+    /// catalog has for so short a time that this one tells which, each with that catalog, and
+    /// those that are removed.
     fn leaving(
         &mut self,
         gone: Vec<Name>,
         (members, zones): (&Members, &LookedAt),
     ) -> (Vec<(Name, Name)>, Vec<Name>) {
         members.keys().for_each(|zone| _ = self.leaving.remove(zone)); // those that are back
-        let (now, mut leaving, mut others) = (Instant::now(), Vec::new(), Vec::new());
+        let (now, mut leaving, mut removed) = (Instant::now(), Vec::new(), Vec::new());
         for zone in gone {
             let Some(owner) = zones.owner(&zone) else {
-                others.push(zone);
+                removed.push(zone);
                 continue;
             };
             let since = *self.leaving.entry(zone.clone()).or_insert(now);
             match now.duration_since(since) < self.keys.ownership_change {
                 true => leaving.push((zone, owner.clone())),
-                false => others.push(zone),
+                false => removed.push(zone),
             }
         }
-        (leaving, others)
+        (leaving, removed)
     }
 
     /// The changes that add members, or change their groups, tell the new owner of those that move

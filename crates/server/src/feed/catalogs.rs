@@ -508,16 +508,13 @@ impl Work {
             let moves = listed.listing(zone).is_some_and(|(_, it)| it.new_catalog.is_some());
             !moves && self.membership.member(zone).is_none_or(|it| it.catalog != *name)
         };
-        let mut left_out = 0;
-        for zone in listed.zones().filter(is_other) {
-            left_out += 1;
-            if left_out <= LOGGED_MAX {
-                tracing::warn!(
-                    catalog = %name,
-                    %zone,
-                    "a zone is no member: the configuration, or another catalog, has it"
-                );
-            }
+        let left_out = listed.zones().filter(is_other).count();
+        for zone in listed.zones().filter(is_other).take(LOGGED_MAX) {
+            tracing::warn!(
+                catalog = %name,
+                %zone,
+                "a zone is no member: the configuration, or another catalog, has it"
+            );
         }
         if left_out > 0 {
             tracing::warn!(catalog = %name, zones = left_out, "a catalog lists other zones");
