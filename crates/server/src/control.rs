@@ -6,10 +6,11 @@ mod program_zones;
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
+use crate::engine_counters::EngineCounters;
 use crate::feed::store_state::StoreState;
 use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks, Offer};
-use crate::listen::Sockets;
+use crate::listeners::Listeners;
 use crate::load::load_all;
 use crate::node_local::NodeInterface;
 use crate::program::{ConfigWatch, LongCallWatch, OwnQueries, SetLogLevel};
@@ -20,7 +21,6 @@ use crate::stop::Stop;
 use crate::texts::Texts;
 use crate::unit_states::{Scope, UnitStates};
 use crate::update::queue::UpdateQueue;
-use crate::views;
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
 use arc_swap::ArcSwap;
@@ -34,14 +34,12 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::{Config, Source};
 use zonda_deferral::{Clock, Deferrals, LazyResponder};
-use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, Snapshot};
 use zonda_forward::{ForwarderCounters, Forwarders};
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_runtime::Runtime;
 use zonda_transport::tcp::TcpServer;
-use zonda_transport::udp::UdpCounters;
 use zonda_wire::Name;
 use zonda_zone::Diff;
 
@@ -67,9 +65,7 @@ pub struct ControlParts {
     /// they are followed, and sets the level of the server's own log, if it has one.
     pub config: (ReadConfig, Option<ConfigWatch>, Option<SetLogLevel>),
     /// The counters of all engines.
-    pub counters: Vec<Arc<Counters>>,
-    /// The counters of all UDP workers.
-    pub udp: Vec<Arc<UdpCounters>>,
+    pub counters: Arc<EngineCounters>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
@@ -86,8 +82,8 @@ pub struct ControlParts {
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
     pub long_calls: Arc<LongCallWatch>,
-    /// The sockets of all listeners.
-    pub sockets: Vec<Sockets>,
+    /// The listeners that run.
+    pub listeners: Listeners,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
     /// The log of queries, which are logged or not.
@@ -123,9 +119,7 @@ pub struct Control {
     pub reloaded: Notify,
     read_config: ReadConfig,
     /// The counters of all engines.
-    pub counters: Vec<Arc<Counters>>,
-    /// The counters of all UDP workers.
-    pub udp: Vec<Arc<UdpCounters>>,
+    pub counters: Arc<EngineCounters>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
@@ -142,8 +136,8 @@ pub struct Control {
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
     pub long_calls: Arc<LongCallWatch>,
-    /// The sockets of all listeners.
-    pub sockets: Vec<Sockets>,
+    /// The listeners that run.
+    pub listeners: Listeners,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
     /// The log of queries, which are logged or not.
@@ -199,7 +193,6 @@ impl Control {
             known_server_files: AtomicU64::new(0),
             read_config: parts.config.0,
             counters: parts.counters,
-            udp: parts.udp,
             tcp: parts.tcp,
             forwarders: parts.forwarders,
             forwarder_queue: parts.forwarder_queue,
@@ -208,7 +201,7 @@ impl Control {
             updates: parts.updates,
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,
-            sockets: parts.sockets,
+            listeners: parts.listeners,
             interface: parts.interface,
             query_log: parts.query_log,
             clock: parts.clock,
@@ -238,20 +231,9 @@ impl Control {
         self.publisher.state()
     }
 
-    /// The addresses that are answered on.
+    /// The addresses that are answered on, by the places of their listeners.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listener_addresses().into_iter().flatten().collect()
-    }
-
-    /// The address of each listener, in the order of the configuration; none where the machine
-    /// lacks the family of addresses.
-    pub fn listener_addresses(&self) -> Vec<Option<SocketAddr>> {
-        let address = |sockets: &Sockets| match (sockets.udp.first(), &sockets.tcp) {
-            (Some(udp), _) => Some(udp.address()),
-            (None, Some(tcp)) => tcp.local_addr().ok(),
-            (None, None) => None,
-        };
-        self.sockets.iter().map(address).collect()
+        self.listeners.addresses().into_iter().flatten().collect()
     }
 
     /// Asks the server to stop.
@@ -270,13 +252,16 @@ impl Control {
         listener: UnixListener,
         others: &[BorrowedFd<'_>],
     ) -> io::Result<Offer> {
-        let own = self.sockets.iter().flat_map(Sockets::descriptors);
-        let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
+        let all = others.iter().copied().chain([listener.as_fd()]);
         let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
         let file = self.cache_file.clone();
         // The thread that waits for a successor keeps no server that has stopped.
-        let (before, after) = (Arc::downgrade(self), Arc::downgrade(self));
+        let [sockets, before, after] = [(); 3].map(|()| Arc::downgrade(self));
         let hooks = Hooks {
+            sockets: Box::new(move || {
+                let control = sockets.upgrade();
+                control.map_or_else(|| Ok(Vec::new()), |control| control.listeners.descriptors())
+            }),
             before: Box::new(move || {
                 if let Some(file) = &file {
                     file.write(); // so that the successor begins with what is kept now
@@ -307,12 +292,8 @@ impl Control {
         let result = (self.read_config)().and_then(|mut config| {
             config.keep_config_map_of(&self.state().config);
             let running = Arc::clone(&self.state().config);
-            views::check_listeners(&running, &config)?;
-            let changes = running.restart_sections(&config);
-            for section in changes {
-                let section = if section.is_empty() { "the top of the file" } else { &section };
-                tracing::warn!(section, "changes of the section take effect at the next start");
-            }
+            self.place_listeners(&running, &mut config);
+            Self::warn_of_restart(&running, &config);
             let outcome = self.put_into_force(&mut units, config)?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)

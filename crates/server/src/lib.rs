@@ -33,6 +33,7 @@ mod control;
 mod delegations;
 mod directory_reader;
 mod edit;
+mod engine_counters;
 mod engines;
 #[cfg(feature = "whole")]
 mod explain;
@@ -41,6 +42,7 @@ mod feed;
 mod forwards;
 mod handover;
 mod listen;
+mod listeners;
 mod load;
 mod load_error;
 mod local;

@@ -2,17 +2,20 @@
 //!
 //! Listeners at which the same is there share a view. Most servers have none: all is there at every
 //! listener then, and queries are answered from one table of zones.
+//!
+//! A query that came to a listener before that was closed may be answered afterwards. Nothing is at
+//! closed listeners that is at some only: they share the view of open ones at which there is
+//! nothing else, or else have an empty one.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use zonda_config::{Config, Zone};
+use zonda_config::{Config, Listener, Zone};
 
 /// Listeners at which the same is there.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListenerSet {
-    /// The addresses of the listeners, at least one, in the order of the configuration.
+    /// The addresses of the listeners, by their places; none of closed ones.
     addresses: Vec<SocketAddr>,
     /// The place of the first of them in the configuration.
     pub first: u16,
@@ -21,7 +24,8 @@ pub struct ListenerSet {
 }
 
 impl ListenerSet {
-    /// The listeners with these addresses, of which the first has this place in the configuration.
+    /// The listeners with these addresses, of which the first has this place in the configuration;
+    /// without addresses, closed ones.
     fn new(addresses: Vec<SocketAddr>, first: u16) -> Self {
         let texts: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
         Self { addresses, first, label: texts.join(", ").into() }
@@ -32,7 +36,7 @@ impl ListenerSet {
     pub fn has(&self, listeners: Option<&[SocketAddr]>) -> bool {
         // What is at one listener of the set is at all of them.
         let first = self.addresses.first();
-        listeners.is_none_or(|listeners| first.is_some_and(|first| listeners.contains(first)))
+        first.is_some_and(|first| listeners.is_none_or(|listeners| listeners.contains(first)))
     }
 
     /// A number that follows from the addresses, so that the set keeps it in a reload; not 0.
@@ -73,10 +77,10 @@ impl ViewList {
         };
         let all: Vec<_> = of_zones.iter().chain(&of_rules).copied().collect();
         let (sets, of_listener) = split(config, &all);
-        // A list without any of the listeners, which run until a restart, is of a zone that is at
-        // none of them.
+        // A list without any of the listeners, such as one at an address that waits for a restart,
+        // is of a zone that is at none of them.
         let restricts = |list: &&[SocketAddr]| {
-            !config.listeners.iter().all(|listener| list.contains(&listener.address))
+            !config.open_listeners().all(|(_, listener)| list.contains(&listener.address))
         };
         if !all.iter().any(restricts) {
             return Self::default();
@@ -107,44 +111,26 @@ fn split(config: &Config, lists: &[&[SocketAddr]]) -> (Vec<Arc<ListenerSet>>, Ve
     let mut lists = lists.to_vec();
     lists.sort_unstable();
     lists.dedup();
-    let (mut sets, mut of_listener) = (Vec::<(Vec<bool>, Vec<SocketAddr>, u16)>::new(), Vec::new());
-    for (listener, first) in config.listeners.iter().zip(0..) {
-        let membership: Vec<bool> =
-            lists.iter().map(|list| list.contains(&listener.address)).collect();
+    let mut sets = Vec::<(Vec<bool>, Vec<SocketAddr>, u16)>::new();
+    let mut of_listener = vec![u16::MAX; config.listeners.len()];
+    let is_closed = |(_, listener): &(usize, &Listener)| listener.is_closed;
+    let (closed, open): (Vec<_>, Vec<_>) = config.listeners.iter().enumerate().partition(is_closed);
+    for (at, listener) in open.into_iter().chain(closed) {
+        let is_in = |list: &&[SocketAddr]| !listener.is_closed && list.contains(&listener.address);
+        let membership: Vec<bool> = lists.iter().map(is_in).collect();
         let known = sets.iter().position(|(known, ..)| *known == membership);
-        match known.and_then(|place| sets.get_mut(place)) {
-            Some((_, addresses, _)) => addresses.push(listener.address),
-            None => sets.push((membership, vec![listener.address], first)),
+        let place = known.unwrap_or_else(|| {
+            sets.push((membership, Vec::new(), u16::try_from(at).unwrap_or(u16::MAX)));
+            sets.len() - 1
+        });
+        if !listener.is_closed {
+            sets[place].1.push(listener.address);
         }
-        let place = known.unwrap_or(sets.len() - 1);
-        of_listener.push(u16::try_from(place).unwrap_or(u16::MAX));
+        of_listener[at] = u16::try_from(place).unwrap_or(u16::MAX);
     }
     let sets = sets.into_iter();
     let sets = sets.map(|(_, addresses, first)| Arc::new(ListenerSet::new(addresses, first)));
     (sets.collect(), of_listener)
-}
-
-/// Checks that a configuration can be put into force while the server runs: listeners are what
-/// they were until a restart, so that where zones, rules or templates are at some only, these would
-/// be at wrong ones.
-///
-/// # Errors
-/// If the addresses of listeners differ, and anything is at some of them only.
-pub fn check_listeners(running: &Config, next: &Config) -> Result<(), String> {
-    let addresses = |config: &Config| -> BTreeSet<SocketAddr> {
-        config.listeners.iter().map(|listener| listener.address).collect()
-    };
-    let is_any = |config| !zone_lists(config).is_empty() || !rule_lists(config).is_empty();
-    let (now, then) = (addresses(running), addresses(next));
-    if now == then || !is_any(running) && !is_any(next) {
-        return Ok(());
-    }
-    let differing: Vec<_> = now.symmetric_difference(&then).map(SocketAddr::to_string).collect();
-    Err(format!(
-        "the server would begin or cease to listen on {}, which takes a restart, and zones, rules \
-         or templates are at some addresses only: restart it, or keep the addresses",
-        differing.join(", ")
-    ))
 }
 
 /// The lists of listeners that zones are restricted to, with repetitions.
@@ -167,14 +153,19 @@ mod tests {
     use std::path::Path;
     use zonda_config::Flags;
 
-    /// The views of a server with three listeners and such zones.
-    fn views(zones: &str) -> Vec<(Vec<u16>, u16)> {
+    /// A server with three listeners and such zones.
+    fn config(zones: &str) -> Config {
         let listeners: String = (1..=3_u8)
             .map(|port| format!("[[listen]]\naddress = \"127.0.0.1:{port}\"\n"))
             .collect();
         let text = format!("version = 1\n{listeners}{zones}");
         let config = Config::load_text((Path::new("/zonda.toml"), text), [], &Flags::default());
-        let list = ViewList::new(&config.unwrap().config);
+        config.unwrap().config
+    }
+
+    /// The views of such a server: ports, and the first place.
+    fn views(zones: &str) -> Vec<(Vec<u16>, u16)> {
+        let list = ViewList::new(&config(zones));
         let ports = |set: &ListenerSet| set.addresses.iter().map(SocketAddr::port).collect();
         list.views.iter().map(|view| (ports(&view.listeners), view.listeners.first)).collect()
     }
@@ -201,5 +192,30 @@ mod tests {
         assert_eq!(views(&zone("a.test", &[3, 2, 1])), []);
         let rule = "[[rewrite]]\nlisten = [\"127.0.0.1:2\"]\nexact = \"a\"\nto = \"b\"\n";
         assert_eq!(views(rule).len(), 2);
+    }
+
+    #[test]
+    fn what_is_at_some_listeners_only_is_at_no_closed_one() {
+        let with_closed = |zones: &str, closed: usize| {
+            let mut config = config(zones);
+            config.listeners[closed].is_closed = true;
+            let list = ViewList::new(&config);
+            let at_none = &list.views[usize::from(list.of_listener[closed])].listeners;
+            (list.views.len(), at_none.has(None), at_none.has(Some(&[config.listeners[0].address])))
+        };
+        assert_eq!(
+            with_closed(&zone("a.test", &[1, 3]), 2),
+            (2, true, false),
+            "that of the second"
+        );
+        let all = zone("a.test", &[1]) + &zone("b.test", &[2]);
+        assert_eq!(with_closed(&all, 2), (3, false, false), "an empty one");
+    }
+
+    #[test]
+    fn closed_listeners_alone_make_no_views() {
+        let mut config = config(&zone("a.test", &[1, 2]));
+        config.listeners[2].is_closed = true;
+        assert_eq!(ViewList::new(&config), ViewList::default());
     }
 }

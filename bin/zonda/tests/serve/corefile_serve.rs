@@ -221,6 +221,40 @@ fn a_change_of_cache_in_a_corefile_needs_no_restart() {
 }
 
 #[test]
+fn a_followed_corefile_gets_a_block_at_a_new_port_and_another_address() {
+    let folder = Folder::new("corefile");
+    let (first, second) = (upstream(1), upstream(2));
+    let [one, other] = [(); 2].map(|()| free_port());
+    let block = |(ip, port): (&str, u16), upstream: &Upstream| {
+        let to = upstream.address;
+        format!(".:{port} {{\n bind {ip}\n health\n reload\n forward . {to}\n}}\n")
+    };
+    let file = folder.write("Corefile", block(("127.0.0.1", one), &first));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--corefile"]).arg(folder.path().join("Corefile"));
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    let answers = |ip: &str, port: u16| {
+        let question = Question::new("a.example", "A").recursive();
+        let reply = ask(format!("{ip}:{port}").parse().unwrap(), &question);
+        reply.ok().and_then(|reply| Some(reply.answer.first()?.data.text.clone()))
+    };
+    assert_eq!(answers("127.0.0.1", one), Some(address(1)));
+    let both = block(("127.0.0.1", one), &first) + &block(("127.0.0.1", other), &second);
+    replace(&file, &both);
+    let second_answers = || answers("127.0.0.1", other) == Some(address(2));
+    wait_until("the new port is answered on", second_answers);
+    assert_eq!(answers("127.0.0.1", one), Some(address(1)));
+    replace(&file, &block(("127.0.0.2", other), &second));
+    wait_until("the address is another one", || answers("127.0.0.2", other) == Some(address(2)));
+    wait_until("the former ones are closed", || {
+        answers("127.0.0.1", one).is_none() && answers("127.0.0.1", other).is_none()
+    });
+    let log = server.process.log("");
+    assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
 fn rules_of_acl_with_types_are_for_questions_for_these() {
     let folder = Folder::new("corefile");
     let upstream = upstream(1);

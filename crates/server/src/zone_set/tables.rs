@@ -68,6 +68,7 @@ impl ZoneSet {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::engine_counters::EngineCounters;
     use crate::settings::{ServedSettings, SettingsBuilder};
     use std::path::Path;
     use zonda_config::{Config, Flags};
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_reload_after_a_panic_makes_the_tables_of_views_anew() {
         let config = config();
-        let mut zone_set = ZoneSet::new(HashSeed(1), Vec::new(), &config);
+        let mut zone_set = ZoneSet::new(HashSeed(1), EngineCounters::new(0), &config);
         zone_set.set_forwards(&config);
         let sound = zones(&mut zone_set);
         assert!(sound[0] == 0 && sound[1] > 0, "{sound:?}");
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_view_without_settings_of_its_own_has_no_rules() {
         let config = config();
-        let mut zone_set = ZoneSet::new(HashSeed(1), Vec::new(), &config);
+        let mut zone_set = ZoneSet::new(HashSeed(1), EngineCounters::new(0), &config);
         zone_set.set_forwards(&config);
         let settings = zone_set.settings(&mut SettingsBuilder::default(), &config);
         let has_rules = |settings: &ServedSettings, view| settings.of_view(view).rewrites.is_some();
