@@ -4,6 +4,7 @@
 //! out keeps its place, closed, until another one may take it: queries that came to it may still
 //! wait for their answers.
 
+use crate::socket::is_default_beside;
 use crate::{Config, Listener};
 use std::net::IpAddr;
 
@@ -15,13 +16,20 @@ impl Config {
 
     /// Puts the listeners, which are in the order of the file, at the places that those of the same
     /// addresses have in the configuration in force. A new one takes a closed place that `is_free`,
-    /// or else one behind all listeners. Where the addresses of the server's own interface differ,
-    /// which wait for a restart, listeners at such addresses wait, too; returns these addresses.
+    /// or else one behind all listeners. The socket of the admin interface keeps its default name.
+    /// Where the addresses of the server's own interface differ, which wait for a restart,
+    /// listeners at such addresses wait, too; returns these addresses.
     pub fn place_listeners(
         &mut self,
         running: &Self,
         is_free: impl Fn(usize) -> bool,
     ) -> Vec<IpAddr> {
+        let first = self.listeners.first().map(|listener| listener.address);
+        if let (Some(socket), Some(kept)) = (&mut self.admin.socket, &running.admin.socket)
+            && is_default_beside(socket, first, kept)
+        {
+            socket.clone_from(kept); // its name is that of the first listener at the start
+        }
         let waiting = self.keep_interface_listeners(running);
         let mut next: Vec<Option<Listener>> = self.listeners.drain(..).map(Some).collect();
         let mut placed: Vec<Option<Listener>> = vec![None; running.listeners.len()];
@@ -150,6 +158,15 @@ mod tests {
         assert_eq!(places(&fewer), ["127.0.0.1:0", "(127.0.0.1:0)", "127.0.0.1:7"]);
         let more = follow(&fewer, &["127.0.0.1:0", "127.0.0.1:7", "127.0.0.1:0"], |_| false);
         assert_eq!(more.listeners, running.listeners);
+    }
+
+    #[test]
+    fn the_socket_that_is_named_after_the_first_listener_keeps_its_name() {
+        let running = config(&["127.0.0.1:1"]);
+        let mut next = config(&["127.0.0.1:2"]);
+        assert_eq!(running.restart_sections(&next), ["[admin]"]);
+        next.place_listeners(&running, |_| true);
+        assert!(running.restart_sections(&next).is_empty());
     }
 
     #[test]
