@@ -42,7 +42,7 @@ test: toolchain packages fmt clippy tidy deny unit doc instructions interop clus
 	@scripts/test-cluster --summary
 
 test-full: test ## The gates, then a thousand kills of servers, ten minutes of changes of a cluster, and a long comparison with the peers and their speed (over two hours)
-	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
+	TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
 	TEST_KILLS=1000 cargo test --workspace $(FEATURES) --test transfers kills::
 	CLUSTER_CHURN_SECONDS=600 scripts/test-cluster --if-possible $(FEATURES)
 	cargo build --release --bin zonda

@@ -52,7 +52,7 @@ def free_port():
 
 def program(name):
     """A program that is installed, or built by scripts/install-cluster-peers."""
-    folders = [os.environ.get("ZONDA_CLUSTER_PEERS", "")] + sorted(map(str, CACHE.glob("*")))
+    folders = [os.environ.get("CLUSTER_PEERS", "")] + sorted(map(str, CACHE.glob("*")))
     found = shutil.which(name, path=os.pathsep.join(folders)) or shutil.which(name)
     if not found:
         raise SystemExit(f"{name} is missing: scripts/install-cluster-peers builds it")

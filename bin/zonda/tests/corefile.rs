@@ -7,10 +7,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use zonda_testkit::cluster::CoreDns;
-use zonda_testkit::process::{Folder, start_on_free_port};
+use zonda_testkit::process::{Folder, Process, start_on_free_port};
 use zonda_testkit::upstream::{Reply, always, say};
 use zonda_testkit::{Question, Upstream, ask};
 
@@ -191,25 +192,27 @@ fn names() -> Vec<String> {
 /// Imports a Corefile; nothing if it has few zones, a line is lost, or the report says that sources
 /// differ.
 fn import(folder: &Folder) -> Option<String> {
+    let (toml, said) = imported(folder);
+    let is_other =
+        said.lines().any(|line| line.contains(": lost: ") || line.contains(" come from "));
+    (!is_other && toml.matches("[[zone]]").count() >= ZONES_MIN).then_some(toml)
+}
+
+/// Imports a Corefile; also returns the report.
+fn imported(folder: &Folder) -> (String, String) {
     let output = Command::new(ZONDA)
         .args(["import", "--from", "coredns"])
         .arg(folder.path().join("Corefile"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-    let is_other =
-        said.lines().any(|line| line.contains(": lost: ") || line.contains(" come from "));
-    let toml = String::from_utf8(output.stdout).unwrap();
-    (!is_other && toml.matches("[[zone]]").count() >= ZONES_MIN).then_some(toml)
+    (String::from_utf8(output.stdout).unwrap(), said)
 }
 
 /// Compares all names, and the texts that templates make where nothing else is asked for them;
 /// returns those with different answers, and the number of records seen.
-fn differences(
-    corefile: &str,
-    (core_dns, zonda): (std::net::SocketAddr, std::net::SocketAddr),
-) -> (String, usize) {
+fn differences(corefile: &str, (core_dns, zonda): (SocketAddr, SocketAddr)) -> (String, usize) {
     let has_hosts = corefile.contains("hosts ");
     let has_others = has_hosts || corefile.contains("forward ");
     let types = if has_others { &["A"][..] } else { &["A", "TXT"] };
@@ -238,6 +241,26 @@ fn differences(
     (differences, seen.len())
 }
 
+/// Starts the server with a configuration, at a free port.
+fn start_zonda(folder: &Folder, toml: &str) -> (Process, SocketAddr) {
+    let toml_file = folder.write("zonda.toml", toml);
+    let (mut zonda, address) = start_on_free_port("zonda", folder, &[], |_, port| {
+        let mut command = Command::new(ZONDA);
+        command.args(["serve", "--config"]).arg(&toml_file);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        command.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", "off");
+        command
+    });
+    for _ in 0..500 {
+        if ask(address, &Question::new("q.aa", "A")).is_ok() {
+            return (zonda, address);
+        }
+        assert!(!zonda.ended(), "{}\n{toml}", zonda.log(""));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{}\n{toml}", zonda.log(""));
+}
+
 #[test]
 fn real_cluster_dns_answers_as_its_imported_corefile() {
     let upstreams: Vec<Upstream> =
@@ -252,22 +275,8 @@ fn real_cluster_dns_answers_as_its_imported_corefile() {
         let text = corefile(&mut random, &folder, &upstreams);
         folder.write("Corefile", &text);
         let Some(toml) = import(&folder) else { continue };
-        let toml_file = folder.write("zonda.toml", &toml);
         let core_dns = CoreDns::start(&text, Path::new("/"), &[]);
-        let (mut zonda, address) = start_on_free_port("zonda", &folder, &[], |_, port| {
-            let mut command = Command::new(ZONDA);
-            command.args(["serve", "--config"]).arg(&toml_file);
-            command.args(["--listen", &format!("127.0.0.1:{port}")]);
-            command.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", "off");
-            command
-        });
-        for _ in 0..500 {
-            if ask(address, &Question::new("q.aa", "A")).is_ok() {
-                break;
-            }
-            assert!(!zonda.ended(), "{}\n{toml}", zonda.log(""));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        let (_zonda, address) = start_zonda(&folder, &toml);
         let (differences, seen) = differences(&text, (core_dns.address, address));
         assert!(differences.is_empty(), "seed {seed}:\n{text}\n{toml}\n{differences}");
         compared += 1;
@@ -275,4 +284,81 @@ fn real_cluster_dns_answers_as_its_imported_corefile() {
     }
     assert_eq!(compared, ROUNDS);
     assert!(addresses >= 3 * ROUNDS, "{addresses} sources have answered");
+}
+
+/// Rules `rewrite … edns0` of blocks, in their order.
+const OPTION_RULES: [&[&str]; 6] = [
+    &[
+        "continue edns0 local set 65001 {qname}",
+        "continue edns0 local append 65002 {qtype}",
+        "continue edns0 local set 65003 {client_ip}",
+        "continue edns0 local set 65004 {protocol}",
+        "continue edns0 nsid set",
+        "edns0 subnet set 24 56",
+    ],
+    &[
+        "continue edns0 local set 65001 {server_ip}",
+        "continue edns0 local set 65002 abc",
+        "continue edns0 local set 65002 0x6465",
+        "continue edns0 local append 65002 0x66",
+        "edns0 local set 65003 {client_port}",
+    ],
+    &["continue edns0 local replace 65001 {qname}", "edns0 local replace 65002 0x61"],
+    &["continue edns0 local replace 65001 0x61", "continue edns0 local set 65001 0x62"],
+    &["continue edns0 local set 65001 0x61", "edns0 local unset 65001"],
+    &["edns0 subnet append 13 0", "edns0 local set 65001 {qname}"],
+];
+
+/// The options that an upstream got with the last query for a name: codes and data, but the port of
+/// the client, and what every server has of its own.
+fn options_of(upstream: &Upstream, name: &str) -> Vec<(u16, String)> {
+    let log = upstream.log();
+    let asked = log.iter().rfind(|asked| asked.name == name).unwrap();
+    let own = |option: &&(u16, Vec<u8>)| [3, 8].contains(&option.0) || option.0 > 65000;
+    let options = asked.options.iter().filter(own).map(|(code, data)| {
+        let is_port = data.len() == 2 && *code == 65003;
+        (*code, if is_port { "a port".to_owned() } else { format!("{data:?}") })
+    });
+    let mut options: Vec<_> = options.collect();
+    options.sort_unstable();
+    options
+}
+
+#[test]
+fn real_cluster_dns_tells_upstreams_the_options_that_its_imported_corefile_tells() {
+    for rules in OPTION_RULES {
+        let folder = Folder::new("options");
+        let upstream = Upstream::start([always().then([say(Reply::address(1))])]);
+        let rules: String =
+            rules.iter().map(|rule| format!("    rewrite {rule} revert\n")).collect();
+        let rules = rules.replace("unset 65001 revert", "unset 65001");
+        let text =
+            format!(". {{\n    bind 127.0.0.1\n{rules}    forward . {}\n}}\n", upstream.address);
+        folder.write("Corefile", &text);
+        let core_dns = CoreDns::start(&text, Path::new("/"), &[]);
+        let (toml, said) = imported(&folder);
+        assert!(!said.contains(": lost: "), "{said}");
+        let (_zonda, address) = start_zonda(&folder, &toml);
+        for (number, with_option) in [(1, true), (2, false)] {
+            let question = |server| {
+                let name = format!("{server}{number}.test");
+                let question = Question::new(&name, "AAAA").recursive().edns(1232);
+                let option = |question: Question| question.option(65001, b"of the client");
+                if with_option { option(question) } else { question }
+            };
+            ask(core_dns.address, &question("a")).unwrap();
+            ask(address, &question("b")).unwrap();
+            let named = |server: &str| options_of(&upstream, &format!("{server}{number}.test."));
+            let expected: Vec<_> = named("a")
+                .into_iter()
+                .map(|(code, data)| {
+                    let name = format!("{:?}", format!("a{number}.test.").as_bytes());
+                    let own = format!("{:?}", format!("b{number}.test.").as_bytes());
+                    (code, data.replace(&name, &own))
+                })
+                .filter(|(_, data)| *data != format!("{:?}", b"of the client"))
+                .collect();
+            assert_eq!(named("b"), expected, "{text}, the option of the client: {with_option}");
+        }
+    }
 }

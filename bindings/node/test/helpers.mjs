@@ -141,11 +141,11 @@ export function zoneFile(test) {
   return file;
 }
 
-/** Whether a test does without a program, because `ZONDA_TEST_WITHOUT` names it. One that is missing
+/** Whether a test does without a program, because `TEST_WITHOUT` names it. One that is missing
  * otherwise is an error: a test that looks at nothing must not look passed. */
 export function isSpared(test, program) {
   const found = (process.env.PATH ?? '').split(':').some((at) => existsSync(join(at, program)));
-  const without = (process.env.ZONDA_TEST_WITHOUT ?? '').split(',').map((name) => name.trim());
+  const without = (process.env.TEST_WITHOUT ?? '').split(',').map((name) => name.trim());
   if (!found && !without.includes(program)) {
     throw new Error(`${program} is not installed: \`make packages\` installs what the tests need`);
   }

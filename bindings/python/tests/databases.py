@@ -182,12 +182,12 @@ def running(kind: type[Redis] | type[Postgres]) -> Iterator[Redis | Postgres]:
 
 def required(program: str) -> str:
     """Where a program is. A test that looks at nothing must not look passed: that one is missing is
-    a failure, unless ``ZONDA_TEST_WITHOUT=redis-server,psql`` names it."""
+    a failure, unless ``TEST_WITHOUT=redis-server,psql`` names it."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     found = shutil.which(program, path=path)
     if found is not None:
         return found
-    without = os.environ.get("ZONDA_TEST_WITHOUT", "").split(",")
+    without = os.environ.get("TEST_WITHOUT", "").split(",")
     if program in [name.strip() for name in without]:
         pytest.skip(f"{program} is not installed")
     pytest.fail(f"{program} is not installed: `make packages` installs what the tests need")

@@ -200,10 +200,10 @@ def test_stores_of_postgresql_follow_changes_of_others_and_a_restart(app, serve)
 
 
 def test_a_missing_program_fails_a_test_unless_tests_are_told_to_do_without(monkeypatch):
-    monkeypatch.delenv("ZONDA_TEST_WITHOUT", raising=False)
+    monkeypatch.delenv("TEST_WITHOUT", raising=False)
     with pytest.raises(pytest.fail.Exception, match="no-such-server is not installed: `make pack"):
         required("no-such-server")
-    monkeypatch.setenv("ZONDA_TEST_WITHOUT", "psql, no-such-server")
+    monkeypatch.setenv("TEST_WITHOUT", "psql, no-such-server")
     with pytest.raises(pytest.skip.Exception, match="no-such-server"):
         required("no-such-server")
 

@@ -263,8 +263,9 @@ fn change_ttls(
 }
 
 /// Fills an empty cache from a file; how many answers were kept. None is kept for longer than the
-/// policy lets it from now on, whatever was right when it was stored. `hash` hashes the names of a
-/// source for the keys that this process will ask with; `None` for a source that there is no more.
+/// policy of its source lets it from now on, whatever was right when it was stored. `hash` hashes
+/// the names of a source for the keys that this process will ask with; `None` for a source that
+/// there is no more.
 ///
 /// # Errors
 /// When the file cannot be used; the cache is empty then.
@@ -272,7 +273,7 @@ pub fn read(
     cache: &Cache,
     file: impl Read,
     clocks: Clocks,
-    policy: &Policy,
+    policy: &dyn Fn(u32) -> Policy,
     hash: impl FnMut(u32, &[u8]) -> Option<u64>,
 ) -> Result<u64, LoadError> {
     let mut loading = Loader {
@@ -292,7 +293,8 @@ pub fn read(
 struct Loader<'c> {
     cache: &'c Cache,
     clocks: Clocks,
-    policy: &'c Policy,
+    /// How long answers of a source may be kept.
+    policy: &'c dyn Fn(u32) -> Policy,
     /// Since the file was written.
     elapsed_secs: u32,
     /// A message with the body that is checked.
@@ -391,13 +393,15 @@ impl Loader<'_> {
         }
         let good_for = fresh_secs.saturating_add(stale_secs).saturating_sub(self.elapsed_secs);
         let fresh_for = fresh_secs.saturating_sub(self.elapsed_secs);
-        let ttl_secs_max = self.policy.ttl_secs_max(kind);
+        let policy = (self.policy)(source);
+        let ttl_secs_max = policy.ttl_secs_max(kind);
         let lifetime = Lifetime {
             now_secs: self.clocks.now_secs,
             ttl_secs: fresh_for.min(ttl_secs_max),
-            stale_secs: (good_for - fresh_for).min(self.policy.stale_secs),
+            stale_secs: (good_for - fresh_for).min(policy.stale_secs),
         };
-        if lifetime.ttl_secs == 0 && lifetime.stale_secs == 0 || known.is_none() {
+        let is_useless = lifetime.ttl_secs == 0 && lifetime.stale_secs == 0;
+        if is_useless || ttl_secs_max == 0 || known.is_none() {
             return Ok(false);
         }
         self.body.clear();

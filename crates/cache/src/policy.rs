@@ -30,7 +30,7 @@ pub struct Policy {
 pub struct Limits {
     /// Least time: shorter ones are raised to it. At most `secs_max`.
     pub secs_min: u32,
-    /// Greatest time: longer ones are cut to it.
+    /// Greatest time: longer ones are cut to it. 0: nothing is kept.
     pub secs_max: u32,
 }
 
@@ -111,6 +111,8 @@ pub enum TermError {
     Signatures,
     /// The answer has a TTL of 0: it may be used once only.
     ZeroTtl,
+    /// Answers of the kind are not to be kept.
+    Unwanted,
     /// The answer is a denial without an SOA record, so that its TTL is unknown (rfc2308#5).
     NoSoa,
     /// The answer is a failure: see [`Cache::insert_failure`](crate::Cache::insert_failure).
@@ -153,6 +155,9 @@ impl Policy {
             Kind::NxDomain => self.nxdomain,
             Kind::Failure => return Err(TermError::Failure),
         };
+        if limits.secs_max == 0 {
+            return Err(TermError::Unwanted);
+        }
         let (mut shortest, mut denied_for) = (u32::MAX, None);
         for record in records {
             shortest = shortest.min(plain_ttl(record.ttl));
@@ -171,7 +176,8 @@ impl Policy {
         // The SOA record's TTL says to the client how long the denial holds (rfc2308#5). Aliases
         // that lead to it hold as long as they do.
         let proofs = Limits { secs_max: ttl_secs, ..limits };
-        Ok(Term { ttl_secs, answers: self.positive, proofs })
+        let answers = if self.positive.secs_max == 0 { proofs } else { self.positive };
+        Ok(Term { ttl_secs, answers, proofs })
     }
 }
 
@@ -228,6 +234,21 @@ mod tests {
 
     const OWNER: &[u8] = b"\x01a\x07example\0";
     const ZONE: &[u8] = b"\x07EXAMPLE\0";
+
+    #[test]
+    fn answers_of_a_kind_that_is_not_to_be_kept_are_not_and_others_are() {
+        let none = Limits { secs_min: 0, secs_max: 0 };
+        let policy = Policy { positive: none, ..Policy::default() };
+        let a = record(Section::Answer, Type::A, OWNER, 300);
+        let of = |kind, records: &[Record<'static>]| {
+            policy.term(&facts(0, Type::A, kind), records.iter().copied())
+        };
+        assert_eq!(of(Kind::Positive, &[a]), Err(TermError::Unwanted));
+        let soa = record(Section::Authority, Type::SOA, ZONE, 300);
+        let alias = Record { rtype: Type::CNAME, ..a };
+        let denial = of(Kind::NxDomain, &[alias, soa]);
+        assert_eq!(denial.map(|term| term.clamp(Section::Answer, 300)), Ok(60));
+    }
 
     #[test]
     fn the_shortest_ttl_of_a_positive_answer_holds_within_a_day() {

@@ -340,7 +340,7 @@ fn a_name_that_does_not_exist_is_found_however_far_above_it_is_and_after_a_resta
         persist::write(&cache, &mut file, clocks).unwrap();
         let (restarted, clocks) = (Cache::new(BYTES_MIN), Clocks { now_secs: 0, ..clocks });
         let hash = |_, name: &[u8]| Some(common::hash(name));
-        persist::read(&restarted, &file[..], clocks, &Policy::default(), hash).unwrap();
+        persist::read(&restarted, &file[..], clocks, &|_| Policy::default(), hash).unwrap();
         assert!(is_denied(&restarted, &below, 39) && !is_denied(&restarted, &below, 40));
     }
 }

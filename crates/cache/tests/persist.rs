@@ -31,7 +31,7 @@ fn read(
     clocks: Clocks,
     hash: impl FnMut(u32, &[u8]) -> Option<u64>,
 ) -> Result<u64, LoadError> {
-    persist::read(cache, file, clocks, &Policy::default(), hash)
+    persist::read(cache, file, clocks, &|_| Policy::default(), hash)
 }
 
 /// Returns a cache with `count` answers stored at 500 for 100 seconds, and 1000 more as stale.
@@ -102,14 +102,15 @@ fn limits_that_were_lowered_hold_for_answers_from_a_file_too() {
         (Policy { stale_secs: 0, ..usual }, 80, None),
     ] {
         let restarted = Cache::new(16 << 20);
-        let count = persist::read(&restarted, &file[..], clocks(0, 7000), &policy, hash);
+        let count = persist::read(&restarted, &file[..], clocks(0, 7000), &|_| policy, hash);
         assert_eq!(count.unwrap(), 10);
         let ttl = |body: &[u8]| u32::from_be_bytes(body[6..10].try_into().unwrap());
         let found = find(&restarted, &key, at).map(|(hit, body)| (ttl(&body), hit.is_stale));
         assert_eq!(found, expected, "{policy:?} {at}");
     }
     let never = Policy { stale_secs: 0, ..usual };
-    let expired = persist::read(&Cache::new(16 << 20), &file[..], clocks(0, 7080), &never, hash);
+    let expired =
+        persist::read(&Cache::new(16 << 20), &file[..], clocks(0, 7080), &|_| never, hash);
     assert_eq!(expired.unwrap(), 0);
 }
 

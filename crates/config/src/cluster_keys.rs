@@ -44,6 +44,9 @@ section! {
     namespace_labels: Option<String>, like "dns=public";
     /// A selector of labels for services, endpoint slices and pods.
     labels: Option<String>, like "app in (web, db)";
+    /// Endpoints have names, and headless services their addresses. Without that, no endpoint slice
+    /// is followed, and neither these names nor those of headless services exist.
+    endpoints: bool = "true";
     /// Endpoints without a host name are called by their pods, instead of by their addresses.
     endpoint_pod_names: bool = "false";
     /// A service with an address of its own does not exist while none of its endpoints is ready.

@@ -3,6 +3,7 @@
 //! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
 
 use crate::access::{AccessRule, Network};
+pub use crate::cache_keys::CacheKeys;
 pub use crate::catalog_keys::{
     CATALOG_HISTORY, CATALOG_SECONDARY, CATALOG_TRANSFER, CatalogKeys, CatalogPlace, MembersKeys,
 };
@@ -10,6 +11,7 @@ pub use crate::cluster_keys::KubernetesKeys;
 pub use crate::geo_keys::{GeoKeys, GeoNetworkKeys, GeoSiteKeys};
 pub use crate::log_keys::{Log, QueryLog};
 pub use crate::node_keys::{KubeDnsKeys, NodeLocalKeys};
+use crate::option_value::UpstreamOption;
 pub use crate::pool_keys::{CheckKeys, MemberKeys, PoolKeys, STEER};
 pub use crate::rewrite_keys::{RewriteKeys, TemplateKeys};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
@@ -18,8 +20,8 @@ pub use crate::transfer_keys::{HistoryKeys, SecondaryKeys, TransferKeys, Transfe
 use crate::transfer_value::AliasTransfer;
 pub use crate::update_keys::UpdateKeys;
 use crate::value::{
-    CookieSecret, Nsid, Percent, PinnedKey, SerialRule, ServerAddress, Size, Toggle, Token,
-    UpstreamOption, Value, Version,
+    CookieSecret, Nsid, Percent, PinnedKey, SerialRule, ServerAddress, Size, Toggle, Token, Value,
+    Version,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -154,6 +156,10 @@ section! {
     /// A file of addresses and their names, such as `/etc/hosts`, inside the zone's name. It may be
     /// anywhere, and is always watched. With `forward`, other names are forwarded.
     hosts: Option<PathBuf>, like "/etc/hosts";
+    /// The TTL of the records of `hosts`.
+    hosts_ttl: Duration = "60s", from "0s" to "7d";
+    /// Whether the addresses of `hosts` have names (PTR), each the first that the file has for it.
+    hosts_reverse: bool = "true";
     /// Whether records of the zone can be changed while it is served, by `zonda zone set` and the
     /// HTTP interface. Goes with `file`, with `json` and a `name`, and with `directory`. The file
     /// is rewritten: its comments are lost. `--writable` says so of zones that flags give.
@@ -254,8 +260,30 @@ section! {
     /// answers come over TCP.
     buffer_size: u16 = "1232", from "512" to "4096";
     /// EDNS options that each query to an upstream has, at most 8: the code of each, and its data.
-    /// Options of clients are never passed on.
+    /// `{client-address}`, `{client-port}`, `{transport}` (`udp` or `tcp`), `{server-address}` and
+    /// `{server-port}` are those of the client's query, `{name}` and `{type}` those that the
+    /// upstream is asked for, and
+    /// `8 {client-subnet 24 56}` has the first 24 bits of the client's IPv4 address, or 56 of its
+    /// IPv6 address (rfc7871). Clients share a cached answer only if the upstream is told the same
+    /// of them. ` if-present` behind the data: only if the client's query has an option of the
+    /// code. Options of clients are never passed on.
     options: Vec<UpstreamOption>, like "65518 0x61626364";
+    /// The least time for which answers of the zone are cached, whatever their TTL, unless that is
+    /// 0, and no longer than `ttl-max`. Unset: that of `[cache]`.
+    ttl_min: Option<Duration>, like "5s", from "0s" to "1h";
+    /// The longest time for which answers of the zone are cached; 0 s: none is, so that ALIAS
+    /// records with targets in the zone fail, unless `answers.alias-resolver` looks them up. It
+    /// holds for answers that come from then on. Unset: that of `[cache]`.
+    ttl_max: Option<Duration>, like "1h", from "0s" to "30d";
+    /// The least time for negative answers of the zone (rfc2308#5), unless their TTL is 0. Unset:
+    /// that of `[cache]`.
+    negative_ttl_min: Option<Duration>, like "5s", from "0s" to "1h";
+    /// The longest time for negative answers of the zone; 0 s: none is cached. Unset: that of
+    /// `[cache]`.
+    negative_ttl_max: Option<Duration>, like "30m", from "0s" to "1d";
+    /// Time after its expiry for which an answer of the zone may still be used, when no upstream
+    /// answers (rfc8767). 0 s: never. Unset: that of `[cache]`.
+    stale: Option<Duration>, like "1h", from "0s" to "30d";
     /// Most ports of each thread to an upstream at a time, each chosen at random and closed with
     /// the last answer. From half of them on, up to 64 queries of a second leave from the same
     /// port; when all are open, the oldest is closed for the next.
@@ -408,50 +436,6 @@ section! {
     /// Look up the targets of ALIAS records, and again before their answers expire, although no
     /// client asks for them: of 10,000 names at most.
     alias_refresh: bool = "true";
-}
-
-section! {
-    /// The cache of upstreams' answers. Changes of `bytes`, `persist` and `persist-interval` wait
-    /// for a restart; those of all other keys hold for answers that come from then on.
-    pub struct CacheKeys: Table "cache", Reload;
-
-    /// Memory of the cache; it is allocated as the cache fills.
-    bytes: Size = "256 MiB", from "1 MiB" to "3 GiB";
-    /// The least time for which answers are cached, whatever their TTL, unless that is 0.
-    ttl_min: Duration = "0s", from "0s" to "1h";
-    /// The longest time for which answers are cached.
-    ttl_max: Duration = "1d", from "1s" to "30d";
-    /// The least time for negative answers (rfc2308#5), unless their TTL is 0.
-    negative_ttl_min: Duration = "0s", from "0s" to "1h";
-    /// The longest time for negative answers.
-    negative_ttl_max: Duration = "3h", from "1s" to "1d";
-    /// Time for which a first failure of all upstreams is cached. For each further failure in a
-    /// row, it is twice as long (rfc9520#3.2).
-    failure_ttl_min: Duration = "1s", from "1s" to "5m";
-    /// The longest time for which a failure is cached. If no upstream could be reached at all, 5 s,
-    /// unless the least is longer.
-    failure_ttl_max: Duration = "5m", from "1s" to "5m";
-    /// Time after its expiry for which an answer may still be used, when no upstream answers
-    /// (rfc8767). 0 s: never.
-    stale: Duration = "1d", from "0s" to "30d";
-    /// The TTL of expired answers in replies (rfc8767#4).
-    stale_ttl: Duration = "30s", from "1s" to "1h";
-    /// The last part of its TTL in which an answer that clients got repeatedly is fetched again; no
-    /// client waits for that. 0 %: only after it has expired.
-    prefetch: Percent = "10 %", from "0 %" to "50 %";
-    /// The shortest TTL of an answer that is fetched again before it expires.
-    prefetch_ttl_min: Duration = "5s", from "2s" to "1d";
-    /// Answer for all names below one that does not exist (rfc8020) without a query to upstreams,
-    /// if the NXDOMAIN cannot be forged off-path: it came over TCP, TLS, HTTPS or QUIC, or with the
-    /// cookie of the query. Turn it off for upstreams that deny names below which other names
-    /// exist.
-    nxdomain_cut: bool = "true";
-    /// A file for the cache while the server does not run. Read at the start; written at the stop,
-    /// at a hand-over, after a flush, and at an interval. Its directory must be writable by the
-    /// server. Unset: the cache of a new server is empty.
-    persist: Option<PathBuf>, like "/var/lib/zonda/cache";
-    /// Interval at which the cache's file is written, if the cache has changed.
-    persist_interval: Duration = "5m", from "1s" to "1d";
 }
 
 section! {

@@ -13,7 +13,7 @@ use crate::reader::{RawValue, Reader, Session};
 use crate::resolve::{forward, stamp};
 use crate::section::Keys;
 use crate::value::ServerAddress;
-use crate::{Config, Forward, Source, Zone};
+use crate::{Config, Forward, HostsTerms, Source, Zone};
 #[cfg(feature = "file")]
 use serde_json::value::RawValue as RawJson;
 use std::collections::BTreeMap;
@@ -255,7 +255,7 @@ impl KubeDns {
         if servers.iter().any(is_name) {
             given.push(("bootstrap", RawValue { text: &bootstrap, origin: Origin::Default }));
         }
-        let mut session = Session { source: None, errors: Vec::new(), effective: None };
+        let mut session = Session::new(None, Vec::new(), None);
         let section = &ForwardKeys::SECTION;
         let mut reader = Reader::new(&mut session, section, None, given, Origin::Default);
         let read = forward::read(&mut reader, Some(zone), &self.listens_on);
@@ -380,6 +380,7 @@ impl Config {
             name: Some(name.clone()),
             source: Source::Forward(Arc::clone(forward)),
             hosts: None,
+            hosts_terms: HostsTerms::default(),
             root: kube_dns.directory.as_path().into(),
             writable: None,
             access: access.clone(),

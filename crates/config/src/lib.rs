@@ -16,6 +16,7 @@
 )]
 
 mod access;
+mod cache_keys;
 mod catalog_keys;
 mod changes;
 mod cluster_keys;
@@ -35,6 +36,7 @@ mod log_keys;
 mod looked_up;
 mod mistake;
 mod node_keys;
+mod option_value;
 mod places;
 mod pool_keys;
 mod pool_value;
@@ -76,6 +78,7 @@ pub use kubernetes::{ClusterDns, PodNames, SnapshotPlace};
 pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
 pub use mistake::Mistake;
+pub use option_value::{OptionData, UpstreamOption};
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
@@ -85,8 +88,8 @@ pub use transfer_value::{AliasTransfer, HistoryLimits, KeyAlgorithm, KeySecret};
 pub use transfer_value::{RemoteServer, TransferClient};
 pub use update_value::{DataType, UpdateGrant, UpdateNames, UpdatePreset};
 pub use value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
-    Toggle, Token,
+    CookieSecret, LogFormat, LogLevel, LogOutcome, Nsid, Output, Percent, PinnedKey, SerialRule,
+    ServerAddress, Toggle, Token,
 };
 pub use zonda_client::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
@@ -218,6 +221,8 @@ pub struct Zone {
     pub source: Source,
     /// A hosts file whose names lie in front of a forwarded zone.
     pub hosts: Option<PathBuf>,
+    /// What is made of the lines of a hosts file.
+    pub hosts_terms: HostsTerms,
     /// The directory that the source's files, and those they include, must not leave.
     pub root: Arc<Path>,
     /// How the serial rises with each change, if the zone can be changed while it is served.
@@ -226,6 +231,22 @@ pub struct Zone {
     pub access: Option<Arc<Access>>,
     /// The names that pools answer for; none where the zone has no name.
     pub steer: Vec<SteerRule>,
+}
+
+/// What is made of the lines of a hosts file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostsTerms {
+    /// The TTL of the records.
+    pub ttl: Duration,
+    /// Whether the addresses have names.
+    pub has_reverse: bool,
+}
+
+impl Default for HostsTerms {
+    /// A minute, and names of addresses.
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(60), has_reverse: true }
+    }
 }
 
 impl Zone {

@@ -124,7 +124,7 @@ impl Config {
         let effective = flags.print_config.then(Effective::default);
         let forward = ForwardTexts::of(environment, flags);
         let given = Layers { file, environment, flags, forward: forward.as_ref() };
-        let mut session = Session { source, errors, effective };
+        let mut session = Session::new(source, errors, effective);
         let resolved = resolve(&given, &mut session);
         let Session { mut errors, effective, .. } = session;
         match resolved {

@@ -1,7 +1,8 @@
 //! The sections and keys of logs.
 
 use crate::section::section;
-use crate::value::{LogFormat, LogLevel, Output, Toggle};
+use crate::value::{LogFormat, LogLevel, LogOutcome, Output, Toggle};
+use zonda_wire::Name;
 
 section! {
     /// The server's log, on standard error.
@@ -22,7 +23,15 @@ section! {
     output: Toggle<Output> = "off";
     /// How a line is written.
     format: LogFormat = "text";
-    /// Log one query in so many.
+    /// Queries that are logged, by what became of them: `success` is NOERROR with records, or to
+    /// what asks for none; `denial` is NXDOMAIN, or NOERROR without records; `error` is any other
+    /// code, or no reply.
+    outcomes: Vec<LogOutcome> = "success, denial, error";
+    /// Names that are logged, with all names below them. Unset: all.
+    zones: Vec<Name>, like "example.com";
+    /// Names that are not logged, with all names below them, but for those in `zones` below.
+    except: Vec<Name>, like "cluster.local";
+    /// Log one query in so many of these.
     sample: u32 = "1", from "1" to "1000000";
     /// Lines that may wait to be written.
     capacity: u32 = "65536", from "64" to "16777216";

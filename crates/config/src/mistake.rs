@@ -18,6 +18,11 @@ pub enum Mistake {
     Many(usize),
     /// More EDNS options than each query may have, and how many it may have.
     ManyOptions(usize, usize),
+    /// More codes of options that depend on those of clients than all zones may have, and how many
+    /// they may have.
+    ManyCodes(usize, usize),
+    /// More than one option that tells the network of the client.
+    TwoSubnets,
     /// A server that is given twice.
     Twice(Upstream),
     /// A server that is given by name, without a bootstrap server to look it up.
@@ -54,6 +59,14 @@ impl fmt::Display for Mistake {
             Self::ManyOptions(count, most) => {
                 write!(f, "{count} options for each query; keep at most {most}")
             }
+            Self::TwoSubnets => {
+                f.write_str("queries tell one network of the client; keep one `{client-subnet …}`")
+            }
+            Self::ManyCodes(count, most) => write!(
+                f,
+                "with this, options of all zones have {count} codes with `if-present`; keep at \
+                 most {most}"
+            ),
             Self::Twice(upstream) => {
                 write!(f, "{upstream} is given twice, but is one server; keep one of them")
             }

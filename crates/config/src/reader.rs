@@ -9,6 +9,7 @@ use crate::toml::Spanned;
 use crate::toml::de::{DeTable, DeValue};
 use crate::value::{Field, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The input and the results of one reading of the configuration.
@@ -19,9 +20,20 @@ pub(crate) struct Session<'a> {
     pub errors: Vec<ConfigError>,
     /// All values read, if they are to be printed.
     pub effective: Option<Effective>,
+    /// The codes of options that queries to upstreams have if the client's query has them.
+    pub option_codes: BTreeSet<u16>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// A session that reads a file, if there is one, and has found these errors before.
+    pub fn new(
+        source: Option<&'a Source>,
+        errors: Vec<ConfigError>,
+        effective: Option<Effective>,
+    ) -> Self {
+        Self { source, errors, effective, option_codes: BTreeSet::new() }
+    }
+
     /// Reports a problem.
     pub fn fail(&mut self, origin: Origin, problem: Problem) {
         self.errors.push(ConfigError { origin, problem });
@@ -154,6 +166,13 @@ impl<'s, 'a> Reader<'s, 'a> {
     /// Reports values that are wrong together at the place of `key`, or of the section.
     pub fn contradict(&mut self, key: Option<&str>, contradiction: Contradiction) {
         self.fail(key, Problem::Together(contradiction));
+    }
+
+    /// Notes codes of options that queries to upstreams have if the client's query has them;
+    /// returns how many there are in all sections by now.
+    pub fn note_option_codes(&mut self, codes: impl Iterator<Item = u16>) -> usize {
+        self.session.option_codes.extend(codes);
+        self.session.option_codes.len()
     }
 
     /// Place where the value of `key` came from; the section's place if it is not set.

@@ -7,6 +7,7 @@ mod bounds;
 mod catalogs;
 mod geo;
 mod geo_files;
+mod hosts_terms;
 mod keys;
 mod kube_dns;
 mod listeners;

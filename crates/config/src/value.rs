@@ -410,6 +410,19 @@ words! {
 }
 
 words! {
+    /// What became of a query, for the query log.
+    pub enum LogOutcome {
+        /// NOERROR with records of an answer, or of a referral, a transfer, an update or a
+        /// notification.
+        Success = "success",
+        /// NXDOMAIN, or NOERROR without records of an answer (rfc2308#2).
+        Denial = "denial",
+        /// Any other response code, or no reply.
+        Error = "error",
+    }
+}
+
+words! {
     /// How the serial of a zone rises when the zone is changed while it is served.
     pub enum SerialRule {
         /// The present serial plus 1.
@@ -516,34 +529,8 @@ impl Value for Nsid {
     }
 }
 
-/// An EDNS option of queries to upstreams, of at most 64 octets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamOption {
-    /// The option's code.
-    pub code: u16,
-    /// Data of the option.
-    pub data: Vec<u8>,
-}
-
-impl Value for UpstreamOption {
-    fn form() -> String {
-        "the code of an EDNS option that the server has no use of its own for, and at most 64 \
-         octets as \"0x\" and hexadecimal digits, such as \"65518 0x61626364\""
-            .into()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        use zonda_wire::query::option;
-        const OWN: [u16; 5] =
-            [0, option::CLIENT_SUBNET, option::COOKIE, option::KEEPALIVE, option::PADDING];
-        let (code, digits) = text.split_once(' ').unwrap_or((text, "0x"));
-        let (code, data) = (code.parse().ok()?, from_hex(digits.trim().strip_prefix("0x")?)?);
-        (!OWN.contains(&code) && data.len() <= 64).then_some(Self { code, data })
-    }
-}
-
 /// Returns the octets that pairs of hexadecimal digits stand for.
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let nibbles: Vec<u32> = digits.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
     let pairs = nibbles.chunks_exact(2);
     if !pairs.remainder().is_empty() {
@@ -577,17 +564,6 @@ mod tests {
             ("18446744073709551615d", None),
         ] {
             assert_eq!(millis(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_option_is_a_code_and_octets_that_the_server_does_not_send_itself() {
-        let option = |text| UpstreamOption::from_text(text).map(|it| (it.code, it.data));
-        assert_eq!(option("65518 0x61626364"), Some((65518, b"abcd".to_vec())));
-        assert_eq!(option("3"), Some((3, Vec::new())));
-        let long = format!("9 0x{}", "00".repeat(65));
-        for wrong in ["", "0", "10 0x00", "8 0x0001", "12", "65518 abcd", "65518 0xa", "x", &long] {
-            assert_eq!(option(wrong), None, "{wrong}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::deferral::{To, UpstreamAnswer};
 use crate::message::{Now, Peer};
+use crate::option_codes::OptionCodes;
 use crate::reason::Reason;
 use crate::resumption::{Progress, Resumption};
 use crate::snapshot::Snapshot;
@@ -112,6 +113,7 @@ impl AliasLookup {
             peer,
             query: &query,
             client_subnet: None,
+            option_codes: OptionCodes::default(),
             signature: None,
             name: &LookupName::new(owner, snapshot.zones.seed()),
             zone: Some(entry),

@@ -2,9 +2,11 @@
 
 use crate::hot::Hit;
 use crate::message::{Now, Peer};
+use crate::option_codes::OptionCodes;
 use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
-use crate::zones::ZoneEntry;
+use crate::upstream_options::ClientFacts;
+use crate::zones::{Forward, ZoneEntry};
 use zonda_wire::tsig::QuerySignature;
 use zonda_wire::{Opcode, Query, SubnetOption, Type, name};
 use zonda_zone::{LookupName, Start};
@@ -20,6 +22,8 @@ pub struct Ask<'a> {
     /// The network that the query is asked for, as its option tells it, if the sender of that is
     /// believed (rfc7871).
     pub client_subnet: Option<SubnetOption>,
+    /// The codes among the query's options on which options of queries to upstreams depend.
+    pub option_codes: OptionCodes,
     /// The signature of the query, if it has one that was checked (rfc8945).
     pub signature: Option<&'a QuerySignature>,
     /// The name asked for, in lower case; the root when there is no question.
@@ -67,6 +71,18 @@ impl Ask<'_> {
     pub fn labels_below_apex(&self) -> usize {
         let apex = self.zone.map_or(&[0][..], |zone| zone.apex.as_wire());
         self.name.label_count() - name::labels(apex).count()
+    }
+
+    /// What the upstreams of a zone are told of the client.
+    #[inline]
+    pub fn facts_for(&self, forward: &Forward) -> ClientFacts {
+        match &forward.options {
+            None => ClientFacts::NONE,
+            Some(options) => {
+                let seed = self.snapshot.zones.seed();
+                options.facts(&self.peer.into(), &self.option_codes, seed)
+            }
+        }
     }
 
     /// When the query was received; nanoseconds of the monotonic clock.

@@ -45,6 +45,7 @@ pub(crate) fn deferral(
         change,
         signature: ask.signature.map(|signature| Box::new(*signature)),
         search_step,
+        option_codes: ask.option_codes,
     };
     let rewritten = ask.progress.rewritten.map(|it| it.len);
     // Of a signed query, what was in front of its signature.

@@ -9,7 +9,7 @@ use crate::deferral::{Deferral, Outcome, To};
 use crate::gate::access;
 use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, SentAnswer};
 use crate::prepared::{PreparedQuery, RewrittenQuery};
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
@@ -24,13 +24,11 @@ use arc_swap::{ArcSwap, Guard};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{RewriteRules, replace_question};
-use zonda_wire::query::flag;
-use zonda_wire::{Fault, Places, Query, Rcode, Reply};
+use zonda_wire::{Fault, Places, Query, Rcode, Reply, query::flag};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -410,15 +408,16 @@ impl Engine {
         let query = &prepared.query;
         let settings = &*snapshot.settings;
         let client_subnet = client_subnet::believed(query, buffer, settings, &peer);
-        let subnet = client_subnet.as_ref();
-        let reserved = epilogue::reserved_bytes(query, subnet, settings, peer.transport);
+        let reserved = epilogue::reserved_bytes(query, &client_subnet, settings, peer.transport);
         let limit = signature::reply_bytes_max(prepared, snapshot, peer.transport);
+        let option_codes = progress.option_codes(query, buffer, settings);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let ask = Ask {
             now,
             peer: &peer,
             query,
             client_subnet,
+            option_codes,
             signature: prepared.signature.as_ref(),
             name: &prepared.name,
             zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
@@ -530,6 +529,7 @@ fn observe(
         reuse: sent.map(|sent| sent.reuse),
         scope: answer.scope(),
         network: ask.client_network(),
+        answer: sent.map(|_| SentAnswer::of(answer.reply.buffer())).unwrap_or_default(),
         reply_bytes: sent.map_or(0, |sent| sent.bytes),
         waited: Duration::from_nanos(waited),
         tags: worker.tags(),

@@ -32,7 +32,7 @@ pub fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
 #[inline]
 pub fn reserved_bytes(
     query: &Query,
-    client_subnet: Option<&SubnetOption>,
+    client_subnet: &Option<SubnetOption>,
     settings: &Settings,
     transport: Transport,
 ) -> usize {

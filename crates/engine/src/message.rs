@@ -1,6 +1,7 @@
 //! What a transport hands over: the time, the client, and a buffer with a message.
 
 use crate::deferral::{Deferral, Outcome};
+use crate::upstream_options::Client;
 use std::net::SocketAddr;
 
 /// The time, read by the caller once per batch.
@@ -65,6 +66,13 @@ pub struct Peer {
     /// The listener it came to, by its place in the configuration; [`u16::MAX`] for a question of
     /// the server itself.
     pub listener: u16,
+}
+
+impl From<&Peer> for Client {
+    fn from(peer: &Peer) -> Self {
+        let Peer { address, transport, listener } = *peer;
+        Self { address, is_over_tcp: transport == Transport::Tcp, listener }
+    }
 }
 
 /// A received message and the place for its reply, which is written over it.

@@ -6,6 +6,7 @@ use crate::reason::Reason;
 use crate::reuse::Reuse;
 use std::net::IpAddr;
 use std::time::Duration;
+use zonda_wire::query::flag;
 use zonda_wire::{Query, Rcode};
 
 /// Is told of every message and what became of it: the query log.
@@ -49,6 +50,8 @@ pub struct Event<'e> {
     pub scope: u8,
     /// The client's network that sources go by: an address of it, and the bits that count.
     pub network: (IpAddr, u8),
+    /// The answer in the reply; none with silence.
+    pub answer: SentAnswer,
     /// Octets of the reply.
     pub reply_bytes: usize,
     /// How long the query has waited for upstreams and code; no clock is read for what is answered
@@ -56,4 +59,22 @@ pub struct Event<'e> {
     pub waited: Duration,
     /// Tags that the user's code has added to the query.
     pub tags: &'e Tags,
+}
+
+/// The answer in a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentAnswer {
+    /// Records in the answer section.
+    pub records: u16,
+    /// Whether the reply is truncated, so that the answer is missing in it, or a part.
+    pub is_truncated: bool,
+}
+
+impl SentAnswer {
+    /// The answer in a message, by its header (rfc1035#4.1.1).
+    pub(crate) fn of(message: &[u8]) -> Self {
+        let word = |at: usize| message.get(at..).and_then(<[u8]>::first_chunk);
+        let word = |at| word(at).map_or(0, |octets| u16::from_be_bytes(*octets));
+        Self { records: word(6), is_truncated: word(2) & flag::TC != 0 }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::hot::{Hit, HotTable, Key};
 use crate::snapshot::Snapshot;
 use crate::steering::Steering;
+use crate::upstream_options::ClientFacts;
 use crate::zones::{Source, ZoneMatch};
 use std::sync::Arc;
 use zonda_rewrite::{Change, RewriteRules, Rewritten, replace_question};
@@ -160,12 +161,12 @@ impl PreparedQuery {
                 *start = data.start(&self.name);
                 self.touched = start.touch_slot();
             }
-            Source::Forward(forward) => {
-                let key = forward.cache_key(&self.query, &self.name);
+            Source::Forward(forward) if forward.options.is_none() => {
+                let key = forward.cache_key(&self.query, &self.name, &ClientFacts::NONE);
                 self.touched = forward.cache.touch(&key);
             }
             Source::Cluster(zone) => self.touched = zone.cluster.touch(&self.name),
-            Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
+            Source::Forward(_) | Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
         }
     }
 
@@ -175,12 +176,12 @@ impl PreparedQuery {
         let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
         match &snapshot.zones.get(zone.index).source {
             Source::Data(_) => self.touched = start.touch_node().into(),
-            Source::Forward(forward) => {
-                let key = forward.cache_key(&self.query, &self.name);
+            Source::Forward(forward) if forward.options.is_none() => {
+                let key = forward.cache_key(&self.query, &self.name, &ClientFacts::NONE);
                 self.touched = forward.cache.touch_entry(&key);
             }
             Source::Cluster(zone) => self.touched = zone.cluster.touch_service(&self.name),
-            Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
+            Source::Forward(_) | Source::Local(_) | Source::Excepted | Source::Unavailable(_) => {}
         }
     }
 

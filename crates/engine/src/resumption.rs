@@ -4,8 +4,10 @@ use crate::answer_facts::AnswerBelow;
 use crate::code::{Ending, HandlerReply, History, PassedRoute, ResumePoint};
 use crate::deferral::{UpdateOutcome, UpstreamAnswer};
 use crate::message::Peer;
+use crate::option_codes::OptionCodes;
 use crate::prepared::RewrittenQuery;
 use crate::reason::Reason;
+use crate::snapshot::Settings;
 use zonda_rewrite::Change;
 use zonda_wire::Query;
 
@@ -119,6 +121,25 @@ impl<'a> Progress<'a> {
     /// The place on a search path of the name that the query was deferred for.
     pub fn search_step(&self) -> Option<u8> {
         self.history.and_then(|history| history.search_step)
+    }
+
+    /// The codes among the query's options on which options of queries to upstreams depend.
+    #[inline]
+    pub fn option_codes(&self, query: &Query, message: &[u8], settings: &Settings) -> OptionCodes {
+        match settings.option_codes.is_empty() {
+            true => OptionCodes::default(),
+            false => self.find_option_codes(query, message, settings),
+        }
+    }
+
+    /// The codes among the query's options on which options of queries to upstreams depend.
+    #[cold]
+    fn find_option_codes(&self, query: &Query, message: &[u8], settings: &Settings) -> OptionCodes {
+        match (self.history, self.resumption) {
+            // What is kept of a query that was deferred may lack its options.
+            (Some(history), Resumption::Upstream(_) | Resumption::Code(_)) => history.option_codes,
+            _ => settings.option_codes.in_query(query, message),
+        }
     }
 
     /// The answer of upstreams, if the query was deferred to them.

@@ -7,6 +7,7 @@ use crate::gate::rate::RateSettings;
 use crate::labels::LabelTable;
 use crate::message::Batch;
 use crate::notify::NotifyQueue;
+use crate::option_codes::OptionCodes;
 use crate::steering::Steering;
 use crate::transfer::TransferSettings;
 use crate::zones::{Forward, ZoneTable};
@@ -124,6 +125,9 @@ pub struct Settings {
     /// The resolvers that are believed when they tell the network of their client (rfc7871), by a
     /// list that allows them; without a list none is.
     pub client_subnet: Option<AccessList>,
+    /// The codes of options that are replaced in queries to upstreams where the client's query has
+    /// one.
+    pub option_codes: OptionCodes,
     /// The clients that are told why an answer is what it is, if they ask for it.
     pub reasons_to: Box<[Network]>,
     /// Response rate limiting; off without it.
@@ -166,6 +170,7 @@ impl Default for Settings {
             listener_access: Vec::new(),
             cookies: None,
             client_subnet: Some(AccessList::open()),
+            option_codes: OptionCodes::default(),
             reasons_to: Box::default(),
             rate: None,
             rotate: false,

@@ -10,6 +10,7 @@ use crate::access::{Access, AccessList};
 use crate::name_table::{CopiedOctets, NameTable, NameTableOwner, NamedValue};
 use crate::reason::Reason;
 use crate::transfer::ZoneHistory;
+use crate::upstream_options::{ClientFacts, UpstreamOptions};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -172,6 +173,8 @@ pub struct Forward {
     pub number: u32,
     /// The answer cache, which forwarded zones may share.
     pub cache: Arc<Cache>,
+    /// The options of queries to the upstreams, if these tell something of the client.
+    pub options: Option<Arc<UpstreamOptions>>,
     /// Whether nothing is asked for below a name that is known not to exist (rfc8020).
     pub nxdomain_cut: bool,
     /// Names for which no upstream is asked; the first overlay that has a name answers.
@@ -259,10 +262,16 @@ pub struct Overlay {
 }
 
 impl Forward {
-    /// Under which a question's answer is kept.
+    /// Under which a question's answer is kept that depends on what upstreams are told of the
+    /// client.
     #[inline]
     #[must_use]
-    pub fn cache_key<'n>(&self, query: &Query, name: &'n LookupName) -> zonda_cache::Key<'n> {
+    pub fn cache_key<'n>(
+        &self,
+        query: &Query,
+        name: &'n LookupName,
+        facts: &'n ClientFacts,
+    ) -> zonda_cache::Key<'n> {
         zonda_cache::Key {
             name: name.as_wire(),
             hash: name.hash(0),
@@ -271,7 +280,7 @@ impl Forward {
             source: self.number,
             dnssec_ok: query.dnssec_ok(),
             checking_disabled: query.flags & flag::CD != 0,
-            variant: zonda_cache::Variant::default(),
+            variant: facts.variant(),
         }
     }
 

@@ -72,7 +72,7 @@ fn engine_steered(
 ) -> Engine {
     let forward = |number| {
         let (cache, nxdomain_cut) = (Arc::clone(cache), true);
-        Arc::new(Forward { number, cache, nxdomain_cut, overlays: Vec::new() })
+        Arc::new(Forward { number, cache, options: None, nxdomain_cut, overlays: Vec::new() })
     };
     let (apex, data) = ("example".parse().unwrap(), Source::Data(Arc::new(zone)));
     let mut table = ZoneTableOwner::new(SEED);

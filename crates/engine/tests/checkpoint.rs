@@ -47,7 +47,7 @@ struct Content {
 fn snapshot(content: Content, generation: u64) -> Arc<Snapshot> {
     let Content { settings, access, overlays, zone } = content;
     let cache = Arc::new(Cache::new(1 << 20));
-    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays };
+    let forward = Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays };
     let source = Source::Forward(Arc::new(forward));
     let mut entries = vec![Arc::new(ZoneEntry::new(Name::root(), source, access.map(Arc::new), 0))];
     if let Some(apex) = zone {
@@ -164,7 +164,8 @@ fn a_query_deferred_for_the_target_of_an_alias_passes_the_whole_plan_again() {
     let (records, _) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
     let data = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let cache = Arc::new(Cache::new(1 << 20));
-    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let forward =
+        Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays: Vec::new() };
     let forward = Source::Forward(Arc::new(forward));
     let entries = vec![
         Arc::new(ZoneEntry::new(apex, data, None, 0)),

@@ -125,6 +125,21 @@ fn a_transfer_has_no_names_that_the_options_hide() {
 }
 
 #[test]
+fn a_transfer_has_no_names_of_topology_zones() {
+    let objects = [
+        "namespace shop",
+        "service shop/db headless sql:5432",
+        "slice shop/db-1 of db sql:5432 at 10.1.0.1/host=a/zone=east 10.1.0.2/zone=eu.west",
+    ];
+    let zonal = records("cluster.local zonal", &objects, "cluster.local");
+    assert!(zonal.contains(&"a.db.shop.svc.cluster.local. 5 A 10.1.0.1".to_owned()), "{zonal:#?}");
+    let plain = records("cluster.local", &objects, "cluster.local");
+    let plain: Vec<_> = plain.iter().map(String::as_str).collect();
+    check(&zonal, &plain);
+    assert!(zonal.iter().all(|line| !line.contains("_zone")), "{zonal:#?}");
+}
+
+#[test]
 fn a_transfer_of_a_reverse_zone_has_the_names_of_its_addresses() {
     let objects = [
         "namespace shop",

@@ -61,7 +61,7 @@ fn forwarded(hosts: &str) -> Arc<ZoneEntry> {
     let zone = Arc::new(build(&root, &records, SEED).unwrap());
     let overlays = vec![Overlay { zone, reason: Reason::Answered }];
     let cache = Arc::new(Cache::new(1 << 20));
-    let source = Forward { number: 7, cache, nxdomain_cut: true, overlays };
+    let source = Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays };
     Arc::new(ZoneEntry::new(root, Source::Forward(Arc::new(source)), None, 1))
 }
 

@@ -34,7 +34,13 @@ fn engine_with(cache: Arc<Cache>) -> Engine {
 
 /// Makes an engine with settings.
 fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
-    let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() });
+    let forward = Arc::new(Forward {
+        number: 7,
+        cache,
+        options: None,
+        nxdomain_cut: true,
+        overlays: Vec::new(),
+    });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
         b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n\
@@ -520,7 +526,13 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
         let mut entries = vec![Arc::new(ZoneEntry::new(apex.clone(), data, None, 0))];
         if let Some(name) = forwarded {
             let cache = Arc::new(Cache::new(1 << 20));
-            let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+            let forward = Forward {
+                number: 7,
+                cache,
+                options: None,
+                nxdomain_cut: true,
+                overlays: Vec::new(),
+            };
             let source = Source::Forward(Arc::new(forward));
             let (apex, access) = (name.parse().unwrap(), access.map(Arc::new));
             entries.push(Arc::new(ZoneEntry::new(apex, source, access, 1)));

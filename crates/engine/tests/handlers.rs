@@ -790,7 +790,8 @@ fn other_servers_are_not_asked_for_the_target_of_an_alias_that_code_has() {
     let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\nto-code CNAME a.corp.test.\n\
                 to-open CNAME x.open.test.\nto-others CNAME www.test.\nto-txt CNAME txt.test.\n";
     let cache = Arc::new(zonda_cache::Cache::new(1 << 20));
-    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let forward =
+        Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays: Vec::new() };
     let others = Source::Forward(Arc::new(forward));
     let routes = vec![here("*", leaves), here("a.corp.test/A", leaves)];
     let routes = [routes, vec![elsewhere("*.open.test", 5), here("txt.test/TXT", leaves)]].concat();
@@ -914,8 +915,13 @@ fn a_name_that_code_has_is_not_denied_by_other_servers_for_another_type() {
     const TXT: &[u8] = b"\0\0\x10\0\x01\0\0\0\x3c\0\x02\x01x";
     let routes = vec![here("*", leaves), here("*.corp.test/A", leaves)];
     let cache = Arc::new(zonda_cache::Cache::new(1 << 20));
-    let forward =
-        Forward { number: 7, cache: Arc::clone(&cache), nxdomain_cut: true, overlays: Vec::new() };
+    let forward = Forward {
+        number: 7,
+        cache: Arc::clone(&cache),
+        options: None,
+        nxdomain_cut: true,
+        overlays: Vec::new(),
+    };
     let zones = vec![(".", Source::Forward(Arc::new(forward)))];
     let mut engine = engine_over(zones, Handlers::new(routes, Vec::new(), None, SEED));
     let soa_and_proof = [SOA, TXT].concat(); // of any type

@@ -57,7 +57,8 @@ fn engine_with(settings: Settings) -> Engine {
     let (records, _) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
     let data = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let cache = Arc::new(Cache::new(1 << 20));
-    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let forward =
+        Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays: Vec::new() };
     let net: Name = "net".parse().unwrap();
     let entries = [(apex, data), (net, Source::Forward(Arc::new(forward)))];
     let entry = |(number, (apex, source))| Arc::new(ZoneEntry::new(apex, source, None, number));

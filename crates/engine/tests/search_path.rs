@@ -95,7 +95,13 @@ impl World {
         let cache = Arc::new(Cache::new(1 << 20));
         let forward = |number| {
             let (cache, overlays) = (Arc::clone(&cache), Vec::new());
-            Source::Forward(Arc::new(Forward { number, cache, nxdomain_cut: true, overlays }))
+            Source::Forward(Arc::new(Forward {
+                number,
+                cache,
+                options: None,
+                nxdomain_cut: true,
+                overlays,
+            }))
         };
         let closed = Arc::new(AccessList {
             rules: Vec::new(),

@@ -30,7 +30,8 @@ fn zone(apex: &str, records: &str) -> Arc<ZoneEntry> {
 /// The forwarded root, under a number of its own.
 fn forwarded(number: u32) -> Arc<ZoneEntry> {
     let cache = Arc::new(Cache::new(1 << 20));
-    let forward = Forward { number, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let forward =
+        Forward { number, cache, options: None, nxdomain_cut: true, overlays: Vec::new() };
     Arc::new(ZoneEntry::new(Name::root(), Source::Forward(Arc::new(forward)), None, 1))
 }
 

@@ -72,7 +72,7 @@ impl Bench {
         let connections = Connections::new(Protocol::Tcp, vec![address]);
         let (name, over_udp, is_trusted) = ("upstream".into(), true, false);
         let group = Group {
-            options: Vec::new(),
+            options: Arc::default(),
             apex: Name::root(),
             is_alias_resolver: false,
             listener: 0,
@@ -95,7 +95,13 @@ impl Bench {
         };
         let by_number = [(GROUP, Arc::new(group))].into();
         let groups = Arc::new(ArcSwap::from_pointee(Groups { by_number, ..Groups::default() }));
-        let forward = Forward { number: GROUP, cache, nxdomain_cut: true, overlays: Vec::new() };
+        let forward = Forward {
+            number: GROUP,
+            cache,
+            options: None,
+            nxdomain_cut: true,
+            overlays: Vec::new(),
+        };
         let source = Source::Forward(Arc::new(forward));
         let entry = ZoneEntry::new(Name::root(), source, None, 0);
         let zones = ZoneTable::new(vec![Arc::new(entry)], HashSeed(1));

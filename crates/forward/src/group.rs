@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use zonda_cache::{Cache, Policy};
 use zonda_client::Connections;
+use zonda_engine::UpstreamOptions;
 use zonda_upstream::Settings;
 use zonda_wire::{Name, name};
 
@@ -33,8 +34,8 @@ pub struct Group {
     pub settings: Settings,
     /// How the upstreams are asked over UDP.
     pub manner: Manner,
-    /// EDNS options of each query: codes and data.
-    pub options: Vec<(u16, Vec<u8>)>,
+    /// EDNS options of each query.
+    pub options: Arc<UpstreamOptions>,
     /// How long their answers are kept.
     pub policy: Policy,
     /// The cache that their answers go into.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zonda_client::Protocol;
+use zonda_engine::{ClientFacts, UpstreamOptions};
 use zonda_netio::{Poller, is_exhaustion};
 use zonda_upstream::Question;
 use zonda_upstream::capability::Jar;
@@ -44,8 +45,10 @@ pub struct Outgoing<'q> {
     pub server: &'q Server,
     /// The way in which the upstreams of its group are asked over UDP.
     pub manner: Manner,
-    /// EDNS options of the query: codes and data.
-    pub options: &'q [(u16, Vec<u8>)],
+    /// EDNS options of the query.
+    pub options: &'q UpstreamOptions,
+    /// What these tell of the client.
+    pub facts: ClientFacts,
     /// The question to ask.
     pub question: Question<'q>,
     /// The form in which the query is sent.
@@ -60,10 +63,16 @@ pub struct Outgoing<'q> {
     pub now: u64,
 }
 
-/// Appends options to a query, if it has an OPT record.
-fn append(options: &[(u16, Vec<u8>)], form: Form, query: &mut Vec<u8>) {
-    for (code, data) in options.iter().filter(|_| form.edns) {
-        append_option(query, *code, data);
+/// Appends options to a query that asks a question, if it has an OPT record.
+fn append(
+    (options, facts): (&UpstreamOptions, &ClientFacts),
+    question: &Question<'_>,
+    form: Form,
+    query: &mut Vec<u8>,
+) {
+    if form.edns {
+        let question = (question.name, question.qtype);
+        options.write(facts, question, |code, data| append_option(query, code, data));
     }
 }
 
@@ -94,14 +103,14 @@ impl Wires {
 
     /// Sends a query, or has it leave with the next departures.
     pub fn send(&mut self, outgoing: Outgoing<'_>) -> Departure {
-        let Outgoing { server, manner, options, question, form, cookies, cause, patience, now } =
-            outgoing;
+        let Outgoing { server, manner, options, facts, question, form, .. } = outgoing;
+        let Outgoing { cookies, cause, patience, now, .. } = outgoing;
         let case = self.random.case_bits(question.name.len());
         let mut query = self.ports.room();
         if form.over_tcp || !server.over_udp {
             let cookies = cookies.at(server.address(), now);
             question.write((0, form), &case, &cookies, manner.udp_bytes, &mut query);
-            append(options, form, &mut query);
+            append((options, &facts), &question, form, &mut query);
             self.send_over_connection(server, WaitingQuery { cause, form, query }, patience);
             return Departure::OverConnection;
         }
@@ -110,7 +119,7 @@ impl Wires {
             Ok((port, id)) => {
                 let cookies = cookies.at(Some(address), now);
                 question.write((id, form), &case, &cookies, manner.udp_bytes, &mut query);
-                append(options, form, &mut query);
+                append((options, &facts), &question, form, &mut query);
                 self.ports.send(port, id, WaitingQuery { cause, form, query });
                 Departure::FromPort(port, id, address)
             }

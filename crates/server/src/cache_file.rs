@@ -28,14 +28,8 @@ const TELL_INTERVAL: Duration = Duration::from_secs(5);
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Fills an empty cache from a file that another process wrote, with the answers of these sources,
-/// for as long as the policy lets them be kept.
-pub fn load(
-    path: &Path,
-    (cache, policy): (&Cache, &Policy),
-    sources: &[u32],
-    seed: HashSeed,
-    clock: Clock,
-) {
+/// for as long as the policy of each lets them be kept.
+pub fn load(path: &Path, cache: &Cache, sources: &[(u32, Policy)], seed: HashSeed, clock: Clock) {
     let start = Instant::now();
     persist::remove_leftovers(path);
     let file = match open(path) {
@@ -44,9 +38,11 @@ pub fn load(
         Err(error) => return refuse(path, &error),
     };
     let mut name = LookupName::default();
-    let loaded = persist::read(cache, file, clocks(clock), policy, |source, octets| {
+    let policy_of = |source: u32| sources.iter().find(|(known, _)| *known == source);
+    let policy = |source: u32| policy_of(source).map_or_else(Policy::default, |it| it.1);
+    let loaded = persist::read(cache, file, clocks(clock), &policy, |source, octets| {
         name.set(octets, seed);
-        sources.contains(&source).then(|| name.hash(0))
+        policy_of(source).map(|_| name.hash(0))
     });
     match loaded {
         Ok(count) => {

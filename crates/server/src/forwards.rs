@@ -14,8 +14,10 @@ use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Freshness, Policy};
 use zonda_client::{self as streams, Connections, Protocol, Tls, Url};
+use zonda_config::OptionData as Configured;
 use zonda_config::{CacheKeys, Config, ForwardKeys, Forwarding, Host, Transport, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
+use zonda_engine::{OptionData, UpstreamOption, UpstreamOptions};
 use zonda_forward::{Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog};
 use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::{Name, name};
@@ -33,6 +35,8 @@ pub struct Forwards {
     cache: Arc<Cache>,
     /// Whether nothing is asked for below a name that is known not to exist.
     nxdomain_cut: bool,
+    /// The addresses of the listeners, in the order of the configuration.
+    listeners: Arc<[SocketAddr]>,
     /// What forwarder threads see.
     groups: Arc<ArcSwap<Groups>>,
 }
@@ -71,6 +75,16 @@ impl KnownForward {
         self.group.0
     }
 
+    /// How long answers of the zone are kept.
+    pub fn policy(&self) -> &Policy {
+        &self.group.1.policy
+    }
+
+    /// Whether answers depend on what upstreams are told of the client.
+    pub fn tells_of_client(&self) -> bool {
+        self.group.1.options.tells_of_client
+    }
+
     /// Returns the zone in the words of reports.
     pub fn label(&self) -> String {
         self.group.1.label()
@@ -102,6 +116,7 @@ impl Forwards {
             policy: policy(&config.cache),
             cache: Arc::new(cache(&config.cache)),
             nxdomain_cut: config.cache.nxdomain_cut,
+            listeners: config.listeners.iter().map(|listener| listener.address).collect(),
             groups: Arc::default(),
         }
     }
@@ -109,11 +124,6 @@ impl Forwards {
     /// Answers that were kept.
     pub fn cache(&self) -> &Arc<Cache> {
         &self.cache
-    }
-
-    /// How long answers are kept.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
     }
 
     /// What forwarder threads see.
@@ -224,6 +234,8 @@ impl Forwards {
         state_log: Arc<StateLog>,
     ) -> Arc<KnownForward> {
         let (keys, settings) = (&config.forward.keys, settings(&config.forward.keys));
+        let options = keys.options.iter().map(upstream_option).collect();
+        let options = Arc::new(UpstreamOptions::new(options, Arc::clone(&self.listeners)));
         let group = Group {
             apex: config.name.clone(),
             is_alias_resolver: config.is_alias_resolver,
@@ -234,14 +246,15 @@ impl Forwards {
             servers,
             settings,
             manner: manner(keys),
-            options: keys.options.iter().map(|it| (it.code, it.data.clone())).collect(),
-            policy: self.policy,
+            options: Arc::clone(&options),
+            policy: zone_policy(self.policy, keys),
             cache: Arc::clone(&self.cache),
             private_names: keys.rebinding_protection.then(|| keys.private_names.clone()),
         };
         let (cache, nxdomain_cut) = (Arc::clone(&self.cache), self.nxdomain_cut);
         let overlays = Vec::new();
-        let forward = Forward { number: group_number, cache, nxdomain_cut, overlays };
+        let options = options.tells_of_client.then_some(options);
+        let forward = Forward { number: group_number, cache, options, nxdomain_cut, overlays };
         let group = (forward.number, Arc::new(group));
         let source = Source::Forward(Arc::new(forward));
         let access = config.access.as_ref().map(|list| Arc::new(access(list)));
@@ -285,7 +298,23 @@ fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
     let private = keys.rebinding_protection.then_some(&keys.private_names);
     let at = config.at.as_ref().map(|listeners| &*listeners.label);
     let place = config.is_alias_resolver.then_some("alias-resolver").or(at);
-    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, place))
+    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, place), &keys.options)
+}
+
+/// An option of queries to upstreams, as it is written into them.
+fn upstream_option(option: &zonda_config::UpstreamOption) -> UpstreamOption {
+    let data = match &option.data {
+        Configured::Octets(octets) => OptionData::Octets(octets.as_slice().into()),
+        Configured::Name => OptionData::Name,
+        Configured::Type => OptionData::Type,
+        Configured::ClientAddress => OptionData::ClientAddress,
+        Configured::ClientPort => OptionData::ClientPort,
+        Configured::Transport => OptionData::Transport,
+        Configured::ServerAddress => OptionData::ServerAddress,
+        Configured::ServerPort => OptionData::ServerPort,
+        Configured::ClientSubnet(of_v4, of_v6) => OptionData::ClientSubnet(*of_v4, *of_v6),
+    };
+    UpstreamOption { code: option.code, data, is_conditional: option.is_conditional }
 }
 
 /// A number that follows from the configuration of a zone, so that answers in a file are found
@@ -364,6 +393,24 @@ fn policy(keys: &CacheKeys) -> Policy {
         nxdomain: negative,
         failure: within(keys.failure_ttl_min, keys.failure_ttl_max),
         stale_secs: secs(keys.stale),
+    }
+}
+
+/// How long answers of a zone are kept, where it says otherwise than all do.
+fn zone_policy(of_all: Policy, keys: &ForwardKeys) -> Policy {
+    // Less than a second is not none at all.
+    let secs_up = |time: Duration| secs(time).max(u32::from(!time.is_zero()));
+    let within = |all: Limits, least: Option<Duration>, greatest: Option<Duration>| {
+        let secs_max = greatest.map_or(all.secs_max, secs_up);
+        Limits { secs_min: least.map_or(all.secs_min, secs).min(secs_max), secs_max }
+    };
+    let negative = |all| within(all, keys.negative_ttl_min, keys.negative_ttl_max);
+    Policy {
+        positive: within(of_all.positive, keys.ttl_min, keys.ttl_max),
+        nodata: negative(of_all.nodata),
+        nxdomain: negative(of_all.nxdomain),
+        failure: of_all.failure,
+        stale_secs: keys.stale.map_or(of_all.stale_secs, secs),
     }
 }
 

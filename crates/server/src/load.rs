@@ -190,7 +190,7 @@ pub fn read(unit: &Unit) -> JsonFile {
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
         Content::Hosts(name) => {
-            let (records, diagnostics) = hosts::read(path, name);
+            let (records, diagnostics) = hosts::read(path, name, unit.terms.hosts);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }

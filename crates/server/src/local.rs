@@ -112,8 +112,14 @@ impl LocalNames {
 /// A forwarded zone with names in front of it.
 fn with_overlays(entry: &Arc<ZoneEntry>, overlays: Vec<Overlay>) -> Arc<ZoneEntry> {
     let Source::Forward(forward) = &entry.source else { return Arc::clone(entry) };
-    let Forward { number, nxdomain_cut, .. } = **forward;
-    let forward = Forward { number, cache: Arc::clone(&forward.cache), nxdomain_cut, overlays };
+    let Forward { number, cache, options, nxdomain_cut, .. } = &**forward;
+    let forward = Forward {
+        number: *number,
+        cache: Arc::clone(cache),
+        options: options.clone(),
+        nxdomain_cut: *nxdomain_cut,
+        overlays,
+    };
     let source = Source::Forward(Arc::new(forward));
     let (apex, access) = (entry.apex.clone(), entry.access.clone());
     Arc::new(ZoneEntry::new(apex, source, access, entry.number))

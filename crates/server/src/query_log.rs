@@ -3,8 +3,11 @@
 //! Workers put fixed-size events into a bounded channel and never wait: what does not fit is
 //! dropped and counted.
 
+mod filter;
+
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwapOption;
+use filter::Filter;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
@@ -56,6 +59,7 @@ pub struct Sink {
     /// Whether the file was renamed, so that it is to be opened anew.
     is_reopen_due: Arc<AtomicBool>,
     sample: u32,
+    filter: Filter,
 }
 
 /// What the writer is sent.
@@ -121,7 +125,12 @@ impl QueryLog {
             true // nothing is there any more that could send a line
         };
         self.0.watchdog.spawn("query-log", write)?;
-        Ok(Some(Sink { entries, is_reopen_due, sample: config.sample }))
+        Ok(Some(Sink {
+            entries,
+            is_reopen_due,
+            sample: config.sample,
+            filter: Filter::new(config),
+        }))
     }
 
     /// Has lines go into another log from now on, or nowhere.
@@ -187,6 +196,9 @@ impl Observer for Sampler {
     fn observe(&mut self, event: &Event<'_>) {
         let sink = self.log.0.current.load();
         let Some(sink) = &*sink else { return };
+        if !sink.filter.admits(event) {
+            return;
+        }
         self.skipped = self.skipped.saturating_add(1);
         if self.skipped < sink.sample {
             return;

@@ -11,7 +11,6 @@ use crate::engine_counters::{EngineCounters, EngineMaker};
 use crate::engines::{Engines, HANDLER_ENGINES, engine_maker};
 use crate::failed_zones::failed_zones;
 use crate::feed::stores::{StoreFeeds, Stores};
-use crate::forwards::KnownForward;
 use crate::handover;
 use crate::listen::{self, InheritedSockets, Sockets};
 use crate::listeners::{Listeners, StoppedListeners};
@@ -578,8 +577,8 @@ fn open_cache(
     let Some(path) = keys.persist.clone() else { return Ok(None) };
     let forwards = state.zone_set.forwards();
     let cache = Arc::clone(forwards.cache());
-    let sources: Vec<u32> = forwards.iter_with_resolver().map(KnownForward::group_number).collect();
-    let kept = (&*cache, forwards.policy());
-    cache_file::load(&path, kept, &sources, state.seed, clock);
+    let sources: Vec<_> =
+        forwards.iter_with_resolver().map(|it| (it.group_number(), *it.policy())).collect();
+    cache_file::load(&path, &cache, &sources, state.seed, clock);
     CacheFile::keep(path, keys.persist_interval, cache, clock, watchdog).map(Some)
 }

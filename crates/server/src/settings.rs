@@ -19,7 +19,7 @@ use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::grant::{GrantNames, GrantTypes, UpdateGrant};
 use zonda_engine::labels::{LabelTable, SERVERS_MAX};
 use zonda_engine::notify::{Notice, NotifyQueue};
-use zonda_engine::{HistoryLimits, Settings, TransferSettings, TransferState};
+use zonda_engine::{HistoryLimits, OptionCodes, Settings, TransferSettings, TransferState};
 use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
@@ -28,6 +28,18 @@ use zonda_zone::random_octets;
 const NOTICES_MIN: usize = 1024;
 /// Least places in it where the members of catalogs are transferred, whose number changes.
 const OF_MEMBERS_MIN: usize = 1 << 17;
+
+/// The codes of options that queries to upstreams have if the client's query has them: no more than
+/// there is room for, which the configuration was checked for.
+fn option_codes(config: &Config) -> OptionCodes {
+    let mut codes = OptionCodes::default();
+    for option in config.forwards().flat_map(|(_, forward)| &forward.keys.options) {
+        if option.is_conditional {
+            codes.insert(option.code);
+        }
+    }
+    codes
+}
 
 /// Makes the engine's settings of a configuration, and keeps from reload to reload what clients
 /// hold (cookies) or what is costly to begin again (the counts of rate limiting).
@@ -66,6 +78,7 @@ impl SettingsBuilder {
                 .collect(),
             cookies: config.edns.cookies.then(|| self.secrets(&config.edns.cookie_secrets)),
             client_subnet: client_subnet(&config.edns),
+            option_codes: option_codes(config),
             reasons_to: config.edns.reasons_to.iter().filter_map(network).collect(),
             rate: self.rate(config),
             rotate: config.answers.rotate,

@@ -7,7 +7,7 @@
 use crate::directory_reader::DirectoryReader;
 use crate::load::{LoadError, LoadedUnit};
 use crate::stamp::{Stamp, Stamps};
-use crate::units::{Survey, Unit, UnitKey, survey};
+use crate::units::{Survey, Unit, UnitKey, UnitTerms, survey};
 use crate::zone_set_view::{FileFailure, ZoneSetView};
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -232,7 +232,9 @@ impl UnitStates {
                 known_units += 1;
                 let is_stale = stale.contains(&Arc::as_ptr(&known.unit.key));
                 let step = match (&unit, &known.unit) {
-                    (new, old) if new.terms.root != old.terms.root || is_stale => Step::Load,
+                    (new, old) if is_read_otherwise(&new.terms, &old.terms) || is_stale => {
+                        Step::Load
+                    }
                     (new, old) if new.terms != old.terms => Step::Admit,
                     _ => Step::Keep,
                 };
@@ -384,4 +386,9 @@ impl KnownUnit {
         let included = self.rest.iter().flat_map(|rest| &rest.included);
         !own || included.into_iter().any(|(path, stamp)| !stamp.is_current(path))
     }
+}
+
+/// Whether a file says something else under other terms.
+fn is_read_otherwise(new: &UnitTerms, old: &UnitTerms) -> bool {
+    (&new.root, new.hosts) != (&old.root, old.hosts)
 }

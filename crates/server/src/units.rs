@@ -12,9 +12,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_config::{Access, SerialRule, Source, Zone as ZoneConfig};
+use zonda_config::{Access, HostsTerms, SerialRule, Source, Zone as ZoneConfig};
 use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
+use zonda_zone::hosts;
 
 /// The source of a zone that is transferred from primaries.
 pub const PRIMARIES: &str = "primaries";
@@ -184,6 +185,8 @@ pub struct UnitTerms {
     pub writable: Option<SerialRule>,
     /// Whether the file was found in a directory.
     pub in_directory: bool,
+    /// What is made of the lines of a hosts file.
+    pub hosts: hosts::Terms,
 }
 
 impl Unit {
@@ -209,6 +212,12 @@ pub struct Survey {
     pub ignored: Vec<String>,
 }
 
+/// What is made of the lines of a hosts file, as the configuration says.
+fn hosts_terms(configured: HostsTerms) -> hosts::Terms {
+    let ttl_secs = u32::try_from(configured.ttl.as_secs()).unwrap_or(u32::MAX);
+    hosts::Terms { ttl_secs, has_reverse: configured.has_reverse }
+}
+
 /// Looks which units there are. `known` tells the units that a directory had when it was last read;
 /// it keeps them while it cannot be read.
 pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Survey {
@@ -225,7 +234,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
         let root = Arc::clone(&zone.root);
         let in_directory = matches!(zone.source, Source::Directory(_));
         let writable = zone.writable;
-        let terms = Arc::new(UnitTerms { root, access, writable, in_directory });
+        let hosts = hosts_terms(zone.hosts_terms);
+        let terms = Arc::new(UnitTerms { root, access, writable, in_directory, hosts });
         let of_key = |key| Unit { key: Arc::new(key), terms: Arc::clone(&terms) };
         let unit = |path: &PathBuf, content| of_key(UnitKey::new(path.clone(), content));
         let hosts = |path: &PathBuf, name: &Name| unit(path, Content::Hosts(name.clone()));
@@ -332,6 +342,7 @@ mod tests {
             name,
             source,
             hosts: None,
+            hosts_terms: HostsTerms::default(),
             root,
             writable: None,
             access: None,

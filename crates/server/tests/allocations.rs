@@ -214,7 +214,13 @@ fn forwarded(answers: &[ForwardedAnswer<'_>]) -> Source {
         }
     }
     let overlays = Vec::new();
-    Source::Forward(Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays }))
+    Source::Forward(Arc::new(Forward {
+        number: 7,
+        cache,
+        options: None,
+        nxdomain_cut: true,
+        overlays,
+    }))
 }
 
 #[test]

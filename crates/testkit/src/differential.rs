@@ -101,6 +101,19 @@ pub struct Difference {
     pub theirs: Message,
     /// The peers' names, in agreement with that peer about that part.
     pub quorum: Vec<String>,
+    /// Address of that peer, for a further question.
+    pub peer: SocketAddr,
+}
+
+impl Difference {
+    /// Returns what the peer answers to a further question.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub fn ask_peer(&self, name: &str, record_type: &str) -> Message {
+        let question = Question::new(name, record_type).edns(4096);
+        ask(self.peer, &question).unwrap_or_else(|error| panic!("the peer on {question}: {error}"))
+    }
 }
 
 impl fmt::Display for Difference {
@@ -218,6 +231,7 @@ impl QuestionSet<'_> {
                 ours: our_reply.clone(),
                 theirs: their_replies[theirs].clone(),
                 quorum: names.map(|(peer, _)| peer.name.clone()).collect(),
+                peer: peers[theirs].address,
             };
             settle(found, accepted, outcome);
         }
@@ -319,6 +333,7 @@ mod tests {
             ours: reply(0x8000),
             theirs: reply(0x8403),
             quorum: Vec::new(),
+            peer: SocketAddr::from(([127, 0, 0, 1], 53)),
         };
         let flags = AcceptedDifference { name: "flags", applies: |_, part| part == Part::Flags };
         let mut outcome = Outcome::default();

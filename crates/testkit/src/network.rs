@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The variable that says that a test runs in a network of its own.
-const OWN_NETWORK: &str = "ZONDA_TEST_NETWORK";
+const OWN_NETWORK: &str = "TEST_NETWORK";
 /// Calls of unshare(1) that make a network: as root, or as a user that becomes root in it.
 const NETWORK_CALLS: [&str; 2] = ["-n", "-rn"];
 /// The variable that says that a test runs with mounts of its own.
-const OWN_MOUNTS: &str = "ZONDA_TEST_MOUNTS";
+const OWN_MOUNTS: &str = "TEST_MOUNTS";
 /// Calls of unshare(1) that let a test mount, in the same way.
 const MOUNT_CALLS: [&str; 2] = ["-m", "-rm"];
 

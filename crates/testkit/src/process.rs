@@ -81,7 +81,7 @@ impl Process {
         let mut bounded = Command::new("timeout");
         bounded.args(["--kill-after=5", LIFETIME_SECS]).arg(command.get_program());
         bounded.args(command.get_args()).process_group(0).stdin(Stdio::null());
-        // Variables for the tests are no configuration of the server.
+        // Settings of another server are none of this one (those of tests have no such prefix).
         let inherited = env::vars_os().map(|(key, _)| key);
         for key in inherited.filter(|key| key.as_encoded_bytes().starts_with(b"ZONDA_")) {
             bounded.env_remove(key);
@@ -180,12 +180,13 @@ pub fn bounded(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The variable with names of programs, between commas, without which tests may do.
-const WITHOUT: &str = "ZONDA_TEST_WITHOUT";
+/// The variable with the names, between commas, of what tests may do without: programs, and
+/// `namespaces` of the kernel. `scripts/test-cluster --summary` tells what it names. It does not
+/// begin with `ZONDA_`: a server takes such a variable for a setting that does not exist.
+const WITHOUT: &str = "TEST_WITHOUT";
 
 /// Returns where a program is that a test cannot do without; nothing when it is missing and
-/// `ZONDA_TEST_WITHOUT` names it, as `ZONDA_TEST_WITHOUT=chromium,dnsperf` does: then the test is
-/// left out.
+/// `TEST_WITHOUT` names it, as `TEST_WITHOUT=chromium,dnsperf` does: then the test is left out.
 ///
 /// # Panics
 /// When it is missing otherwise: a test that looks at nothing must not look passed.
@@ -199,11 +200,29 @@ pub fn has_required(programs: &[&str]) -> bool {
     programs.iter().all(|program| required(program).is_some())
 }
 
+/// Leaves a test out that needs namespaces of the kernel, which cannot be made here, if
+/// `TEST_WITHOUT` names `namespaces`.
+///
+/// # Panics
+/// When it does not: a test that looks at nothing must not look passed.
+pub fn leave_out_without_namespaces(test: &str) {
+    let without = env::var(WITHOUT).unwrap_or_default();
+    assert!(
+        is_spared("namespaces", &without),
+        "{test}: no namespaces can be made here, and {WITHOUT}=namespaces leaves the test out"
+    );
+    println!("{test} is left out: no namespaces can be made here");
+}
+
+/// Whether something is in the list of what tests may do without.
+fn is_spared(what: &str, without: &str) -> bool {
+    without.split(',').any(|name| name.trim() == what)
+}
+
 /// Returns the path that was found, or fails unless the program is in `without`.
 fn required_unless(program: &str, found: Option<PathBuf>, without: &str) -> Option<PathBuf> {
-    let is_spared = without.split(',').any(|name| name.trim() == program);
     assert!(
-        found.is_some() || is_spared,
+        found.is_some() || is_spared(program, without),
         "{program} is not installed: `make packages` installs what the tests need, and \
          {WITHOUT}={program} leaves out tests of it"
     );
@@ -321,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "ZONDA_TEST_WITHOUT=dnsperf leaves out tests of it")]
+    #[should_panic(expected = "TEST_WITHOUT=dnsperf leaves out tests of it")]
     fn a_missing_program_that_is_not_listed_is_a_failure() {
         required_unless("dnsperf", None, "chromium,perf");
     }

@@ -1,7 +1,7 @@
 //! The differential test as a whole: generated zones, peers, questions and the verdict.
 //!
-//! The environment changes its size: `ZONDA_TEST_ZONES` zones (220 without it) from the seed
-//! `ZONDA_TEST_SEED` (1 without it). A failure prints both.
+//! The environment changes its size: `TEST_ZONES` zones (220 without it) from the seed
+//! `TEST_SEED` (1 without it). A failure prints both.
 
 use std::net::SocketAddr;
 
@@ -52,7 +52,7 @@ impl Suite {
         accepted: &[AcceptedDifference],
         start: impl FnOnce(&[(&str, &str)]) -> (S, SocketAddr),
     ) {
-        let (count, seed) = (number("ZONDA_TEST_ZONES", ZONES), number("ZONDA_TEST_SEED", 1));
+        let (count, seed) = (number("TEST_ZONES", ZONES), number("TEST_SEED", 1));
         let (zones, kinds) = self.set_up(count as usize, seed);
         let pairs: Vec<(&str, &str)> =
             zones.iter().map(|zone| (zone.name.as_str(), zone.text.as_str())).collect();
@@ -67,8 +67,8 @@ impl Suite {
         let different = outcome.differences.len();
         assert!(
             different == 0,
-            "{different} of {asked} answers differ\n{}\nTo repeat: ZONDA_TEST_ZONES={count} \
-             ZONDA_TEST_SEED={seed}",
+            "{different} of {asked} answers differ\n{}\nTo repeat: TEST_ZONES={count} \
+             TEST_SEED={seed}",
             outcome.report()
         );
     }

@@ -21,7 +21,7 @@
 
 use crate::answer::AnswerError;
 use std::fmt;
-use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::query::{HEADER_BYTES, flag, option};
 use zonda_wire::response::Response;
 use zonda_wire::{Class, Opcode, Rcode, Section, Type};
 
@@ -41,6 +41,8 @@ pub struct SentQuery<'q> {
     /// Whether the query has a server cookie, too: the upstream knows cookies, and its answers
     /// should have the client cookie of the query.
     pub expects_cookie: bool,
+    /// Data of the query's CLIENT-SUBNET option, none without one.
+    pub client_subnet: &'q [u8],
     /// Whether the query was sent over a stream, where nothing is truncated.
     pub stream: bool,
 }
@@ -113,6 +115,8 @@ pub enum Failure {
     Malformed,
     /// The message is truncated although it came over a stream.
     Truncated,
+    /// The answer is for another network of clients than the query tells (rfc7871#7.3).
+    OtherNetwork,
     /// The answer cannot be used; never a verdict of [`check`].
     Unfit(AnswerError),
     /// The upstream's certificate is not trusted, so that no query was sent; never a verdict of
@@ -135,6 +139,9 @@ impl fmt::Display for Failure {
             Self::Lame => f.write_str("the answer was a referral"),
             Self::Malformed => f.write_str("the answer was malformed"),
             Self::Truncated => f.write_str("the answer was truncated over a stream"),
+            Self::OtherNetwork => {
+                f.write_str("the answer was for another network of clients than the query told")
+            }
             Self::Unfit(unfit) => write!(f, "{unfit}"),
             Self::Untrusted => f.write_str("the certificate is not trusted"),
             Self::Http(status @ 300..400) => {
@@ -243,6 +250,9 @@ fn judge<'m>(sent: &SentQuery<'_>, response: Response<'m>) -> Verdict<'m> {
         }
         _ => {}
     }
+    if is_for_other_network(sent, &response) {
+        return Verdict::Failed(Failure::OtherNetwork);
+    }
     match response.rcode() {
         Rcode::NOERROR if is_referral(&response) => Verdict::Failed(Failure::Lame),
         // rfc6672#2.2: YXDOMAIN answers with the DNAME that makes the name too long.
@@ -259,6 +269,17 @@ fn judge<'m>(sent: &SentQuery<'_>, response: Response<'m>) -> Verdict<'m> {
         Rcode::BADVERS if sent.edns => Verdict::Repeat(Repeat::WithoutEdns),
         rcode => Verdict::Failed(Failure::Rcode(rcode)),
     }
+}
+
+/// Whether a response is for another network than the query tells: all but the scope is repeated in
+/// it, if the upstream knows the option (rfc7871#7.3).
+fn is_for_other_network(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
+    const SCOPE_AT: usize = 3;
+    let repeated = response.opt.and_then(|opt| opt.option(option::CLIENT_SUBNET));
+    let (Some(repeated), false) = (repeated, sent.client_subnet.is_empty()) else { return false };
+    let is_same = |(place, (ours, theirs))| place == SCOPE_AT || ours == theirs;
+    let mut octets = sent.client_subnet.iter().zip(repeated).enumerate();
+    repeated.len() != sent.client_subnet.len() || !octets.all(is_same)
 }
 
 /// Returns the server cookie in a response, 8–32 octets, to be sent with the next query
@@ -300,6 +321,7 @@ mod tests {
         edns: true,
         cookie: Some(*b"client01"),
         expects_cookie: false,
+        client_subnet: &[],
         stream: false,
     };
 
@@ -446,6 +468,26 @@ mod tests {
             panic!("{}", verdict(&SENT, &octets))
         };
         assert_eq!(cookie, b"server-8");
+    }
+
+    #[test]
+    fn an_answer_for_another_network_is_a_failure() {
+        let opt = |subnet: &[u8]| {
+            let len = subnet.len() as u8;
+            let head = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, len + 4, 0, 8, 0, len];
+            message(0x8180, [1, 0, 0, 1], &[QUESTION, &head, subnet])
+        };
+        let sent = SentQuery { client_subnet: &[0, 1, 24, 0, 192, 0, 2], ..SENT };
+        let plain = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
+        for (sent, octets, said) in [
+            (sent, opt(&[0, 1, 24, 20, 192, 0, 2]), "Accept"),
+            (sent, plain, "Accept"),
+            (sent, opt(&[0, 1, 24, 20, 192, 0, 3]), "Failed(OtherNetwork)"),
+            (sent, opt(&[0, 1, 16, 16, 192, 0]), "Failed(OtherNetwork)"),
+            (SENT, opt(&[0, 1, 16, 16, 192, 0]), "Accept"),
+        ] {
+            assert_eq!(verdict(&sent, &octets), said);
+        }
     }
 
     #[test]

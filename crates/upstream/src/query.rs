@@ -1,8 +1,8 @@
 //! The query that an upstream gets.
 //!
 //! A query holds one question, its letters in mixed case, RD, perhaps CD, and an OPT record with
-//! the upstream's cookies. Nothing of the client's own message is passed on, so that no option of
-//! it, such as its subnet, can leave.
+//! the upstream's cookies and the options that are configured. Nothing of the client's own message
+//! is passed on, so that no option of it, such as its subnet, can leave.
 //!
 //! Deliberately absent: ids and randomness, which are arguments.
 
@@ -89,6 +89,7 @@ pub fn sent(query: &[u8], form: Form, stream: bool) -> SentQuery<'_> {
         edns: form.edns,
         cookie: cookie.map(|(client, _)| client),
         expects_cookie: cookie.is_some_and(|(_, server_len)| server_len > 0),
+        client_subnet: if form.edns { client_subnet(&query[end..]) } else { &[] },
         stream,
     }
 }
@@ -108,6 +109,20 @@ fn cookie(opt: &[u8]) -> Option<([u8; 8], usize)> {
     let (header, data) = opt.get(OPT_BYTES..)?.split_first_chunk::<OPTION_HEADER_BYTES>()?;
     let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
     Some((*data.first_chunk()?, len.saturating_sub(8)))
+}
+
+/// Returns the data of the CLIENT-SUBNET option in an OPT record; none without one.
+fn client_subnet(opt: &[u8]) -> &[u8] {
+    let mut rest = opt.get(OPT_BYTES..).unwrap_or_default();
+    while let Some((header, tail)) = rest.split_first_chunk::<OPTION_HEADER_BYTES>() {
+        let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let Some((data, behind)) = tail.split_at_checked(len) else { break };
+        if header[..2] == option::CLIENT_SUBNET.to_be_bytes() {
+            return data;
+        }
+        rest = behind;
+    }
+    &[]
 }
 
 /// Sets the bit that asks whether the answer was validated (rfc6840#5.7).
@@ -200,6 +215,17 @@ mod tests {
         assert_eq!(opt.option(option::COOKIE), Some(&b"client01server-8"[..]));
         assert_eq!(opt.option(option::KEEPALIVE), Some(&[][..]));
         assert!(opt.option(option::PADDING).unwrap().iter().all(|octet| *octet == 0));
+    }
+
+    #[test]
+    fn the_client_subnet_of_a_query_is_what_its_answer_is_checked_against() {
+        let mut octets = query(FORM, b"");
+        append_option(&mut octets, 65001, &[0, 8, 0, 1, 7]);
+        assert!(sent(&octets, FORM, false).client_subnet.is_empty());
+        append_option(&mut octets, option::CLIENT_SUBNET, &[0, 1, 8, 0, 192]);
+        assert_eq!(sent(&octets, FORM, false).client_subnet, [0, 1, 8, 0, 192]);
+        let plain = Form { edns: false, ..FORM };
+        assert!(sent(&octets, plain, false).client_subnet.is_empty());
     }
 
     #[test]

@@ -20,10 +20,27 @@ use std::path::Path;
 use std::sync::Arc;
 use zonda_wire::{Name, NameError, Type, name};
 
-/// TTL of all records, seconds: short, because no serial is raised when the file changes.
+/// TTL of all records unless another is wished, seconds: short, because no serial is raised when
+/// the file changes.
 const TTL_SECS: u32 = 60;
 /// The largest file that is read, octets: ten times the largest block lists.
 const FILE_BYTES_MAX: u64 = 128 << 20;
+
+/// What is made of the lines of a hosts file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The TTL of the records but SOA, seconds.
+    pub ttl_secs: u32,
+    /// Whether the addresses have names (PTR).
+    pub has_reverse: bool,
+}
+
+impl Default for Terms {
+    /// A minute, and names of addresses.
+    fn default() -> Self {
+        Self { ttl_secs: TTL_SECS, has_reverse: true }
+    }
+}
 
 /// What is wrong with a hosts file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +79,7 @@ impl fmt::Display for HostsProblem {
 /// The records, with an SOA record, are all that could be read; when the diagnostics hold an error,
 /// some are missing.
 #[must_use]
-pub fn read(path: &Path, apex: &Name) -> (Records, Diagnostics) {
+pub fn read(path: &Path, apex: &Name, terms: Terms) -> (Records, Diagnostics) {
     let mut text = Vec::new();
     let problem = match open(path) {
         Err(why) => Some(HostsProblem::Unreadable(why)),
@@ -72,7 +89,7 @@ pub fn read(path: &Path, apex: &Name) -> (Records, Diagnostics) {
             read.err().map(|error| HostsProblem::Unreadable(error.into()))
         }
     };
-    let (records, mut diagnostics) = read_text(&text, path, apex);
+    let (records, mut diagnostics) = read_text(&text, path, apex, terms);
     if let Some(problem) = problem {
         let place = Place { file: path.into(), line: 0, column: 0 };
         diagnostics.push(error(place, problem));
@@ -82,9 +99,10 @@ pub fn read(path: &Path, apex: &Name) -> (Records, Diagnostics) {
 
 /// Reads a text that messages call `name`.
 #[must_use]
-pub fn read_text(text: &[u8], name: &Path, apex: &Name) -> (Records, Diagnostics) {
+pub fn read_text(text: &[u8], name: &Path, apex: &Name, terms: Terms) -> (Records, Diagnostics) {
     let mut reader = Reader {
         apex,
+        terms,
         place: Place { file: Arc::from(name), line: 0, column: 0 },
         records: Records::with_capacity(text.len()),
         named: HashSet::new(),
@@ -120,6 +138,7 @@ pub fn push_soa(apex: &Name, records: &mut Records) -> Result<(), TooManyRecords
 /// The state of reading a hosts file.
 struct Reader<'a> {
     apex: &'a Name,
+    terms: Terms,
     /// The word that is looked at.
     place: Place,
     records: Records,
@@ -146,7 +165,7 @@ impl Reader<'_> {
             let owner = Name::parse(word, &[0])
                 .map_err(|error| HostsProblem::Name(Snippet::new(word), error))?;
             self.push_address(&owner, address)?;
-            if is_first && self.named.insert(address) {
+            if is_first && self.terms.has_reverse && self.named.insert(address) {
                 self.push(&reverse_name(address), Type::PTR, owner.as_wire())?;
             }
             is_first = false;
@@ -168,7 +187,7 @@ impl Reader<'_> {
         if !name::is_at_or_below(owner, self.apex.as_wire()) {
             return Ok(());
         }
-        let record = Record { owner, rtype, ttl: TTL_SECS, rdata };
+        let record = Record { owner, rtype, ttl: self.terms.ttl_secs, rdata };
         let pushed = self.records.push(record, self.place.line);
         pushed.map_err(|TooManyRecords| HostsProblem::TooManyRecords)
     }

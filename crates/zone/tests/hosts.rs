@@ -6,12 +6,13 @@ mod any_hosts;
 use std::fs;
 use std::path::Path;
 use zonda_wire::{Name, name, rdata};
-use zonda_zone::hosts;
+use zonda_zone::hosts::{self, Terms};
 
 /// The records of a text but the SOA record, a line each, and what is wrong with it.
 fn read(text: &str, apex: &str) -> (Vec<String>, String) {
     let apex: Name = apex.parse().unwrap();
-    let (records, diagnostics) = hosts::read_text(text.as_bytes(), Path::new("hosts"), &apex);
+    let (records, diagnostics) =
+        hosts::read_text(text.as_bytes(), Path::new("hosts"), &apex, Terms::default());
     let line = |record: zonda_zone::Record<'_>| {
         let data = rdata::Presentation { rtype: record.rtype, rdata: record.rdata };
         format!("{} {} {data}", name::Presentation(record.owner), record.rtype)
@@ -65,7 +66,8 @@ fn every_wrong_line_is_told_with_its_place() {
 
 #[test]
 fn a_file_that_is_not_there_is_told() {
-    let (_, diagnostics) = hosts::read(Path::new("/nonexistent/hosts"), &Name::root());
+    let (_, diagnostics) =
+        hosts::read(Path::new("/nonexistent/hosts"), &Name::root(), Terms::default());
     let told = diagnostics.to_string();
     assert_eq!(told, "/nonexistent/hosts: error: cannot be read: no such file or directory\n");
 }

@@ -313,7 +313,9 @@ pub fn kept_answers(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
         };
         let (name, kind, rcode) = (text(one, "name"), text(one, "kind"), text(one, "rcode"));
         let mut notes = Vec::new();
-        for (key, note) in [("dnssec_ok", "DO"), ("checking_disabled", "CD")] {
+        for (key, note) in
+            [("dnssec_ok", "DO"), ("checking_disabled", "CD"), ("of_client", "for some clients")]
+        {
             notes.extend((one[key] == true).then_some(note));
         }
         let notes = if notes.is_empty() { String::new() } else { format!(", {}", notes.join(" ")) };

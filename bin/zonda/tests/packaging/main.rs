@@ -1,11 +1,13 @@
-//! The chart and the manifests for Kubernetes: that they are current, that a real API server takes
-//! them, that Zonda takes the configurations in them, and that the page on them is true.
+//! The chart, the manifests and the image for Kubernetes: that they are current, that a real API
+//! server takes them, that Zonda takes the configurations in them, that the program can run in the
+//! image, and that the page on them is true.
 //!
 //! Nothing runs in pods, as there are no nodes. Tests whose names begin with `real_cluster` need
 //! Helm, kubectl and the API server, which `scripts/install-cluster-peers` builds.
 #![allow(clippy::unwrap_used)]
 
 mod configurations;
+mod image;
 mod node_cache;
 mod objects;
 mod page;

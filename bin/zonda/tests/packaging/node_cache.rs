@@ -83,7 +83,7 @@ fn node_cache(folder: &Folder) -> Process {
 fn start(folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Process {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-all,+net_admin,+net_bind_service", ZONDA, "serve"]);
-    command.args(flags).env_remove("ZONDA_TEST_NETWORK").envs(variables.iter().copied());
+    command.args(flags).envs(variables.iter().copied());
     command.env("ZONDA_ADMIN_SOCKET", folder.path().join("zonda.sock"));
     Process::start(&command, &folder.path().join("log")).unwrap()
 }

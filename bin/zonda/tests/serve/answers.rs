@@ -63,6 +63,39 @@ fn the_query_log_can_be_json() {
 }
 
 #[test]
+fn the_query_log_has_the_outcomes_and_names_that_are_to_be_logged() {
+    let folder = Folder::new("log");
+    let path = folder.path().join("queries.log");
+    let keys = format!(
+        "[query-log]\noutput = {path:?}\noutcomes = [\"denial\", \"error\"]\n\
+         except = [\"quiet.test\"]"
+    );
+    let server = Server::start(&[], &keys);
+    for (name, rtype) in [
+        ("www.example.org", "TXT"),
+        ("www.example.org", "MX"),
+        ("missing.example.org", "A"),
+        ("a.quiet.test", "A"),
+        ("www.example.org", "TXT"), // from the answers given before
+        ("other.test", "A"),
+    ] {
+        server.rcode(name, rtype);
+    }
+    let lines = || fs::read_to_string(&path).unwrap_or_default();
+    wait_until("the last line is written", || lines().contains("other.test."));
+    let logged: Vec<String> = lines()
+        .lines()
+        .map(|line| line.split(' ').skip(3).take(4).collect::<Vec<_>>().join(" "))
+        .collect();
+    let expected = [
+        "www.example.org. IN MX NOERROR",
+        "missing.example.org. IN A NXDOMAIN",
+        "other.test. IN A REFUSED",
+    ];
+    assert_eq!(logged, expected);
+}
+
+#[test]
 fn access_lists_of_listener_and_zone_decide_who_is_answered() {
     let keys = "[access]\nnobody = [\"refuse any\"]\n\
                 [[zone]]\nname = \"private.test\"\nfile = \"0.zone\"\naccess = [\"nobody\"]\n\

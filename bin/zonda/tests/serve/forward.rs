@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, free_port};
 use zonda_testkit::upstream::{
-    Gate, ReceivedQuery, Record, Reply, Rule, always, say, until, wait, when,
+    Gate, ReceivedQuery, Record, Reply, Rule, always, say, tell, until, wait, when,
 };
 use zonda_testkit::{Message, Peer, PeerKind, Question, Upstream, Zonda, ask};
 
@@ -101,6 +101,142 @@ fn each_query_to_an_upstream_has_the_options_of_its_zone() {
     );
     let forwarder = Forwarder::start(&[upstream.address], &config);
     assert_eq!(data(&forwarder.ask("a.tcp.test", "A")), "192.0.2.2");
+}
+
+/// Asks a forwarder from an address of loopback; returns the data of the only record.
+fn ask_from(client: [u8; 4], forwarder: &Forwarder, name: &str) -> String {
+    let socket = UdpSocket::bind((std::net::IpAddr::from(client), 0)).unwrap();
+    socket.connect(forwarder.zonda.address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.send(&recursive(name, "A").edns(1232).to_bytes(7)).unwrap();
+    let mut reply = [0; 512];
+    let len = socket.recv(&mut reply).unwrap();
+    data(&Message::parse(&reply[..len]).unwrap())
+}
+
+#[test]
+fn clients_share_a_cached_answer_only_if_the_upstream_is_told_the_same_of_them() {
+    for (option, code) in
+        [("8 {client-subnet 24 56}", 8), ("65001 {client-address}", 65001), ("65001 {name}", 65001)]
+    {
+        let upstream = Upstream::start([always().then([tell(move |asked: &ReceivedQuery| {
+            let told = asked.options.iter().find(|option| option.0 == code);
+            // The octet in which networks of 24 bits differ here, or the length of the name.
+            Reply::address(told.map_or(0, |(_, data)| match data.len() {
+                7 => data[6],
+                4 => data[2],
+                len => u8::try_from(len).unwrap(),
+            }))
+        })])]);
+        let forwarder = Forwarder::start(&[upstream.address], &format!("options = [\"{option}\"]"));
+        let by_client = |octet: u8| match option {
+            "65001 {name}" => "192.0.2.14".to_owned(),
+            _ => format!("192.0.2.{octet}"),
+        };
+        for _ in 0..2 {
+            for (client, octet) in [([127, 0, 1, 7], 1), ([127, 0, 2, 7], 2), ([127, 0, 1, 7], 1)] {
+                let found = ask_from(client, &forwarder, "a.example.net");
+                assert_eq!(found, by_client(octet), "{option} for {client:?}");
+            }
+        }
+        let expected = if option.contains("client") { 2 } else { 1 };
+        let asked = upstream.count(|asked| asked.name == "a.example.net.");
+        assert_eq!(asked, expected, "{option}: answers were cached");
+        if option.contains("client-subnet") {
+            assert_eq!(ask_from([127, 0, 2, 9], &forwarder, "a.example.net"), by_client(2));
+            let asked = upstream.count(|asked| asked.name == "a.example.net.");
+            assert_eq!(asked, expected, "clients of one network share the answer");
+        }
+    }
+}
+
+#[test]
+fn a_zone_may_have_times_in_the_cache_of_its_own() {
+    let upstream = Upstream::start([
+        when(|asked| asked.name.starts_with("no."))
+            .then([say(Reply::rcode(3).authority(Record::soa("test", 300)))]),
+        always().then([say(Reply::empty().answer(Record::address(1).ttl(300)))]),
+    ]);
+    let zone = |name: &str, keys: &str| {
+        format!(
+            "[[zone]]\nname = \"{name}\"\n[zone.forward]\nto = [\"{}\"]\n{keys}\n",
+            upstream.address
+        )
+    };
+    let zones = "negative-ttl-max = \"0s\"\n".to_owned()
+        + &zone("a.test", "ttl-max = \"0s\"")
+        + &zone("b.test", "ttl-max = \"100s\"");
+    let forwarder = Forwarder::start(&[upstream.address], &zones);
+    for (name, ttl, times) in [
+        ("x.a.test", Some(300), 2),
+        ("no.a.test", None, 1),
+        ("x.b.test", Some(100), 1),
+        ("x.c.test", Some(300), 1),
+        ("no.c.test", None, 2),
+    ] {
+        for _ in 0..2 {
+            let found = forwarder.ask(name, "A");
+            assert_eq!(found.answer.first().map(|record| record.ttl), ttl, "{name}");
+        }
+        let asked = upstream.count(|asked| asked.name == format!("{name}."));
+        assert_eq!(asked, times, "{name}");
+    }
+}
+
+#[test]
+fn clients_wait_together_and_get_expired_answers_by_what_the_upstream_is_told_of_them() {
+    let gate = Gate::default();
+    let told = |asked: &ReceivedQuery| {
+        let option = asked.options.iter().find(|option| option.0 == 8);
+        Reply::empty().answer(Record::address(option.map_or(0, |option| option.1[6])).ttl(1))
+    };
+    let upstream = Upstream::start([always().then([until(&gate), tell(told)])]);
+    let options = "options = [\"8 {client-subnet 24 56}\"]\nstale-after = \"100 ms\"";
+    let forwarder = Forwarder::start(&[upstream.address], options);
+    let clients = [[127, 0, 1, 7], [127, 0, 1, 8], [127, 0, 2, 7], [127, 0, 2, 8]];
+    let ask_all = |asked_min: usize| {
+        thread::scope(|scope| {
+            let forwarder = &forwarder;
+            let ask = |client| scope.spawn(move || ask_from(client, forwarder, "a.example.net"));
+            let asking: Vec<_> = clients.map(ask).into_iter().collect();
+            wait_until("both networks are asked for", || {
+                upstream.count(|asked| asked.name == "a.example.net.") >= asked_min
+            });
+            gate.open();
+            asking.into_iter().map(|it| it.join().unwrap()).collect::<Vec<_>>()
+        })
+    };
+    let by_network = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2"];
+    assert_eq!(ask_all(2), by_network);
+    let asked = upstream.count(|asked| asked.name == "a.example.net.");
+    assert_eq!(asked, 2, "clients of one network wait together");
+    upstream.now_does([always().then([])]);
+    thread::sleep(Duration::from_secs(2)); // the answers expire
+    assert_eq!(ask_all(0), by_network, "each network has its own expired answer");
+}
+
+#[test]
+fn an_option_of_the_client_is_replaced_and_never_passed_on() {
+    let upstream = Upstream::start(answers(1));
+    let options = "options = [\"65001 0x6f7572 if-present\"]";
+    let forwarder = Forwarder::start(&[upstream.address], options);
+    let of_client = |code: u16, name: &str| {
+        let question = recursive(name, "A").edns(1232).option(code, b"theirs");
+        ask(forwarder.zonda.address, &question).unwrap();
+        let log = upstream.log();
+        let asked = log.iter().rfind(|asked| asked.name == format!("{name}.")).unwrap();
+        let own = asked.options.iter().filter(|option| option.0 > 12);
+        own.cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_client(65001, "a.example.net"), [(65001, b"our".to_vec())]);
+    assert_eq!(of_client(65002, "b.example.net"), []);
+    assert_eq!(of_client(65002, "a.example.net"), [], "the answer with the option is another one");
+    // Of a long query, other options are not kept while it waits.
+    let long = recursive("c.example.net", "A").edns(1232).option(65003, &[7; 600]);
+    ask(forwarder.zonda.address, &long.option(65001, b"theirs")).unwrap();
+    let log = upstream.log();
+    let asked = log.iter().rfind(|asked| asked.name == "c.example.net.").unwrap();
+    assert!(asked.options.contains(&(65001, b"our".to_vec())), "{:?}", asked.options);
 }
 
 #[test]

@@ -284,6 +284,23 @@ fn a_zone_can_be_a_hosts_file_alone() {
 }
 
 #[test]
+fn a_reload_takes_over_the_ttl_of_a_hosts_file_and_whether_addresses_have_names() {
+    let folder = Folder::new("hosts");
+    let path = folder.write("lan", "192.0.2.20 printer.lan\n");
+    let zones = |more: &str| {
+        let zone = |name| format!("[[zone]]\nname = \"{name}\"\nhosts = {path:?}\n{more}\n");
+        zone("lan") + &zone("2.0.192.in-addr.arpa")
+    };
+    let server = Server::start(&[], &zones(""));
+    let printer = || reply(&server, "printer.lan", "A").answer[0].ttl;
+    let named = || rcode(&server, "20.2.0.192.in-addr.arpa", "PTR");
+    assert_eq!((printer(), named()), (60, "NOERROR".to_owned()));
+    server.configure(&zones("hosts-ttl = \"30s\"\nhosts-reverse = false"));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!((printer(), named()), (30, "NXDOMAIN".to_owned()));
+}
+
+#[test]
 fn overridden_names_have_the_addresses_of_the_configuration() {
     let upstream = upstream(7);
     let sections = "[override]\n\"www.example.com\" = [\"192.0.2.30\", \"2001:db8::30\"]\n\

@@ -15,8 +15,9 @@ use zonda_testkit::cluster::{
     without_serials,
 };
 use zonda_testkit::differential::{AcceptedDifference, Contestant, Difference, Part};
-use zonda_testkit::message::Record;
+use zonda_testkit::message::{Record, name_text};
 use zonda_testkit::process::Folder;
+use zonda_testkit::rdata::type_text;
 use zonda_testkit::upstream::{self, Reply, always, say, when};
 use zonda_testkit::{Question, Upstream, ask};
 
@@ -148,6 +149,10 @@ const CNAME: u16 = 5;
 const PTR: u16 = 12;
 /// Number of the type TXT.
 const TXT: u16 = 16;
+/// Number of the type A.
+const A: u16 = 1;
+/// Number of the type AAAA.
+const AAAA: u16 = 28;
 
 /// Response codes of both replies.
 fn codes(difference: &Difference) -> (String, String) {
@@ -156,9 +161,10 @@ fn codes(difference: &Difference) -> (String, String) {
 
 /// Whether a question is one of those whose name exists without records of the type, and which
 /// CoreDNS denies: TXT at the apex and at namespaces, types other than TXT at `dns-version` and
-/// other than PTR at names of addresses, `dns` above `ns.dns`, networks in reverse zones, and
-/// `_tcp` in front of a service.
-fn lacks_the_type(question: &Question) -> bool {
+/// other than PTR at names of addresses that have one, `dns` above `ns.dns`, networks in reverse
+/// zones, and `_tcp` in front of a service.
+fn lacks_the_type(it: &Difference) -> bool {
+    let question = &it.question;
     let name = question.name.to_ascii_lowercase();
     let labels: Vec<&str> = name.trim_end_matches('.').split('.').collect();
     let of_address = match labels[..] {
@@ -167,7 +173,8 @@ fn lacks_the_type(question: &Question) -> bool {
         _ => None,
     };
     if let Some(of_address) = of_address {
-        return labels.len() < of_address || question.record_type != PTR;
+        let has_pointer = || it.ask_peer(&question.name, "PTR").answer.iter().any(is_of(PTR));
+        return labels.len() < of_address || question.record_type != PTR && has_pointer();
     }
     match labels[..] {
         ["cluster" | "clusterset", "local"] | ["svc" | "pod", _, "local"] => {
@@ -181,6 +188,53 @@ fn lacks_the_type(question: &Question) -> bool {
     }
 }
 
+/// Whether a record is of a type.
+fn is_of(record_type: u16) -> impl Fn(&Record) -> bool {
+    move |record| record.record_type == record_type
+}
+
+/// Whether Zonda says what is said of the servers of a zone of which no service has an endpoint
+/// here: NS is `ns.dns`, with the address of this server and no other.
+fn names_this_server(it: &Difference) -> bool {
+    let name = it.question.name.to_ascii_lowercase();
+    let (zone, is_apex) = name.strip_prefix("ns.dns.").map_or((&*name, true), |it| (it, false));
+    if !["cluster.local.", "clusterset.local."].contains(&zone) {
+        return false;
+    }
+    let server = format!("ns.dns.{zone}");
+    let has = |record: &Record, owner: &str, data: &str| {
+        name_text(&record.owner) == owner && record.data.text == data
+    };
+    let is_address = |it: &Record| is_of(A)(it) && has(it, &server, "127.0.0.1");
+    let is_server = |it: &Record| is_of(NS)(it) && has(it, zone, &server);
+    let (answer, additional) = (&it.ours.answer[..], &it.ours.additional[..]);
+    let is_right = match (is_apex, it.question.record_type) {
+        (true, NS) => {
+            matches!((answer, additional), ([ns], [a]) if is_server(ns) && is_address(a))
+        }
+        (true, _) => false,
+        (false, A) => matches!(answer, [a] if is_address(a)),
+        (false, _) => answer.is_empty(),
+    };
+    it.ours.rcode_text() == "NOERROR" && is_right
+}
+
+/// Whether Zonda answers by the alias that CoreDNS has at the name, and with the records of the
+/// type that CoreDNS has where it leads to.
+fn is_by_the_alias(it: &Difference) -> bool {
+    let Some((alias, rest)) = it.ours.answer.split_first().filter(|it| is_of(CNAME)(it.0)) else {
+        return false;
+    };
+    let lines =
+        |records: &[Record]| records.iter().map(Record::to_string).collect::<BTreeSet<String>>();
+    let own = it.ask_peer(&it.question.name, "CNAME").answer;
+    let is_same = own.iter().find(|own| is_of(CNAME)(own)).map(Record::to_string);
+    let record_type = type_text(it.question.record_type);
+    it.ours.rcode_text() == "NOERROR"
+        && is_same == Some(alias.to_string())
+        && lines(rest) == lines(&it.ask_peer(&alias.data.text, &record_type).answer)
+}
+
 /// Whether Zonda alone says NXDOMAIN.
 fn is_denied(difference: &Difference) -> bool {
     codes(difference) == ("NXDOMAIN".to_owned(), "NOERROR".to_owned())
@@ -192,23 +246,20 @@ pub const ACCEPTED: &[AcceptedDifference] = &[
         name: "a name that exists is never NXDOMAIN for want of a type",
         applies: |it, _| {
             let is_denied = codes(it) == ("NOERROR".to_owned(), "NXDOMAIN".to_owned());
-            is_denied && it.ours.answer.is_empty() && lacks_the_type(&it.question)
+            is_denied && it.ours.answer.is_empty() && lacks_the_type(it)
         },
     },
     AcceptedDifference {
         name: "SOA of a name that does not exist is NXDOMAIN",
-        applies: |it, _| is_denied(it) && it.question.record_type == SOA,
+        applies: |it, _| {
+            // CoreDNS denies other types at the name of an address, and PTR where there is none.
+            let is_known = || it.ask_peer(&it.question.name, "PTR").rcode_text() != "NXDOMAIN";
+            is_denied(it) && it.question.record_type == SOA && !is_known()
+        },
     },
     AcceptedDifference {
         name: "the servers of the zone are ns.dns, with the address of this server",
-        applies: |it, _| {
-            let name = it.question.name.to_ascii_lowercase();
-            let is_of = |zone: &str| {
-                name.strip_prefix("ns.dns.") == Some(zone)
-                    || it.question.record_type == NS && name == zone
-            };
-            it.theirs.answer.is_empty() && (is_of("cluster.local.") || is_of("clusterset.local."))
-        },
+        applies: |it, _| it.theirs.answer.is_empty() && names_this_server(it),
     },
     AcceptedDifference {
         name: "no name lies below a pod's or an address's",
@@ -227,17 +278,22 @@ pub const ACCEPTED: &[AcceptedDifference] = &[
     },
     AcceptedDifference {
         name: "an alias stands for all types",
-        applies: |it, _| {
-            let first = it.ours.answer.first();
-            it.theirs.answer.is_empty() && first.is_some_and(|it| it.record_type == CNAME)
-        },
+        applies: |it, _| it.theirs.answer.is_empty() && is_by_the_alias(it),
     },
     AcceptedDifference {
         name: "pods have no SRV records",
         applies: |it, _| {
-            it.ours.answer.is_empty()
+            let name = it.question.name.to_ascii_lowercase();
+            let has_no_port = |record: &Record| {
+                let data = record.data.text.to_ascii_lowercase();
+                data.ends_with(&format!(" 0 {name}"))
+            };
+            let are_found = codes(it) == ("NOERROR".to_owned(), "NOERROR".to_owned());
+            are_found
+                && name.contains(".pod.")
                 && it.question.record_type == SRV
-                && it.question.name.to_ascii_lowercase().contains(".pod.")
+                && it.ours.answer.is_empty()
+                && it.theirs.answer.iter().all(has_no_port)
         },
     },
     AcceptedDifference {
@@ -245,7 +301,13 @@ pub const ACCEPTED: &[AcceptedDifference] = &[
         applies: |it, _| {
             // The second address of the one pod that has two.
             let name = it.question.name.to_ascii_lowercase();
+            let is_address = |it: &Record| it.data.text == "fd00:244::9";
+            let is_right = match (it.question.record_type, &it.ours.answer[..]) {
+                (AAAA, answer) => matches!(answer, [it] if is_address(it)),
+                (_, answer) => answer.is_empty(),
+            };
             codes(it) == ("NOERROR".to_owned(), "NXDOMAIN".to_owned())
+                && is_right
                 && name == "fd00-244--9.shop.pod.cluster.local."
         },
     },

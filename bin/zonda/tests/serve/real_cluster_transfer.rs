@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use zonda_testkit::cluster::{ApiServer, CoreDns, Port, cluster_service};
 use zonda_wire::{Message, Opcode};
 
@@ -107,6 +107,45 @@ fn a_transfer_has_the_records_that_that_of_coredns_has() {
     assert!(missing.is_empty() && more.is_empty(), "missing {missing:#?}, more {more:#?}");
 }
 
+/// The time in seconds since 1970.
+fn unix_time() -> u32 {
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    u32::try_from(time.as_secs()).unwrap()
+}
+
+/// The response code that `dig` has for a question over TCP.
+fn response_code(server: SocketAddr, name: &str, question: &str) -> String {
+    let mut dig = Command::new("dig");
+    dig.args([&format!("@{}", server.ip()), "-p", &server.port().to_string()]);
+    dig.args(["+noall", "+comments", "+tcp", "+time=5", name, question]);
+    let text = dig.output().expect("dig is installed (bind9-dnsutils)").stdout;
+    let text = String::from_utf8(text).unwrap();
+    let (_, rest) = text.split_once("status: ").unwrap_or_else(|| panic!("{text}"));
+    rest.split(',').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_transfer_at_a_name_that_is_no_apex_is_notauth_whatever_coredns_makes_of_it() {
+    let api = ApiServer::start();
+    populate(api.client());
+    let (server, closed) =
+        (zonda_of(&api), crate::real_cluster::core_dns_of(api.kubeconfig_file()));
+    await_answers(&server, "db-0.db.shop.svc.cluster.local", "A", &["10.244.0.1"]);
+    for name in ["db-0.db.shop.svc.cluster.local", "nx.cluster.local"] {
+        for question in ["AXFR", "IXFR=1"] {
+            let code = |server| response_code(server, name, question);
+            assert_eq!(code(server.zonda.address), "NOTAUTH", "{name} {question}");
+            assert_eq!(code(closed.address), "REFUSED", "{name} {question}, CoreDNS");
+        }
+    }
+    // With its plugin `transfer`, CoreDNS takes any name below the zone for the zone.
+    let open = core_dns_of(&api);
+    let is_moved = |line: &String| line.starts_with("web.shop.svc.nx.cluster.local. 5 in a ");
+    wait_until("CoreDNS transfers the services below the name", || {
+        transfer(open.address, "nx.cluster.local", "AXFR").iter().any(is_moved)
+    });
+}
+
 #[test]
 fn the_serial_of_a_transfer_follows_the_last_of_several_changes() {
     let api = ApiServer::start();
@@ -129,11 +168,19 @@ fn the_serial_of_a_transfer_follows_the_last_of_several_changes() {
     let before = serial();
     // A secondary that has this version, and asks for changes only, gets the SOA record alone once
     // no change is left that the serial does not tell.
+    let changed = unix_time();
     api.client().create(&cluster_service("shop", "four", &["IPv4"], &[Port::tcp("http", 80)]));
-    wait_until("the serial rises with the change", || serial() > before);
+    let is_new = |serial| serial > before && serial >= changed;
+    wait_until("the serial rises to the time of the change", || is_new(serial()));
     let now = serial();
+    let end = unix_time();
+    assert!((changed..=end).contains(&now), "{now} is not from {changed} to {end}");
     let current = transfer(server.zonda.address, "cluster.local", &format!("IXFR={now}"));
     assert_eq!(current.len(), 1, "{current:#?}");
+    let older = transfer(server.zonda.address, "cluster.local", &format!("IXFR={before}"));
+    let whole = transfer(server.zonda.address, "cluster.local", "AXFR");
+    assert!(whole.len() > 20 && whole[0].contains(" soa "), "{whole:#?}");
+    assert_eq!(older, whole);
     let reverse = transfer(server.zonda.address, "10.in-addr.arpa", "AXFR");
     let pointer = "1.0.244.10.in-addr.arpa. 5 in ptr db-0.db.shop.svc.cluster.local.".to_owned();
     assert!(reverse.contains(&pointer), "{reverse:#?}");

@@ -29,7 +29,7 @@ pub fn go_folder() -> Option<PathBuf> {
 /// Returns the folders into which `scripts/install-cluster-peers` builds CoreDNS, etcd and
 /// kube-apiserver: one for each set of versions.
 pub fn cluster_folders() -> Vec<PathBuf> {
-    let named = env::var_os("ZONDA_CLUSTER_PEERS").map(PathBuf::from);
+    let named = env::var_os("CLUSTER_PEERS").map(PathBuf::from);
     let built = folder().map(|folder| folder.with_file_name("cluster-peers"));
     let built = built.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     named.into_iter().chain(built.map(|entry| entry.path())).collect()

@@ -20,7 +20,7 @@ pub fn check(octets: &[u8]) {
 fn check_file(octets: &[u8]) {
     let hash = |_, name: &[u8]| Some(checksum(7, name));
     let (cache, policy) = (Cache::new(BYTES_MIN), Policy::default());
-    let Ok(count) = read(&cache, octets, CLOCKS, &policy, hash) else {
+    let Ok(count) = read(&cache, octets, CLOCKS, &|_| policy, hash) else {
         assert_eq!(cache.stats().entries, 0);
         return;
     };
@@ -29,7 +29,7 @@ fn check_file(octets: &[u8]) {
     let mut again = Vec::new();
     assert_eq!(write(&cache, &mut again, CLOCKS).ok(), Some(entries));
     let copy = Cache::new(2 * BYTES_MIN);
-    assert_eq!(read(&copy, &again[..], CLOCKS, &policy, hash).ok(), Some(entries));
+    assert_eq!(read(&copy, &again[..], CLOCKS, &|_| policy, hash).ok(), Some(entries));
 }
 
 /// Returns a file with these octets as its only block.

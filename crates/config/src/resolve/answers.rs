@@ -55,7 +55,7 @@ fn resolver(
     let to = to.join(",");
     let given = vec![("to", RawValue { text: &to, origin: Origin::Default })];
     let listens_on: Vec<_> = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut session = Session { source: None, errors: Vec::new(), effective: None };
+    let mut session = Session::new(None, Vec::new(), None);
     let section = &ForwardKeys::SECTION;
     let mut reader = Reader::new(&mut session, section, None, given, Origin::Default);
     let read = forward::read(&mut reader, None, &listens_on);

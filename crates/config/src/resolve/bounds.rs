@@ -36,6 +36,14 @@ pub(super) fn forward(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
         let mistake = LocalMistake::PrivateNamesForNothing;
         reader.contradict(Some("private-names"), Contradiction::Local(mistake));
     }
+    for (least, from, greatest, to) in [
+        ("ttl-min", keys.ttl_min, "ttl-max", keys.ttl_max),
+        ("negative-ttl-min", keys.negative_ttl_min, "negative-ttl-max", keys.negative_ttl_max),
+    ] {
+        if let Some((from, to)) = from.zip(to) {
+            refuse_above(reader, [(least, from), (greatest, to)]);
+        }
+    }
     let interval = ("probe-interval", keys.probe_interval);
     refuse_above(reader, [interval, ("probe-interval-max", keys.probe_interval_max)]);
 }

@@ -2,6 +2,7 @@
 
 use super::access::Lists;
 use super::catalogs;
+use super::hosts_terms::{hosts_terms, refuse_hosts_terms};
 use super::keys::KeyList;
 use super::pools::Pools;
 use super::secondary_terms::LastSecondary;
@@ -19,7 +20,7 @@ use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
 use crate::toml::de::DeTable;
-use crate::{Listener, SerialRule, Source, SteerRule, Zone};
+use crate::{HostsTerms, Listener, SerialRule, Source, SteerRule, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -112,7 +113,16 @@ pub(super) fn read<'a>(
 pub(super) fn of_clients(directory: PathBuf) -> Zone {
     let root = directory.as_path().into();
     let (source, writable) = (Source::Directory(directory), Some(SerialRule::Increment));
-    Zone { name: None, source, hosts: None, root, writable, access: None, steer: Vec::new() }
+    Zone {
+        name: None,
+        source,
+        hosts: None,
+        hosts_terms: HostsTerms::default(),
+        root,
+        writable,
+        access: None,
+        steer: Vec::new(),
+    }
 }
 
 /// Whether a zone's file holds JSON.
@@ -251,6 +261,7 @@ impl Zones<'_, '_> {
         let secondary = nested(&SecondaryKeys::SECTION);
         let members = nested(&MembersKeys::SECTION);
         let is_forwarded = forward.is_some();
+        refuse_hosts_terms(reader, &keys);
         self.place.has_data = !is_forwarded || keys.hosts.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
@@ -291,6 +302,7 @@ impl Zones<'_, '_> {
             let key = keys.name.is_some().then_some("name");
             return reader.contradict(key, mistake);
         }
+        let terms = hosts_terms(&keys);
         let Some(path) = (source.path)(&keys).cloned() else { return };
         if !source.may_lie_anywhere && !self.absolute(&path).starts_with(&root) {
             let outside = Contradiction::OutsideRoot(path.clone(), root.to_path_buf());
@@ -329,7 +341,9 @@ impl Zones<'_, '_> {
         };
         if is_new {
             let (name, source) = (keys.name, (source.make)(path));
-            self.zones.push(Zone { name, source, hosts: None, root, writable, access, steer });
+            let (hosts, hosts_terms) = (None, terms);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 
@@ -344,6 +358,7 @@ impl Zones<'_, '_> {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::ForwardWithoutName);
         }
+        let terms = hosts_terms(&keys);
         if keys.writable {
             reader.contradict(Some("writable"), Contradiction::NotWritable("forward"));
         }
@@ -366,8 +381,9 @@ impl Zones<'_, '_> {
         let forward = forward::read(&mut reader, keys.name.as_ref(), listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
-            let hosts = keys.hosts;
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+            let (hosts, hosts_terms, writable) = (keys.hosts, terms, None);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 
@@ -392,7 +408,9 @@ impl Zones<'_, '_> {
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
             let hosts = None;
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+            let (hosts_terms, writable) = (HostsTerms::default(), None);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 
@@ -419,7 +437,9 @@ impl Zones<'_, '_> {
             let terms = self.last_secondary.terms(access, secondary);
             let (access, source) = (Some(terms.access), Source::Secondary(terms.keys));
             let (name, hosts) = (Some(name.to_lowercase()), None);
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+            let (hosts_terms, writable) = (HostsTerms::default(), None);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 
@@ -448,7 +468,9 @@ impl Zones<'_, '_> {
             }
             let (name, source) = (Some(name.to_lowercase()), Source::Kubernetes(Arc::new(cluster)));
             let hosts = None;
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+            let (hosts_terms, writable) = (HostsTerms::default(), None);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 
@@ -470,7 +492,9 @@ impl Zones<'_, '_> {
         if let (Some(name), Some(members), true) = (keys.name, members, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Members(members.into()));
             let hosts = None;
-            self.zones.push(Zone { name, source, hosts, root, writable: None, access, steer });
+            let (hosts_terms, writable) = (HostsTerms::default(), None);
+            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
+            self.zones.push(zone);
         }
     }
 

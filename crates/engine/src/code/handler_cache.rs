@@ -15,12 +15,12 @@ use super::handlers::Handlers;
 use super::keep::Vary;
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::upstream_options::hash;
 use crate::worker::Worker;
 use std::net::IpAddr;
 use zonda_cache::{Key, Kind, Lifetime, VARIANT_BYTES_MAX, Variant};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
-use zonda_zone::HashSeed;
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -172,18 +172,6 @@ fn write_network(out: &mut [u8], address: IpAddr, bits: u8) {
     };
     out[..2].copy_from_slice(&[family, bits]);
     out[2..NETWORK_BYTES].copy_from_slice(&number.to_be_bytes());
-}
-
-/// A hash of octets with the process's secret. Replies whose variants have the same hash share a
-/// bucket of the cache and nothing else: it compares the values.
-fn hash(seed: HashSeed, octets: &[u8]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ divided by the golden ratio
-    octets.chunks(8).fold(seed.0, |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        let product = u128::from(hash ^ u64::from_le_bytes(word)) * u128::from(ODD);
-        product as u64 ^ (product >> 64) as u64
-    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::elsewhere::Elsewhere;
 use super::routes::PassedRoute;
 use crate::checkpoint::Checkpoint;
+use crate::option_codes::OptionCodes;
 use std::borrow::Cow;
 use std::fmt::Display;
 use zonda_rewrite::Change;
@@ -40,6 +41,8 @@ pub struct History {
     /// The place, behind the name asked for, of the name of a search path for which the query was
     /// deferred.
     pub search_step: Option<u8>,
+    /// The codes among its options on which options of queries to upstreams depend.
+    pub option_codes: OptionCodes,
 }
 
 /// The point at which a query goes on that code elsewhere has passed on.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use zonda_cache::{Hit, Kind, Onward};
 use zonda_deferral::{Deferred, Responder};
-use zonda_engine::{AliasQuestion, Checkpoint, Deferral, Now, Reason, To, fetched_name};
+use zonda_engine::{
+    AliasQuestion, Checkpoint, ClientFacts, Deferral, Now, Reason, To, fetched_name,
+};
 use zonda_upstream::Ticket;
 use zonda_wire::query::HEADER_BYTES;
 
@@ -61,7 +63,8 @@ impl<R: Responder> Forwarder<R> {
     pub(super) fn refresh(&mut self, question: AliasQuestion, now: Now) {
         let AliasQuestion { forward, name, name_hash, qtype } = question;
         let (dnssec_ok, checking_disabled) = (false, false);
-        let key = FetchKey { group: forward, name, qtype, dnssec_ok, checking_disabled };
+        let (group, facts) = (forward, ClientFacts::NONE);
+        let key = FetchKey { group, name, qtype, dnssec_ok, checking_disabled, facts };
         let has_room = self.queries.fetches.len() < self.outbound.upstreams.share().fetches_max();
         if has_room
             && self.outbound.upstreams.get(forward).is_some()
@@ -88,23 +91,35 @@ impl<R: Responder> Forwarder<R> {
         else {
             return None;
         };
+        let from = (*group, self.client_facts(*group, &query.query));
         if let Some(chain) = &query.chain {
-            return Some(FetchKey::new(*group, asked, &chain.next));
+            return Some(FetchKey::new(from, asked, &chain.next));
         }
         if let Some(target) = deferral.history.checkpoint.as_ref().and_then(Checkpoint::target) {
-            return Some(FetchKey::new(*group, asked, target));
+            return Some(FetchKey::new(from, asked, target));
         }
         let own_name = octets.get(HEADER_BYTES..usize::from(asked.name_end))?;
         if !is_alias {
-            return Some(FetchKey::new(*group, asked, own_name));
+            return Some(FetchKey::new(from, asked, own_name));
         }
         let step = deferral.history.search_step;
         let snapshot = self.config.snapshot.load();
         let snapshot = snapshot.at(query.query.peer.listener);
-        let (from, name) = fetched_name(snapshot, own_name, (asked.qtype, step))?;
+        let (number, name) = fetched_name(snapshot, own_name, (asked.qtype, step))?;
         // Not after a reload, perhaps.
-        let is_same = from == *group && name.hash(0) == *name_hash;
-        is_same.then(|| FetchKey::new(*group, asked, name.as_wire()))
+        let is_same = number == *group && name.hash(0) == *name_hash;
+        is_same.then(|| FetchKey::new(from, asked, name.as_wire()))
+    }
+
+    /// Returns what the upstreams of a group are told of the client of a query.
+    fn client_facts(&self, group: u32, query: &Deferred) -> ClientFacts {
+        let known = self.outbound.upstreams.get(group);
+        let options = known.map(|known| &known.group.options);
+        let Some(options) = options.filter(|options| options.tells_of_client) else {
+            return ClientFacts::NONE;
+        };
+        let seed = self.config.snapshot.load().zones.seed();
+        options.facts(&(&query.peer).into(), &query.deferral.history.option_codes, seed)
     }
 
     /// Answers a query from the cache, and fetches the answer anew if that is due and there is

@@ -205,6 +205,7 @@ impl<R: Responder> Forwarder<R> {
             server,
             manner: known.group.manner,
             options: &known.group.options,
+            facts: fetch.key.facts,
             question: fetch.key.question(),
             form,
             cookies: &mut known.pool.members[place].cookies,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zonda_deferral::Responder;
-use zonda_engine::Now;
+use zonda_engine::{ClientFacts, Now};
 use zonda_upstream::Question;
 use zonda_upstream::check::{Doubt, Failure, Verdict, check};
 use zonda_upstream::exchange::{Form, Outcome};
@@ -94,6 +94,7 @@ impl<R: Responder> Forwarder<R> {
             server: &known.group.servers[probe.upstream],
             manner: known.group.manner,
             options: &known.group.options,
+            facts: ClientFacts::NONE,
             question,
             form,
             cookies: &mut member.cookies,

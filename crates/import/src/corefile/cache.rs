@@ -1,11 +1,11 @@
 //! `cache [TTL] [ZONES…] { … }`.
 
-use super::Importer;
 use super::key;
 use super::lexer::Token;
 use super::parser::Line;
-use super::setting::Scalar;
+use super::setting::{Scalar, Setting};
 use super::source::Kind;
+use super::{Block, Importer};
 use crate::document::Effect::{Differs, Lost};
 use crate::error::ImportError;
 use crate::value::read_duration;
@@ -39,7 +39,7 @@ impl Importer<'_> {
         if !zones.is_empty() && !self.current().zones().iter().all(|own| zones.contains(own)) {
             self.leave(line, Differs, "answers for all names are cached");
         }
-        let (mut is_stale_set, mut mins) = (false, [None, None]);
+        let (mut is_stale_set, mut mins, mut uncached) = (false, [None; 2], [None; 2]);
         for option in &line.block {
             match option.name() {
                 "success" => mins[0] = self.cache_limits(option, &mut ttls[0])?,
@@ -50,7 +50,11 @@ impl Importer<'_> {
                     is_stale_set = true;
                 }
                 "servfail" => self.failures(option)?,
-                "disable" => self.cache_nothing(option)?,
+                "disable" => {
+                    if let Some(kind) = self.cache_nothing(option)? {
+                        uncached[kind] = Some(option);
+                    }
+                }
                 "keepttl" => {
                     self.leave(option, Lost, "TTLs of cached answers always count down");
                 }
@@ -61,18 +65,26 @@ impl Importer<'_> {
                 _ => self.lose_option(option),
             }
         }
-        for (key, ttl, most) in
-            [("ttl-max", ttls[0], 30 * 86_400), ("negative-ttl-max", ttls[1], 86_400)]
+        for (kind, key, ttl, most) in
+            [(0, "ttl-max", ttls[0], 30 * 86_400), (1, "negative-ttl-max", ttls[1], 86_400)]
         {
+            if let Some(option) = uncached[kind] {
+                self.cache_time(key, Duration::ZERO, option);
+                continue;
+            }
             let seconds = self.within(line, ttl, (1, most));
-            self.set(("cache", key), Scalar::Time(Duration::from_secs(seconds)), line);
+            self.cache_time(key, Duration::from_secs(seconds), line);
         }
-        for (key, min, ttl) in
-            [("ttl-min", mins[0], ttls[0]), ("negative-ttl-min", mins[1], ttls[1])]
+        for (kind, key, min, ttl) in
+            [(0, "ttl-min", mins[0], ttls[0]), (1, "negative-ttl-min", mins[1], ttls[1])]
         {
+            if let Some(option) = uncached[kind] {
+                self.cache_time(key, Duration::ZERO, option);
+                continue;
+            }
             let (min, origin) = min.unwrap_or((TTL_MIN_DEFAULT.as_secs(), line));
             let seconds = self.within(origin, min.min(ttl), (0, 3600));
-            self.set(("cache", key), Scalar::Time(Duration::from_secs(seconds)), origin);
+            self.cache_time(key, Duration::from_secs(seconds), origin);
         }
         if !is_stale_set {
             let why = "without `serve_stale`, expired answers are given too when no upstream \
@@ -80,6 +92,38 @@ impl Importer<'_> {
             self.leave(line, Differs, why);
         }
         Ok(())
+    }
+
+    /// Notes how long answers of the block are cached.
+    fn cache_time(&mut self, key: &'static str, time: Duration, line: &Line) {
+        let times = &mut self.current().cache_times;
+        times.retain(|(known, ..)| *known != key); // the last one counts
+        times.push((key, time, line.place().clone()));
+    }
+
+    /// Sets how long answers are cached: for the whole server if all blocks that forward say the
+    /// same, and for the zones of each of them otherwise.
+    pub(super) fn settle_cache_times(&mut self) {
+        let forwards = |block: &Block| block.sources.iter().any(|it| it.kind == Kind::Forward);
+        let is_any = self.blocks.iter().any(forwards);
+        let mut blocks =
+            self.blocks.iter().filter(|it| !it.cache_times.is_empty() && (!is_any || forwards(it)));
+        let times = |block: &Block| -> Vec<(&'static str, Duration)> {
+            block.cache_times.iter().map(|(key, time, _)| (*key, *time)).collect()
+        };
+        let Some(first) = blocks.next() else { return };
+        let is_zero = |(_, time): &(&str, Duration)| time.is_zero();
+        let are_alike = blocks.all(|block| times(block) == times(first));
+        let has_none = times(first).iter().any(|it| it.0.ends_with("ttl-max") && is_zero(it));
+        if are_alike && !has_none {
+            let whole = first.cache_times.clone();
+            self.settings.extend(whole.into_iter().map(|(key, time, origin)| Setting {
+                key: ("cache", key),
+                value: Scalar::Time(time),
+                origin,
+            }));
+            self.blocks.iter_mut().for_each(|block| block.cache_times.clear());
+        }
     }
 
     /// Reads `success` and `denial`, `CAPACITY [TTL] [MINTTL]`; returns the last with its line.
@@ -153,7 +197,7 @@ impl Importer<'_> {
         let age = first.map(time).transpose()?.unwrap_or(STALE_DEFAULT);
         let most = Duration::from_secs(30 * 86_400);
         let age = self.time_within(option, age, (Duration::ZERO, most));
-        self.set(("cache", "stale"), Scalar::Time(age), option);
+        self.cache_time("stale", age, option);
         if let Some(timeout) = timeout {
             let after = timeout.map(time).transpose()?.unwrap_or(Duration::ZERO);
             let after = self.time_within(option, after, (Duration::ZERO, Duration::from_secs(60)));
@@ -182,22 +226,26 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `disable success|denial [ZONES…]`: what the server has itself is never cached.
-    fn cache_nothing(&mut self, option: &Line) -> Result<(), ImportError> {
-        let zones = match option.arguments() {
-            [kind, zones @ ..] if kind.is("success") || kind.is("denial") => key::all_zones(zones)?,
+    /// Reads `disable success|denial [ZONES…]`: what the server has itself is never cached. Returns
+    /// the place of the kind if that is for all zones of the block.
+    fn cache_nothing(&mut self, option: &Line) -> Result<Option<usize>, ImportError> {
+        let (kind, zones) = match option.arguments() {
+            [kind, zones @ ..] if kind.is("success") => (0, key::all_zones(zones)?),
+            [kind, zones @ ..] if kind.is("denial") => (1, key::all_zones(zones)?),
             [kind, ..] => return Err(kind.expected("`success` or `denial`")),
             [] => return Err(option.expected("`success` or `denial`")),
         };
+        if zones.is_empty() || self.covers_block(&zones) {
+            return Ok(Some(kind));
+        }
         let block = self.blocks.len() - 1;
         self.uncached.push((zones, block, option.place().clone(), option.summary()));
-        Ok(())
+        Ok(None)
     }
 
     /// Reports answers that must not be cached, and are: those of upstreams.
     pub(super) fn report_uncached(&mut self) {
         for (zones, block, place, what) in std::mem::take(&mut self.uncached) {
-            let zones = if zones.is_empty() { self.blocks[block].zones() } else { zones };
             let mut views = self.views_of(block).iter().filter_map(|view| self.views.get(*view));
             let is_forwarded = views.any(|view| {
                 zones.iter().any(|zone| {
@@ -208,7 +256,12 @@ impl Importer<'_> {
                 })
             });
             if is_forwarded {
-                self.leave_at(&place, Lost, what, "answers of upstreams are always cached");
+                self.leave_at(
+                    &place,
+                    Lost,
+                    what,
+                    "answers of upstreams are cached for all names of a zone, or for none",
+                );
             }
         }
     }

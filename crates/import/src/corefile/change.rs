@@ -33,6 +33,11 @@ pub struct BlockChange {
 }
 
 impl BlockChange {
+    /// Whether queries get another name or type.
+    pub fn changes_question(&self) -> bool {
+        self.section == "rewrite" && (self.sets_type() || !matches!(self.target, Target::Unchanged))
+    }
+
     /// Whether queries get another type.
     pub fn sets_type(&self) -> bool {
         self.keys.iter().any(|(key, _)| *key == "to-qtype")

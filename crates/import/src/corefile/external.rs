@@ -6,13 +6,13 @@ use super::key;
 use super::kubernetes::{add_fall_through, ttl};
 use super::parser::Line;
 use super::source::{FallThrough, Kind, Source, ZoneKey};
-use crate::document::Effect::{Differs, Lost};
+use crate::document::Effect::{Differs, Lost, Needless};
 use crate::error::ImportError;
 use std::path::PathBuf;
 use zonda_wire::Name;
 
 /// Keys of the cluster that zones of external names have, too.
-const SHARED_KEYS: [&str; 11] = [
+const SHARED_KEYS: [&str; 12] = [
     "kubeconfig",
     "context",
     "endpoint",
@@ -22,6 +22,7 @@ const SHARED_KEYS: [&str; 11] = [
     "namespaces",
     "namespace-labels",
     "labels",
+    "endpoints",
     "endpoint-pod-names",
     "snapshot",
 ];
@@ -33,8 +34,9 @@ impl Importer<'_> {
             [] => self.current().zones(),
             zones => key::all_zones(zones)?,
         };
+        // The zones of imported services come first.
         let is_cluster = |it: &&Source| it.kind == Kind::Kubernetes && !it.is_external();
-        let Some(cluster) = self.current().sources.iter().find(is_cluster) else {
+        let Some(cluster) = self.current().sources.iter().rfind(is_cluster) else {
             return Err(line.expected("`kubernetes` in the same block"));
         };
         let is_shared = |it: &&ZoneKey| SHARED_KEYS.contains(&it.0);
@@ -46,6 +48,9 @@ impl Importer<'_> {
             let place = option.place().clone();
             match option.name() {
                 "ttl" => keys.push(("ttl", ttl(option)?, place)),
+                "headless" if keys.iter().any(|key| key.0 == "endpoints") => {
+                    self.leave(option, Needless, "headless services have no endpoints");
+                }
                 "headless" => keys.push(("external-headless", true.into(), place)),
                 "fallthrough" => through = fall_through(option)?,
                 "apex" => {

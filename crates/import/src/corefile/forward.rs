@@ -190,12 +190,17 @@ impl Importer<'_> {
                 to.next.get_or_insert(place);
             }
             "failover" => {
-                let is_usual = |it: &Token| it.is("SERVFAIL") || it.is("REFUSED");
-                match option.arguments().iter().all(is_usual) {
-                    true => self.leave(option, Needless, "the next upstream is asked anyway"),
+                const ANSWERS: [&str; 3] = ["NOERROR", "NXDOMAIN", "YXDOMAIN"];
+                let is_answer = |it: &Token| ANSWERS.iter().any(|answer| it.is(answer));
+                match option.arguments().iter().any(is_answer) {
                     false => {
-                        let why = "the next upstream is asked after SERVFAIL, REFUSED and broken \
-                            answers only";
+                        let why = "the next upstream is asked anyway; if all say so, clients get \
+                            an expired answer or SERVFAIL";
+                        self.leave(option, Differs, why);
+                    }
+                    true => {
+                        let why = "the next upstream is asked after any code but NOERROR, \
+                            NXDOMAIN and YXDOMAIN, which are answers";
                         self.leave(option, Lost, why);
                     }
                 }

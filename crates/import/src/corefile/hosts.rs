@@ -6,7 +6,7 @@ use super::parser::Line;
 use super::source::{FallThrough, Kind, Source};
 use crate::NewFile;
 use crate::document::Effect::{Differs, Lost, Needless};
-use crate::error::ImportError;
+use crate::error::{ImportError, Place};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// The file that is read where none is named.
 const FILE_DEFAULT: &str = "/etc/hosts";
-/// TTL of the answers, in seconds.
-const TTL: u64 = 60;
+/// TTL of the answers if the line has none, in seconds.
+const TTL_DEFAULT: u64 = 3600;
+/// The greatest TTL that is taken, in seconds.
+const TTL_MAX: u64 = 7 * 86_400;
 
 /// The options of a line being read.
 struct Options {
@@ -24,6 +26,10 @@ struct Options {
     /// Names of these addresses, in lower case.
     names: HashSet<String>,
     fall_through: FallThrough,
+    /// TTL of the answers, in seconds, and the line that says so.
+    ttl: (u64, Place),
+    /// The line that says that addresses have no names.
+    no_reverse: Option<Place>,
 }
 
 impl Importer<'_> {
@@ -39,7 +45,8 @@ impl Importer<'_> {
             false => key::all_zones(zones)?,
         };
         let (entries, names) = (Vec::new(), HashSet::new());
-        let mut options = Options { entries, names, fall_through: FallThrough::Never };
+        let (fall_through, ttl) = (FallThrough::Never, (TTL_DEFAULT, line.place().clone()));
+        let mut options = Options { entries, names, fall_through, ttl, no_reverse: None };
         for option in &line.block {
             self.hosts_option(option, &mut options)?;
         }
@@ -55,15 +62,22 @@ impl Importer<'_> {
             self.leave(line, Differs, why);
         }
         let (place, what) = (line.place().clone(), line.summary());
+        let (ttl, origin) = options.ttl;
+        let ttl = format!("{ttl}s");
+        let mut keys = vec![
+            ("hosts", hosts.as_str().into(), place.clone()),
+            ("hosts-ttl", ttl.as_str().into(), origin),
+        ];
+        keys.extend(options.no_reverse.map(|origin| ("hosts-reverse", false.into(), origin)));
         self.current().sources.push(Source {
             kind: Kind::Hosts,
             zones,
             except: Vec::new(),
             fall_through: options.fall_through,
-            place: place.clone(),
+            place,
             what,
             file: PathBuf::new(),
-            keys: vec![("hosts", hosts.as_str().into(), place)],
+            keys,
             next: None,
         });
         Ok(())
@@ -75,15 +89,13 @@ impl Importer<'_> {
             "fallthrough" => to.fall_through = fall_through(option)?,
             "ttl" => {
                 let ttl: u64 = option.parsed("a number of seconds")?;
-                if ttl != TTL {
-                    self.leave(option, Differs, format!("the TTL is {TTL} seconds"));
-                }
+                to.ttl = (self.within(option, ttl, (0, TTL_MAX)), option.place().clone());
             }
             "reload" => {
                 option.duration()?;
                 self.leave(option, Needless, "the file is always watched, at `watch-interval`");
             }
-            "no_reverse" => self.leave(option, Lost, "addresses always have their names"),
+            "no_reverse" => to.no_reverse = Some(option.place().clone()),
             "fallthrough_unsupported" => {
                 self.leave(option, Lost, "names of the file have no records of other types");
             }

@@ -5,7 +5,7 @@ use super::hosts::fall_through;
 use super::key;
 use super::parser::Line;
 use super::source::{FallThrough, Kind, Source, ZoneKey};
-use crate::document::Effect::{Differs, Lost, Needless};
+use crate::document::Effect::{self, Differs, Lost, Needless};
 use crate::document::Value;
 use crate::error::{ImportError, Place};
 use std::path::PathBuf;
@@ -70,7 +70,8 @@ impl Importer<'_> {
         let (imported, own): (Vec<_>, Vec<_>) =
             zones.into_iter().partition(|zone| imported.contains(zone));
         if !imported.is_empty() {
-            let is_set = |key: &ZoneKey| !["pods", "zonal", "endpoint-pod-names"].contains(&key.0);
+            const OF_OWN: [&str; 4] = ["pods", "zonal", "endpoints", "endpoint-pod-names"];
+            let is_set = |key: &ZoneKey| !OF_OWN.contains(&key.0);
             let mut keys: Vec<ZoneKey> =
                 options.keys.iter().filter(|it| is_set(it)).cloned().collect();
             keys.push(("multicluster", true.into(), place));
@@ -126,6 +127,23 @@ impl Importer<'_> {
                 }
             }
         }
+        if has("endpoints", &options.keys) {
+            const OF_ENDPOINTS: [(&str, Effect, &str); 3] = [
+                ("zonal", Lost, "with `noendpoints`, CoreDNS refuses it"),
+                (
+                    "ignore-empty-services",
+                    Lost,
+                    "with `noendpoints`, CoreDNS takes all services for empty, and denies them",
+                ),
+                ("endpoint-pod-names", Needless, "with `noendpoints`, there are no such names"),
+            ];
+            for (key, effect, why) in OF_ENDPOINTS {
+                let dropped: Vec<ZoneKey> = options.keys.extract_if(.., |it| it.0 == key).collect();
+                for (_, _, place) in dropped {
+                    self.leave_at(&place, effect, key, why);
+                }
+            }
+        }
         add_fall_through(&mut options.keys, &options.fall_through, line.place());
         Ok(())
     }
@@ -160,7 +178,7 @@ impl Importer<'_> {
                 return Err(option.expected("an argument"));
             }
             "endpoint_pod_names" => add("endpoint-pod-names", true.into()),
-            "noendpoints" => self.leave(option, Lost, "endpoints always have names"),
+            "noendpoints" => add("endpoints", false.into()),
             "zonal" => add("zonal", true.into()),
             "ignore" => {
                 let argument = option.argument("`empty_service`")?;

@@ -39,6 +39,7 @@ mod lexer;
 mod listeners;
 mod parser;
 mod plugins;
+mod query_log;
 mod rewrite;
 mod scope;
 mod server;
@@ -55,9 +56,11 @@ use crate::document::{Effect, ReportLine};
 use crate::error::{ImportError, Place};
 use crate::{Files, Import, NewFile};
 use change::BlockChange;
+use edns::QueryOption;
 use key::Key;
 use listeners::View;
 use parser::{Line, ServerBlock, Sources};
+use query_log::LoggedQueries;
 use scope::Scope;
 use setting::Setting;
 use source::{AccessRule, Source};
@@ -102,6 +105,8 @@ pub fn import(
     for block in &blocks {
         importer.block(block)?;
     }
+    importer.settle_cache_times();
+    importer.settle_log();
     importer.listeners()?;
     importer.zones()?;
     importer.whole_server_settings();
@@ -166,12 +171,20 @@ struct Block {
     root: PathBuf,
     /// Time after which expired answers are given.
     stale_after: Option<(Duration, Place)>,
+    /// Queries that are logged.
+    logged: Vec<LoggedQueries>,
+    /// How long answers are cached: keys and their values.
+    cache_times: Vec<(&'static str, Duration, Place)>,
     /// Octets of the largest answer that upstreams are asked for.
     buffer_size: Option<(u64, Place)>,
-    /// EDNS options of queries to upstreams, each with its line and the words of that.
-    options: Vec<(String, Place, String)>,
+    /// EDNS options of queries to upstreams.
+    options: Vec<QueryOption>,
+    /// Codes of options that rules have taken out of queries.
+    unset_options: Vec<u16>,
     /// Line of a rule that is for all queries, so that those behind it are for none.
     last_rule: Option<Place>,
+    /// Line and words of a rule that is the last for queries that have an option.
+    replacing_rule: Option<(Place, String)>,
 }
 
 impl Block {
@@ -197,9 +210,13 @@ impl Importer<'_> {
             plugins: BTreeMap::new(),
             root: self.base.clone(),
             stale_after: None,
+            logged: Vec::new(),
+            cache_times: Vec::new(),
             buffer_size: None,
             options: Vec::new(),
+            unset_options: Vec::new(),
             last_rule: None,
+            replacing_rule: None,
         });
         let is_first = |line: &&Line| matches!(line.name(), "root" | "bind");
         let (first, rest): (Vec<&Line>, Vec<&Line>) = block.lines.iter().partition(is_first);

@@ -45,6 +45,10 @@ impl Importer<'_> {
             self.leave(line, Needless, why);
             return Ok(());
         }
+        if let Some((place, what)) = self.current().replacing_rule.take() {
+            let why = "queries whose option it replaces go on to the rules below";
+            self.leave_at(&place, Differs, what, why);
+        }
         match kind.text.to_ascii_lowercase().as_str() {
             "name" => name_rule(line, words, &mut rule)?,
             "type" => {

@@ -41,40 +41,8 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Reads `log [NAMES…] [FORMAT] { class … }`.
-    pub(super) fn log(&mut self, line: &Line) -> Result<(), ImportError> {
-        for argument in line.arguments() {
-            let is_format = argument.text.contains(['{', ' ', '>']);
-            let why = match key::zones(argument) {
-                _ if is_format => "lines are as query-log.format says",
-                Ok(zones) if self.covers_block(&zones) => continue,
-                Ok(_) => "queries for all names are logged",
-                Err(error) => return Err(error),
-            };
-            self.leave(line, Differs, why);
-        }
-        let mut classes = Vec::new();
-        for option in &line.block {
-            match option.name() {
-                "class" => classes.extend(option.arguments().iter().map(|it| it.text.as_str())),
-                _ => self.lose_option(option),
-            }
-        }
-        if !classes.is_empty() && classes.iter().all(|class| *class == "error") {
-            let why = "failures are counted in the metrics, and their causes logged; there is no \
-                log of failed queries alone";
-            self.leave(line, Differs, why);
-            return Ok(());
-        }
-        if !classes.is_empty() && !classes.contains(&"all") {
-            self.leave(line, Differs, "queries are logged whatever the answer is");
-        }
-        self.set(("query-log", "output"), Scalar::Text("stdout".to_owned()), line);
-        Ok(())
-    }
-
     /// Whether zones hold all names of the block that is being read.
-    fn covers_block(&mut self, zones: &[Name]) -> bool {
+    pub(super) fn covers_block(&mut self, zones: &[Name]) -> bool {
         let own = self.current().zones();
         own.iter().all(|own| zones.iter().any(|zone| key::is_in(own, zone)))
     }

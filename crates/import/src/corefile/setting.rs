@@ -145,7 +145,7 @@ impl Importer<'_> {
 
     /// Reports settings of some blocks that count for all of them.
     pub(super) fn whole_server_settings(&mut self) {
-        const ALL: [&str; 3] = ["log", "loadbalance", "nsid"];
+        const ALL: [&str; 2] = ["loadbalance", "nsid"];
         for plugin in ALL {
             let has_it = |it: &super::Block| it.plugins.contains_key(plugin);
             let is_missing = self.blocks.iter().any(|it| !it.sources.is_empty() && !has_it(it));

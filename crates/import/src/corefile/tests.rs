@@ -183,22 +183,202 @@ fn options_of_queries_become_those_of_the_blocks_upstreams() {
     let import = of(&text(both));
     assert!(import.toml.contains("options = [\"65001 0x00ff\"]"), "{}", import.toml);
     assert!(import.toml.contains("[[rewrite]]"), "{}", import.toml);
-    for lost_rule in [
-        "local replace 0xffee 0x00",
-        "local set 0xffee {client_ip}",
-        "local set 10 0x00",
-        "nsid set",
-        "subnet set 24 56",
-    ] {
+    for lost_rule in ["local set 10 0x00", "local set 0xffee {geoip/city/name}"] {
         assert_eq!(lost(&of(&text(&format!(" rewrite edns0 {lost_rule}")))), [2], "{lost_rule}");
     }
     assert!(says(&of(&text(" rewrite edns0 local unset 0xffee")), 2, Effect::Needless));
     let alone = of("a.test {\n file db\n rewrite edns0 local set 0xffee 0x00\n}\n");
     assert!(says(&alone, 3, Effect::Needless), "{:?}", alone.report);
-    for wrong in ["local set", "local set 0xfffff 0x00", "local set 1 0x0", "other set 1 2", "nsid"]
-    {
+    for wrong in [
+        "local set",
+        "local set 0xfffff 0x00",
+        "local set 1 0x0",
+        "local set 0xffee {client}",
+        "local unset",
+        "local unset 0xffee 0x00",
+        "other set 1 2",
+        "nsid",
+        "nsid set 0x00",
+        "subnet set 24",
+        "subnet set 33 56",
+        "subnet set 24 129",
+        "subnet unset 24 56",
+        "local put 0xffee 0x00",
+    ] {
         error(&text(&format!(" rewrite edns0 {wrong}")));
     }
+}
+
+/// The options of queries that a block has with these rules `edns0`, all but the last of which go
+/// on.
+fn options_with(rules: &[&str]) -> (Vec<String>, Import) {
+    let mut text = ". {\n".to_owned();
+    for (place, rule) in rules.iter().enumerate() {
+        let mode = if place + 1 < rules.len() { "continue " } else { "" };
+        text +=
+            &format!(" rewrite {mode}edns0 {rule} revert\n").replace("unset 1 revert", "unset 1");
+    }
+    let import = of(&(text + " forward . 192.0.2.1\n}\n"));
+    let list = import.toml.split_once("options = [").and_then(|it| it.1.split_once(']'));
+    let options = list.map_or("", |it| it.0).split(", ").map(|option| option.trim_matches('"'));
+    (options.map(str::to_owned).collect(), import)
+}
+
+#[test]
+fn each_variable_of_an_option_has_its_name() {
+    for (rule, option) in [
+        ("local set 1 {qname}", "1 {name}"),
+        ("local append 1 {qtype}", "1 {type}"),
+        ("local set 1 {client_ip}", "1 {client-address}"),
+        ("local set 1 {client_port}", "1 {client-port}"),
+        ("local set 1 {protocol}", "1 {transport}"),
+        ("local set 1 {server_ip}", "1 {server-address}"),
+        ("local replace 0xffee {server_port}", "65518 {server-port} if-present"),
+        ("nsid set", "3 0x"),
+        ("nsid replace", "3 0x if-present"),
+        ("subnet set 24 56", "8 {client-subnet 24 56}"),
+        ("SUBNET APPEND 0 128", "8 {client-subnet 0 128}"),
+    ] {
+        let (options, import) = options_with(&[rule]);
+        assert_eq!((options, lost(&import)), (vec![option.to_owned()], Vec::new()), "{rule}");
+    }
+}
+
+#[test]
+fn a_cluster_without_endpoints_has_none_in_its_own_zone_and_outside_and_keeps_imported_ones() {
+    let import = of("c.local m.local x.org {\n kubernetes c.local m.local {\n  noendpoints\n  \
+                     multicluster m.local\n }\n k8s_external x.org {\n  headless\n }\n}\n");
+    let zones: Vec<&str> = import.toml.split("[[zone]]").skip(1).collect();
+    let without = |zone: &&&str| zone.contains("endpoints = false");
+    let named = |zone: &&&str| zone.contains("m.local");
+    assert_eq!(zones.iter().filter(without).count(), 2, "{}", import.toml);
+    assert!(!zones.iter().filter(named).any(|zone| without(&zone)), "{}", import.toml);
+    assert!(says(&import, 7, Effect::Needless) && lost(&import).is_empty(), "{:?}", import.report);
+    let empty = of("c.local {\n kubernetes c.local {\n  ignore empty_service\n  noendpoints\n  \
+                    endpoint_pod_names\n }\n}\n");
+    assert!(lost(&empty) == [3] && says(&empty, 5, Effect::Needless), "{:?}", empty.report);
+}
+
+/// The keys of a section of what was made of a Corefile, without their lines.
+fn section(import: &Import, name: &str) -> Vec<String> {
+    let rest = import.toml.split_once(&format!("\n[{name}]\n")).map_or("", |it| it.1);
+    let lines = rest.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| line.split("  #").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn queries_are_logged_that_the_blocks_and_classes_of_log_say() {
+    let of = |text: &str| {
+        let import = of(text);
+        assert!(lost(&import).is_empty(), "{:?}", import.report);
+        (section(&import, "query-log"), import)
+    };
+    for (text, expected) in [
+        (". {\n log\n forward . 192.0.2.1\n}\n", &["output = \"stdout\""][..]),
+        (
+            ". {\n log . {\n  class error\n }\n forward . 192.0.2.1\n}\n",
+            &["output = \"stdout\"", "outcomes = [\"error\"]"],
+        ),
+        (
+            ". {\n log\n forward . 192.0.2.1\n}\na.b {\n file db\n}\n",
+            &["output = \"stdout\"", "except = [\"a.b\"]"],
+        ),
+        (
+            ". {\n forward . 192.0.2.1\n}\na.b {\n file d\n log {\n  class denial success\n }\n}\n",
+            &["output = \"stdout\"", "outcomes = [\"success\", \"denial\"]", "zones = [\"a.b\"]"],
+        ),
+        (
+            "a b {\n log a {\n  class all\n }\n file db\n}\n",
+            &["output = \"stdout\"", "zones = [\"a\"]"],
+        ),
+    ] {
+        let (found, import) = of(text);
+        assert_eq!(found, expected, "{text}");
+        let told = import.report.iter().any(|it| it.what.starts_with("log"));
+        let has_classes = text.contains("class") && !text.contains("class all");
+        assert_eq!(told, has_classes, "{:?}", import.report);
+    }
+    let (_, import) = of(". {\n log {\n  class error\n }\n forward . 192.0.2.1\n}\n\
+                          a {\n log\n file db\n}\n");
+    assert!(says(&import, 2, Effect::Differs), "{:?}", import.report);
+    let (_, import) = of(". {\n log . \"{remote} {name}\"\n forward . 192.0.2.1\n}\n");
+    assert!(says(&import, 2, Effect::Differs), "{:?}", import.report);
+}
+
+#[test]
+fn each_block_has_its_own_times_in_the_cache_if_they_differ() {
+    let times = |cache: &str| format!(" forward . 192.0.2.1\n {cache}\n}}\n");
+    let alike = of(&format!(". {{\n{}a {{\n{}", times("cache 30"), times("cache 30")));
+    assert!(section(&alike, "cache").contains(&"ttl-max = \"30s\"".to_owned()), "{}", alike.toml);
+    assert_eq!(alike.toml.matches("\nttl-max").count(), 1, "{}", alike.toml);
+    let apart = of(&format!(". {{\n{}a {{\n{}", times("cache 30"), times("cache 60")));
+    let zones: Vec<&str> = apart.toml.split("[zone.forward]").skip(1).collect();
+    let has = |place: usize, key: &str| zones[place].contains(&format!("\n{key}"));
+    assert!(has(0, "ttl-max = \"30s\"") && has(1, "ttl-max = \"60s\""), "{}", apart.toml);
+    assert!(!apart.report.iter().any(|it| it.why.contains("for all blocks")), "{:?}", apart.report);
+    let none = of(". {\n forward . 192.0.2.1\n cache {\n  disable denial\n }\n}\n");
+    assert!(lost(&none).is_empty(), "{:?}", none.report);
+    assert!(none.toml.contains("\nnegative-ttl-max = \"0s\""), "{}", none.toml);
+    let twice =
+        of(". {\n forward . 192.0.2.1\n cache {\n  serve_stale 1h\n  serve_stale 2h\n }\n}\n");
+    assert_eq!(twice.toml.matches("\nstale = ").count(), 1, "{}", twice.toml);
+    assert!(twice.toml.contains("\nstale = \"7200s\""), "{}", twice.toml);
+    let part = of(". {\n forward . 192.0.2.1\n cache {\n  disable denial a.b\n }\n}\n");
+    assert_eq!(lost(&part), [4]);
+}
+
+#[test]
+fn a_hosts_file_has_the_ttl_of_its_line_and_no_names_of_addresses_where_that_says_so() {
+    let hosts = |options: &str| of(&format!(". {{\n hosts /etc/h {{\n{options} }}\n}}\n"));
+    assert!(hosts("").toml.contains("hosts-ttl = \"3600s\""));
+    let import = hosts("  ttl 30\n  no_reverse\n");
+    assert!(import.toml.contains("hosts-ttl = \"30s\""), "{}", import.toml);
+    assert!(import.toml.contains("hosts-reverse = false"), "{}", import.toml);
+    assert!(lost(&import).is_empty() && !says(&import, 3, Effect::Differs), "{:?}", import.report);
+}
+
+#[test]
+fn rules_for_one_option_work_upon_each_other_in_their_order() {
+    for (rules, expected) in [
+        (&["local set 1 0x61", "local set 1 0x62"][..], &["1 0x62"][..]),
+        (&["local set 1 0x61", "local replace 1 0x62"], &["1 0x62"]),
+        (&["local replace 1 0x61", "local replace 1 0x62"], &["1 0x62 if-present"]),
+        (&["local replace 1 0x61", "local set 1 0x62"], &["1 0x62"]),
+        (&["local set 1 0x61", "local append 1 0x62"], &["1 0x61", "1 0x62"]),
+        (&["local set 1 0x61", "local append 1 {qname}"], &["1 0x61"]),
+        (&["subnet set 24 56", "subnet append 16 48"], &["8 {client-subnet 24 56}"]),
+        (&["subnet set 24 56", "subnet set 16 48"], &["8 {client-subnet 16 48}"]),
+        (&["local set 1 0x61", "nsid set", "local unset 1"], &["3 0x"]),
+    ] {
+        let (options, import) = options_with(rules);
+        assert_eq!(options, expected, "{rules:?}");
+        assert!(lost(&import).is_empty(), "{rules:?}");
+    }
+    let (_, import) = options_with(&["local replace 1 0x61", "local append 1 {qname}"]);
+    assert_eq!(lost(&import), [3]);
+    let stopped = of(". {\n rewrite edns0 local set 10 0x00\n rewrite name a b\n \
+                      forward . 192.0.2.1\n}\n");
+    assert!(!stopped.toml.contains("[[rewrite]]"), "a rule that is lost ends them all the same");
+    let (options, import) = options_with(&["local unset 1", "local replace 1 0x61"]);
+    assert!(options == [""] && says(&import, 3, Effect::Needless), "{options:?}");
+    let appended = of(". {\n rewrite edns0 subnet append 24 56 revert\n rewrite name a b\n \
+                       forward . 192.0.2.1\n}\n");
+    assert!(!appended.toml.contains("[[rewrite]]") && says(&appended, 2, Effect::Differs));
+    let of_server = |bind: &str| {
+        of(&format!(
+            ". {{\n{bind} rewrite edns0 local set 1 {{server_ip}} revert\n \
+                     rewrite name a b\n forward . 192.0.2.1\n}}\n"
+        ))
+    };
+    let (of_all, of_one) = (of_server(""), of_server(" bind 192.0.2.53\n"));
+    assert!(says(&of_all, 2, Effect::Differs) && of_all.toml.contains("[[rewrite]]"));
+    assert!(!says(&of_one, 3, Effect::Differs) && !of_one.toml.contains("[[rewrite]]"));
+    let of_question = of(". {\n rewrite continue edns0 local set 1 {qname} revert\n \
+                          rewrite name a b\n forward . 192.0.2.1\n}\n");
+    assert!(says(&of_question, 2, Effect::Differs), "the upstream is asked for another name");
+    let ended = ". {\n rewrite edns0 local replace 1 0x61 revert\n rewrite name a b\n \
+                 forward . 192.0.2.1\n}\n";
+    assert!(says(&of(ended), 2, Effect::Differs), "the rule below is met all the same");
 }
 
 #[test]
@@ -513,7 +693,7 @@ fn a_rule_that_leads_into_another_block_is_lost_and_one_that_may_do_so_is_told()
         ("name regex ^(.*)[.]a[.]$ {1}.b", true, false),
         ("name regex ^(.*)[.]a[.]$ x{1}", false, true),
         ("name substring x. y.", false, true),
-        ("edns0 local replace 0xffee 0x61", true, false),
+        ("edns0 local replace 0xffee 0x61", false, false),
         ("cname exact x. y.", true, false),
         ("name regex (?=x) y", true, false),
         ("rcode exact x.a NXDOMAIN BADVERS", true, false),

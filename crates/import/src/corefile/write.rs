@@ -1,5 +1,6 @@
 //! The `zonda.toml` of what was read.
 
+use super::edns::QueryOption;
 use super::setting::{Scalar, Setting, duration};
 use super::source::{Kind, Source};
 use super::table::ZoneEntry;
@@ -168,9 +169,12 @@ impl Importer<'_> {
             if let Some((time, place)) = &block.stale_after {
                 document.key("stale-after", &*duration(*time), Some(place));
             }
-            if let [(_, place, _), ..] = &block.options[..] {
-                let texts: Vec<String> = block.options.iter().map(|it| it.0.clone()).collect();
-                document.key("options", &texts[..], Some(place));
+            for (key, time, place) in &block.cache_times {
+                document.key(key, &*duration(*time), Some(place));
+            }
+            if let [first, ..] = &block.options[..] {
+                let texts: Vec<String> = block.options.iter().map(QueryOption::text).collect();
+                document.key("options", &texts[..], Some(&first.place));
             }
             if let Some((size, place)) = &block.buffer_size {
                 document.key("buffer-size", *size, Some(place));

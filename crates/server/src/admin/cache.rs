@@ -11,6 +11,9 @@ use zonda_wire::rdata::Presentation;
 use zonda_wire::{Class, Ede, Message, Name, Rcode, Type};
 use zonda_zone::LookupName;
 
+/// Answers of a name that are shown of those that depend on the client.
+const OF_CLIENTS_MAX: usize = 1000;
+
 /// Returns the cached answers for a name, and those which say that a name above it does not exist.
 pub fn show(name: &Name, control: &Control) -> Value {
     let (name, now) = (name.to_lowercase(), control.clock.now());
@@ -19,10 +22,20 @@ pub fn show(name: &Name, control: &Control) -> Value {
     let forwards = state.zone_set().forwards();
     let (cache, cuts) = (Arc::clone(forwards.cache()), state.config().cache.nxdomain_cut);
     let zones = forwards.iter_with_resolver().filter(|it| it.may_answer(name.as_wire()));
-    let zones: Vec<_> = zones.map(|it| (it.label(), it.group_number())).collect();
+    let zones: Vec<_> =
+        zones.map(|it| (it.label(), it.group_number(), it.tells_of_client())).collect();
     drop(state);
     let mut answers = Vec::new();
-    for (zone, source) in &zones {
+    for (zone, source, tells_of_client) in &zones {
+        if *tells_of_client {
+            // Only a walk finds what is kept for clients of which something is told.
+            cache.for_each(|entry| {
+                let is_of_name = entry.source == *source && entry.name == name.as_wire();
+                if is_of_name && entry.has_variant && answers.len() < OF_CLIENTS_MAX {
+                    answers.push(describe(entry, zone, now));
+                }
+            });
+        }
         for label in 0..looked_up.label_count().max(1) {
             if label > 0 && !cuts {
                 break;
@@ -72,6 +85,7 @@ fn describe(entry: &Entry<'_>, zone: &str, now: Now) -> Value {
         "zone": zone,
         "dnssec_ok": entry.dnssec_ok,
         "checking_disabled": entry.checking_disabled,
+        "of_client": entry.has_variant,
         "kind": kind(entry.answer.kind),
         "rcode": Rcode(entry.answer.flags & 0x000f).to_string(),
         "extended_error": entry.answer.ede.map(|Ede(code)| code),

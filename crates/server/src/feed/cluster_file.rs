@@ -65,8 +65,8 @@ impl fmt::Display for FileError {
             Self::LongLine(line) => write!(f, "line {line} is longer than {LINE_BYTES_MAX} octets"),
             Self::Foreign => f.write_str(
                 "it is of another format, zone or cluster, or was made with other `labels`, \
-                 `namespace-labels`, `pods`, `endpoint-pod-names`, `multicluster`, \
-                 `external` or `external-headless`",
+                 `namespace-labels`, `pods`, `endpoints`, `endpoint-pod-names`, \
+                 `multicluster`, `external` or `external-headless`",
             ),
             Self::CutOff => f.write_str("it is cut off"),
         }
@@ -75,7 +75,7 @@ impl fmt::Display for FileError {
 
 /// What the first line says of a file.
 fn header(apex: &Name, keys: &KubernetesKeys) -> Value {
-    json!({
+    let mut header = json!({
         "format": FORMAT,
         "zone": apex.to_string(),
         "of": {
@@ -90,7 +90,12 @@ fn header(apex: &Name, keys: &KubernetesKeys) -> Value {
             "external": keys.external,
             "external-headless": keys.external_headless,
         },
-    })
+    });
+    // Files of versions that had no such key are of clusters whose endpoints have names.
+    if !keys.endpoints {
+        header["of"]["endpoints"] = false.into();
+    }
+    header
 }
 
 /// What a file has: the names of a cluster, and what tells whose they are.

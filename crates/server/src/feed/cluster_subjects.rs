@@ -46,6 +46,7 @@ impl FormerNames {
             && former.namespace_labels == next.namespace_labels
             && former.labels == next.labels
             && former.pods == next.pods
+            && former.endpoints == next.endpoints
             && former.endpoint_pod_names == next.endpoint_pod_names
             && former.external_headless == next.external_headless
             && former.ignore_empty_services == next.ignore_empty_services
@@ -141,7 +142,10 @@ pub(super) fn followed(keys: &KubernetesKeys) -> Vec<Subject> {
         Subject { kind, labels, namespace: namespace.clone() }
     };
     let services = if keys.multicluster { Kind::ServiceImport } else { Kind::Service };
-    let mut kinds = vec![Kind::Namespace, services, Kind::EndpointSlice];
+    let mut kinds = vec![Kind::Namespace, services];
+    if keys.endpoints {
+        kinds.push(Kind::EndpointSlice);
+    }
     if keys.pods == PodNames::Verified {
         kinds.push(Kind::Pod);
     }
@@ -170,12 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn endpoint_slices_are_followed_unless_endpoints_have_no_names() {
+        let kinds = |keys: &str| -> Vec<Kind> {
+            followed(&own_keys(keys)).into_iter().map(|it| it.kind).collect()
+        };
+        assert!(kinds("").contains(&Kind::EndpointSlice));
+        assert_eq!(kinds("endpoints = false"), [Kind::Namespace, Kind::Service]);
+    }
+
+    #[test]
     fn names_of_a_former_feed_stay_as_far_as_the_next_one_would_have_them() {
         let of = |former: &str, next: &str| FormerNames::of(&own_keys(former), &own_keys(next));
         for same in ["ttl = \"1s\"", "reverse = [\"10.0.0.0/8\"]", "autopath = true"] {
             assert_eq!(of("", same), FormerNames::Whole, "{same}");
         }
-        for other in ["namespaces = [\"a\"]", "labels = \"a=b\"", "zonal = true"] {
+        for other in
+            ["namespaces = [\"a\"]", "labels = \"a=b\"", "zonal = true", "endpoints = false"]
+        {
             assert_eq!(of("", other), FormerNames::Partial, "{other}");
             assert_eq!(of(other, ""), FormerNames::Partial, "{other}");
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use zonda_config::{Access, Config};
 use zonda_engine::VersionOrigin;
 use zonda_wire::Name;
-use zonda_zone::ChangeError;
+use zonda_zone::{ChangeError, hosts};
 
 impl ZoneSet {
     /// Serves zones of the configuration from what their feeds send, from now on. Returns whether
@@ -113,7 +113,13 @@ impl ZoneSet {
         let last = self.last_fed_terms.take().filter(|last| last.access == access);
         let terms = last.unwrap_or_else(|| {
             let root = Path::new("/").into();
-            Arc::new(UnitTerms { root, access, writable: None, in_directory: false })
+            Arc::new(UnitTerms {
+                root,
+                access,
+                writable: None,
+                in_directory: false,
+                hosts: hosts::Terms::default(),
+            })
         });
         Arc::clone(self.last_fed_terms.insert(terms))
     }

@@ -98,7 +98,7 @@ impl ClusterComparison<'_> {
         }
         let [ours, theirs] = replies;
         let (zone, quorum) = (zone.to_owned(), vec![self.theirs.name.clone()]);
-        Some(Difference { zone, question, parts, ours, theirs, quorum })
+        Some(Difference { zone, question, parts, ours, theirs, quorum, peer: self.theirs.address })
     }
 }
 

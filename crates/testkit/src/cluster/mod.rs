@@ -31,7 +31,7 @@ pub use objects::{
     Endpoint, Port, cluster_service, endpoint_slice, external_service, headless_service,
     imported_slice, namespace, pod, pod_status, service_import, service_import_definition,
 };
-pub use population::Population;
+pub use population::{Population, PopulationChange};
 pub use questions::{ClusterZones, questions, reverse_name};
 
 /// Module of the API server, with the version of Kubernetes.
@@ -46,7 +46,7 @@ const CORE_DNS_MODULE: &str = include_str!("../../../../tests/cluster/coredns/go
 /// # Panics
 /// When the environment has no home folder.
 pub fn peers_folder() -> PathBuf {
-    if let Some(folder) = env::var_os("ZONDA_CLUSTER_PEERS").filter(|folder| !folder.is_empty()) {
+    if let Some(folder) = env::var_os("CLUSTER_PEERS").filter(|folder| !folder.is_empty()) {
         return folder.into();
     }
     let caches = env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());

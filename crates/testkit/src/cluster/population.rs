@@ -27,8 +27,45 @@ const FIRST_ADDRESS: u32 = 0x0a80_0000;
 /// Bits of IPv4 addresses that are counted.
 const ADDRESS_MASK: u32 = 0x003f_ffff;
 
+/// A change of one service's objects: requests in the order in which they are to be made.
+pub struct PopulationChange {
+    /// Number of the service: its changes have to be made one after the other.
+    service: usize,
+    writes: Vec<Write>,
+}
+
+/// A request that writes an object.
+enum Write {
+    Create(Value),
+    Replace(Value),
+    Delete(Value),
+}
+
+impl PopulationChange {
+    /// Returns which of so many writers makes all changes of this service.
+    pub fn writer(&self, writers: usize) -> usize {
+        self.service % writers
+    }
+
+    /// Makes the change.
+    ///
+    /// # Panics
+    /// When the API server is away or refuses it.
+    pub fn make(&self, client: &ApiClient) {
+        for write in &self.writes {
+            match write {
+                Write::Create(object) => drop(client.create(object)),
+                Write::Replace(object) => drop(client.replace(object)),
+                Write::Delete(object) => client.delete(object),
+            }
+        }
+    }
+}
+
 /// A service that was created, with the names of its slices.
 struct Service {
+    /// Number of the service among all that were ever created.
+    number: usize,
     namespace: String,
     name: String,
     ports: Vec<Port>,
@@ -105,33 +142,41 @@ impl Population {
     /// # Panics
     /// When the API server is away or refuses the change.
     pub fn change(&mut self, client: &ApiClient) {
+        self.next_change().make(client);
+    }
+
+    /// Returns the next change, which is to be made after those of the same service before it.
+    pub fn next_change(&mut self) -> PopulationChange {
         let place = self.random.below(self.services.len().max(1));
         match self.random.below(10) {
-            0 => self.add(client),
+            0 => self.addition(),
             1 if self.services.len() > 1 => {
                 let service = self.services.swap_remove(place);
-                client.delete(&service.object);
-                for slice in &service.slices {
-                    client.delete(&service.slice_object(slice, &[]));
-                }
+                let slices = service.slices.iter();
+                let slices = slices.map(|slice| service.slice_object(slice, &[]));
+                let objects = std::iter::once(service.object.clone()).chain(slices);
+                let writes = objects.map(Write::Delete).collect();
+                PopulationChange { service: service.number, writes }
             }
             _ => {
-                let Some(service) = self.services.get(place) else { return };
-                let Some(slice) = service.slices.first() else { return self.add(client) };
-                let is_ip6 = slice.is_ip6;
+                let slice = self.services.get(place).and_then(|service| service.slices.first());
+                let Some(is_ip6) = slice.map(|slice| slice.is_ip6) else { return self.addition() };
                 let endpoints = self.endpoints(is_ip6);
                 let service = &self.services[place];
-                client.replace(&service.slice_object(&service.slices[0], &endpoints));
+                let slice = service.slice_object(&service.slices[0], &endpoints);
+                PopulationChange { service: service.number, writes: vec![Write::Replace(slice)] }
             }
         }
     }
 
-    /// Creates one more service with its slices.
-    fn add(&mut self, client: &ApiClient) {
+    /// Returns the change that creates one more service with its slices.
+    fn addition(&mut self) -> PopulationChange {
         let (service, slices) = self.service();
-        client.create(&service.object);
-        slices.iter().for_each(|slice| drop(client.create(slice)));
+        let objects = std::iter::once(service.object.clone()).chain(slices);
+        let writes = objects.map(Write::Create).collect();
+        let number = service.number;
         self.services.push(service);
+        PopulationChange { service: number, writes }
     }
 
     /// Returns the name of a namespace.
@@ -141,7 +186,8 @@ impl Population {
 
     /// Makes a service of any kind with its slices.
     fn service(&mut self) -> (Service, Vec<Value>) {
-        let (namespace, name) = (self.namespace(), format!("s{}", self.created));
+        let number = self.created;
+        let (namespace, name) = (self.namespace(), format!("s{number}"));
         self.created += 1;
         let mut ports = self.ports();
         let object = match self.random.below(20) {
@@ -156,15 +202,17 @@ impl Population {
             _ => {
                 let target = format!("{name}.example.org");
                 let object = external_service(&namespace, &name, &target);
-                let service = Service { namespace, name, ports, slices: Vec::new(), object };
+                let slices = Vec::new();
+                let service = Service { number, namespace, name, ports, slices, object };
                 return (service, Vec::new());
             }
         };
-        let mut service = Service { namespace, name, ports, slices: Vec::new(), object };
+        let slices = Vec::new();
+        let mut service = Service { number, namespace, name, ports, slices, object };
         let mut objects = Vec::new();
-        for number in 0..self.random.below(3) {
+        for place in 0..self.random.below(3) {
             let is_ip6 = self.random.one_in(3);
-            let slice = Slice { name: format!("{}-{number}", service.name), is_ip6 };
+            let slice = Slice { name: format!("{}-{place}", service.name), is_ip6 };
             objects.push(service.slice_object(&slice, &self.endpoints(is_ip6)));
             service.slices.push(slice);
         }

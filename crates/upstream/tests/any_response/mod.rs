@@ -18,6 +18,7 @@ pub fn check_any(octets: &[u8]) {
         edns: true,
         cookie: Some([0; 8]),
         expects_cookie: true,
+        client_subnet: &[0, 1, 8, 0, 192],
         stream: false,
     };
     let _ = check(&other, octets);

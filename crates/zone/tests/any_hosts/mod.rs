@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use zonda_wire::{Name, name, rdata};
+use zonda_zone::hosts::Terms;
 use zonda_zone::{HashSeed, build, hosts};
 
 /// Reads the text and checks what comes of it: valid records, of which a zone can be built.
@@ -9,9 +10,9 @@ use zonda_zone::{HashSeed, build, hosts};
 /// # Panics
 /// When something does not hold.
 pub fn check(text: &[u8]) {
-    let whole = hosts::read_text(text, Path::new("hosts"), &Name::root());
+    let whole = hosts::read_text(text, Path::new("hosts"), &Name::root(), Terms::default());
     let apex: Name = "example.org".parse().expect("a name");
-    let part = hosts::read_text(text, Path::new("hosts"), &apex);
+    let part = hosts::read_text(text, Path::new("hosts"), &apex, Terms::default());
     assert!(part.0.len() <= whole.0.len());
     assert_eq!(part.1.to_string(), whole.1.to_string());
     for (apex, (records, diagnostics)) in [(Name::root(), whole), (apex, part)] {

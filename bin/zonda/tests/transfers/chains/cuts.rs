@@ -16,7 +16,7 @@ const TURNS: u32 = 24;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The variable with the number that the octets come of; without it, the time is.
-const SEED: &str = "ZONDA_TEST_SEED";
+const SEED: &str = "TEST_SEED";
 
 /// Numbers by chance; what they come of is printed, so that a failure tells it.
 fn random() -> Random {

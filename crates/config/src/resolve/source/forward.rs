@@ -1,6 +1,7 @@
 //! Zones whose answers come from upstreams.
 
 use crate::Forward;
+use crate::OptionData;
 use crate::error::{Contradiction, LocalMistake, Problem};
 use crate::keys::ForwardKeys;
 use crate::mistake::Mistake;
@@ -51,6 +52,17 @@ pub fn read(
     }
     if keys.options.len() > OPTIONS_MAX {
         let many = Mistake::ManyOptions(keys.options.len(), OPTIONS_MAX);
+        reader.contradict(Some("options"), Contradiction::Servers(many));
+    }
+    let subnets = keys.options.iter().filter(|it| matches!(it.data, OptionData::ClientSubnet(..)));
+    if subnets.count() > 1 {
+        reader.contradict(Some("options"), Contradiction::Servers(Mistake::TwoSubnets));
+    }
+    let of_clients = keys.options.iter().filter(|option| option.is_conditional);
+    let is_any = of_clients.clone().next().is_some();
+    let codes = reader.note_option_codes(of_clients.map(|option| option.code));
+    if is_any && codes > OPTIONS_MAX {
+        let many = Mistake::ManyCodes(codes, OPTIONS_MAX);
         reader.contradict(Some("options"), Contradiction::Servers(many));
     }
     check_bootstrap(listens_on, reader, &keys);

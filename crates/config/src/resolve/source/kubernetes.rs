@@ -51,6 +51,16 @@ pub fn read(reader: &mut Reader<'_, '_>, zone: Option<&Name>) -> Option<Kubernet
     if keys.multicluster && reader.is_set("pods") {
         reader.contradict(Some("pods"), Contradiction::Excludes("pods", "multicluster"));
     }
+    for (key, is_set) in [
+        ("zonal", keys.zonal),
+        ("external-headless", keys.external_headless),
+        ("ignore-empty-services", keys.ignore_empty_services),
+        ("endpoint-pod-names", keys.endpoint_pod_names),
+    ] {
+        if is_set && !keys.endpoints {
+            reader.contradict(Some(key), Contradiction::Needs(key, "endpoints"));
+        }
+    }
     if keys.external {
         for other in INSIDE_KEYS {
             if reader.is_set(other) {

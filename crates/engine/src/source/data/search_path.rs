@@ -235,7 +235,8 @@ impl<'s> Walk<'_, 's, '_> {
                 }
             };
         }
-        let (key, secs) = (forward.cache_key(ask.query, scratch), ask.now.monotonic_secs());
+        let (facts, secs) = (ask.facts_for(forward), ask.now.monotonic_secs());
+        let key = forward.cache_key(ask.query, scratch, &facts);
         let found = forward.cache.find_or_moment(&key, secs, body);
         match found {
             Ok(hit) if hit.kind == Kind::Failure => {

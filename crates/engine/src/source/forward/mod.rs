@@ -49,7 +49,8 @@ pub fn answer(
         };
     }
     let wants_recursion = ask.query.flags & flag::RD != 0;
-    let key = forward.cache_key(ask.query, ask.name);
+    let facts = ask.facts_for(forward);
+    let key = forward.cache_key(ask.query, ask.name, &facts);
     let now_secs = ask.now.monotonic_secs();
     let found = forward.cache.find_or_moment(&key, now_secs, &mut worker.body);
     match found
@@ -144,7 +145,8 @@ fn write_chain(
 
 /// The kept answer, if that leads to a name of this server, which is the worker's target then.
 fn find_chain(ask: &Ask<'_>, worker: &mut Worker, forward: &Forward) -> Option<Hit> {
-    let key = forward.cache_key(ask.query, ask.name);
+    let facts = ask.facts_for(forward);
+    let key = forward.cache_key(ask.query, ask.name, &facts);
     let hit = forward.cache.find(&key, ask.now.monotonic_secs(), &mut worker.body)?;
     let leads_here = hit.onward == Some(Onward::Here) && is_target_local(ask, worker, &hit);
     leads_here.then_some(hit)
