@@ -2,6 +2,7 @@
 
 mod in_force;
 mod program_zones;
+mod retries;
 
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
@@ -11,9 +12,8 @@ use crate::feed::store_state::StoreState;
 use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks, Offer};
 use crate::listeners::Listeners;
-use crate::load::load_all;
 use crate::node_local::NodeInterface;
-use crate::program::{ConfigWatch, LongCallWatch, OwnQueries, SetLogLevel};
+use crate::program::{ConfigWatch, LastReading, LongCallWatch, OwnQueries, SetLogLevel};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::steering::checks::ChecksHandle;
@@ -24,6 +24,7 @@ use crate::update::queue::UpdateQueue;
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
 use arc_swap::ArcSwap;
+use retries::Retries;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,7 +37,6 @@ use zonda_config::{Config, Source};
 use zonda_deferral::{Clock, Deferrals, LazyResponder};
 use zonda_engine::{Engine, Snapshot};
 use zonda_forward::{ForwarderCounters, Forwarders};
-use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_runtime::Runtime;
 use zonda_transport::tcp::TcpServer;
@@ -161,6 +161,8 @@ pub struct Control {
     pub is_stopping: AtomicBool,
     /// Tells whether files have changed that the configuration is made of, if they are followed.
     config_watch: Option<ConfigWatch>,
+    /// When a configuration is tried again that could not be put into force.
+    retries: Retries,
     /// Sets the level of the server's own log; none where a program has the log.
     log_level: Option<SetLogLevel>,
     /// What was counted of connections to the admin interface.
@@ -214,6 +216,7 @@ impl Control {
             stop_request: parts.stop_request,
             is_stopping: AtomicBool::new(false),
             config_watch: parts.config.1,
+            retries: Retries::default(),
             log_level: parts.config.2,
             admin: AdminCounters::default(),
             started: Instant::now(),
@@ -259,8 +262,9 @@ impl Control {
         let [sockets, before, after] = [(); 3].map(|()| Arc::downgrade(self));
         let hooks = Hooks {
             sockets: Box::new(move || {
-                let control = sockets.upgrade();
-                control.map_or_else(|| Ok(Vec::new()), |control| control.listeners.descriptors())
+                let Some(control) = sockets.upgrade() else { return Ok(Vec::new()) };
+                let _reload = control.units(); // one that runs brings its listeners to an end
+                control.listeners.offer()
             }),
             before: Box::new(move || {
                 if let Some(file) = &file {
@@ -273,6 +277,7 @@ impl Control {
             }),
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
+                    control.listeners.end_offer();
                     let _ = control.publisher.take_back_journal(); // likewise
                     control.interface.iter().for_each(|it| it.take_back());
                     control.log_stores(control.stores.resume());
@@ -289,12 +294,15 @@ impl Control {
     pub fn reload(&self) -> ReloadResult {
         let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let result = (self.read_config)().and_then(|mut config| {
+        let read = (self.read_config)().inspect_err(|_| self.retries.note_unreadable());
+        let result = read.and_then(|mut config| {
             config.keep_config_map_of(&self.state().config);
             let running = Arc::clone(&self.state().config);
             self.place_listeners(&running, &mut config);
             Self::warn_of_restart(&running, &config);
-            let outcome = self.put_into_force(&mut units, config)?;
+            let outcome = self.put_into_force(&mut units, config);
+            self.retries.note(outcome.is_ok(), Instant::now());
+            let outcome = outcome?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
         });
@@ -376,26 +384,6 @@ impl Control {
         self.publisher.edit(edit)
     }
 
-    /// Loads what changed and puts it into force.
-    pub(crate) fn load_and_publish(
-        &self,
-        units: &mut UnitStates,
-        config: Option<Config>,
-        scope: Scope<'_>,
-    ) -> ReloadResult {
-        self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
-        let state = self.state();
-        let planned = config.as_ref().unwrap_or(&state.config);
-        let plan = units.plan(&state.zone_set, (planned, &state.config), scope);
-        if config.is_none() && plan.is_empty() {
-            return Ok(Outcome::default()); // nothing that the publisher would have to do
-        }
-        let threads = process::available_cpus();
-        let loaded = load_all(&plan.stale(), planned, (&state.zone_set, state.seed), threads);
-        drop(state);
-        self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
-    }
-
     /// The snapshot that workers answer from.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -429,8 +417,12 @@ impl Control {
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
-            if control.config_watch.as_ref().is_some_and(|has_changed| has_changed()) {
-                tracing::info!("the configuration has changed");
+            let last = control.retries.last_reading(Instant::now());
+            if control.config_watch.as_ref().is_some_and(|is_to_be_read| is_to_be_read(last)) {
+                match last {
+                    LastReading::Due => tracing::info!("the configuration is tried again"),
+                    _ => tracing::info!("the configuration has changed"),
+                }
                 let _ = control.reload(); // what became of it is logged
                 return;
             }

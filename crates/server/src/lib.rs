@@ -101,8 +101,8 @@ pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use log_events::{LogCollector, LogEvent, LogReader};
 pub use program::{
-    Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, SetLogLevel, failed_in_code,
-    read_config, zones_in_code,
+    Code, ConfigWatch, LastReading, Logger, OwnReply, Program, RuntimeHandle, SetLogLevel,
+    failed_in_code, read_config, zones_in_code,
 };
 pub use program_config::{ConfigChangeError, ProgramConfig};
 pub use program_error::{ErrorCode, ProgramError};

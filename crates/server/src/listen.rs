@@ -11,7 +11,7 @@ use std::sync::Arc;
 use zonda_config::Listener;
 use zonda_netio::descriptors::InheritedSocket;
 use zonda_netio::tcp::TcpOptions;
-use zonda_netio::{UdpOptions, UdpSocket};
+use zonda_netio::{UdpOptions, UdpSocket, share_port};
 
 /// The sockets of one configured listener.
 #[derive(Clone)]
@@ -38,14 +38,18 @@ impl Sockets {
         }
     }
 
-    /// Has sockets that are bound from now on have the same port.
-    fn share_port(&self) {
-        let udp = self.udp.iter().map(|socket| socket.share_port());
-        let tcp = self.tcp.iter().map(|socket| zonda_netio::tcp::share_port(socket));
-        for error in udp.chain(tcp).filter_map(Result::err) {
-            let address = self.address().map(tracing::field::display);
-            tracing::warn!(address, %error, "a socket does not share its port");
-        }
+    /// Has sockets that are bound from now on have the same port; returns the sockets that did not
+    /// share it before.
+    fn share_port(&self) -> Vec<BorrowedFd<'_>> {
+        let shares = |socket: &BorrowedFd<'_>| match share_port(*socket, true) {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                let address = self.address().map(tracing::field::display);
+                tracing::warn!(address, %error, "a socket does not share its port");
+                false
+            }
+        };
+        self.descriptors().filter(shares).collect()
     }
 }
 
@@ -197,14 +201,18 @@ pub fn listen_more(
     let is_known = |port: u16| running.iter().any(|(address, _)| address.port() == port);
     let unknown = overlapping().filter(|it| !is_shared && !is_known(it.address.port()));
     unknown.copied().try_for_each(refuse_taken_port)?;
-    for (_, sockets) in running
+    let beside = running
         .iter()
-        .filter(|(address, _)| overlapping().any(|listener| overlaps(listener.address, *address)))
-    {
-        sockets.share_port();
-    }
+        .filter(|(address, _)| overlapping().any(|listener| overlaps(listener.address, *address)));
+    let sharing: Vec<_> = beside.flat_map(|(_, sockets)| sockets.share_port()).collect();
     let mut none = InheritedSockets::default();
-    new.iter().map(|it| sockets_beside(it, &addresses, &mut none, is_shared)).collect()
+    let bound: Result<Vec<_>, _> =
+        new.iter().map(|it| sockets_beside(it, &addresses, &mut none, is_shared)).collect();
+    if bound.is_err() {
+        // Or another process of the user might share the port unnoticed.
+        sharing.into_iter().for_each(|socket| _ = share_port(socket, false));
+    }
+    bound
 }
 
 /// Gets the sockets of a listener, out of `found` where they are there, beside listeners at all
@@ -260,9 +268,10 @@ fn share_ports(
 ) -> Result<(), ListenError> {
     let overlapping = || listeners.iter().filter(|it| has_overlap(addresses, it.address));
     for address in overlapping().map(|listener| &listener.address) {
-        let udp = found.udp.get(address).into_iter().flatten().map(UdpSocket::share_port);
-        let tcp = found.tcp.get(address).map(zonda_netio::tcp::share_port);
-        for error in udp.chain(tcp).filter_map(Result::err) {
+        let udp = found.udp.get(address).into_iter().flatten().map(AsFd::as_fd);
+        let tcp = found.tcp.get(address).map(AsFd::as_fd);
+        let shared = udp.chain(tcp).map(|socket| share_port(socket, true));
+        for error in shared.filter_map(Result::err) {
             tracing::warn!(%address, %error, "an inherited socket does not share its port");
         }
     }
@@ -441,6 +450,21 @@ mod tests {
             let sockets = listen_more(&[new], &running, false).unwrap_or_else(|it| panic!("{it}"));
             assert_eq!(sockets[0].address(), Some(new.address));
             assert!(listen_more(&[new], &[], false).is_err_and(|error| error.is_taken()));
+        }
+    }
+
+    #[test]
+    fn a_listener_that_cannot_come_leaves_no_port_shared() {
+        let listeners = overlapping();
+        let running = listen(&listeners[..1], InheritedSockets::default(), false).unwrap();
+        let running: Vec<_> = running.into_iter().map(|it| (listeners[0].address, it)).collect();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let new = [listeners[1].clone(), Listener { address, ..listeners[1].clone() }];
+        let new: Vec<_> = new.iter().collect();
+        assert!(listen_more(&new, &running, false).is_err_and(|error| error.is_taken()));
+        for socket in running[0].1.descriptors() {
+            assert!(!share_port(socket, false).unwrap(), "it is not shared by now");
         }
     }
 }

@@ -305,7 +305,7 @@ impl Running {
         let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
-        let runtimes = code_runtimes(runtimes, clock);
+        let (runtimes, patience) = code_runtimes(runtimes, clock);
         let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
         let (processor, updates) =
             UpdateProcessor::new(&snapshot, clock, lazily(&make_engine, own));
@@ -319,7 +319,7 @@ impl Running {
         let deferrals = handles.deferrals.clone();
         let starter = listener_starter(runtime, (make_engine, handles), (&tcp, &watchdog));
         let (sockets_of, own) = ((sockets.1, &*state.config), (udp, Arc::clone(&counters)));
-        let listeners = Listeners::start(starter, sockets_of, own, sockets.2)?;
+        let listeners = Listeners::start(starter, sockets_of, own, (sockets.2, patience))?;
         let aliases = AliasTargets::start((&snapshot, &forwarder_queue), clock, &watchdog)?;
         update::thread::begin(&publisher.0, (&updates, processor), &watchdog)?; // last
         let (stop_request, stop_requests) = mpsc::channel(1);
@@ -442,7 +442,7 @@ impl Running {
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
         let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
         let StoppedListeners { workers, tasks } = self.control.listeners.stop(how);
-        if !stop_workers(workers, deadline) {
+        if !stop_workers(workers, deadline).is_empty() {
             tracing::error!("a worker did not stop in time");
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -482,9 +482,11 @@ impl Running {
     }
 }
 
-/// The runtimes of the user's code.
-fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRuntime>]> {
-    configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
+/// The runtimes of the user's code, and how long queries may wait for one of them.
+fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> (Arc<[Arc<CodeRuntime>]>, Duration) {
+    let patience = configs.iter().map(|it| it.patience_nanos).max().unwrap_or_default();
+    let runtimes = configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
+    (runtimes.collect(), Duration::from_nanos(patience))
 }
 
 /// The server of TCP connections, with an executor for each of these counters, whose engine is made

@@ -225,13 +225,11 @@ pub fn label_zones(config: &Config) -> Vec<Name> {
 /// of a family, at one port, are one server. `known` has the servers that had places before, and
 /// then all that have; a server keeps its place, and no other one gets it.
 fn server_places(config: &Config, known: &mut Vec<SocketAddr>) -> Vec<u8> {
-    let mut free_ports = 0_u16;
-    let mut place = |listener: &Listener| {
+    let place = |(listener, number): (&Listener, u16)| {
         let mut server = listener.address;
         if server.port() == 0 {
-            // Each of them is a server: the port of the key is its number.
-            server = SocketAddr::from(([0; 8], free_ports));
-            free_ports = free_ports.saturating_add(1);
+            // Each of them is a server: the port of the key is the place of the listener.
+            server = SocketAddr::from(([0; 8], number));
         } else if server.ip().is_unspecified() {
             server = SocketAddr::from(([0; 4], server.port()));
         }
@@ -244,7 +242,7 @@ fn server_places(config: &Config, known: &mut Vec<SocketAddr>) -> Vec<u8> {
         });
         place.min(SERVERS_MAX - 1) as u8
     };
-    config.listeners.iter().map(&mut place).collect()
+    config.listeners.iter().zip(0_u16..).map(place).collect()
 }
 
 /// Whether two configurations amount to the same settings: [`SettingsBuilder::settings`] reads
@@ -444,7 +442,7 @@ mod tests {
         let first = with(&["0.0.0.0:53", "127.0.0.1:0", "[::]:53", "127.0.0.1:0", "127.0.0.1:54"]);
         assert_eq!(server_places(&first, &mut known), [0, 1, 0, 2, 3]);
         let second = with(&["127.0.0.1:55", "[::]:53", "127.0.0.1:54", "127.0.0.1:0"]);
-        assert_eq!(server_places(&second, &mut known), [4, 0, 3, 1]);
+        assert_eq!(server_places(&second, &mut known), [4, 0, 3, 2]);
         let many: Vec<_> = (1..20).map(|port| format!("127.0.0.1:{port}")).collect();
         let many = with(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(server_places(&many, &mut known)[..5], [5, 6, 7, 7, 7]);

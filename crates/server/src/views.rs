@@ -3,14 +3,15 @@
 //! Listeners at which the same is there share a view. Most servers have none: all is there at every
 //! listener then, and queries are answered from one table of zones.
 //!
-//! A query that came to a listener before that was closed may be answered afterwards. Nothing is at
-//! closed listeners that is at some only: they share the view of open ones at which there is
-//! nothing else, or else have an empty one.
+//! A query that came to a listener before that was closed may be answered afterwards. Closed
+//! listeners have a view of their own without zones, rules and templates: such a query is refused,
+//! and no upstream is asked for it, as those of its listener may be gone.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use zonda_config::{Config, Listener, Zone};
+use zonda_config::{Config, Zone};
+use zonda_engine::Views;
 
 /// Listeners at which the same is there.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,37 +61,57 @@ pub struct View {
 /// The views of a server; none where all is there at every listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewList {
-    /// The views, in the order of their first listeners.
+    /// The views, in the order of their first listeners; that of closed listeners is the last.
     pub views: Vec<Arc<View>>,
-    /// The place of the view of each listener, by the listener's place in the configuration.
+    /// The view that each listener has.
+    pub places: ViewPlaces,
+}
+
+/// The view that each listener has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewPlaces {
+    /// The place of the view of each listener, by the listener's place in the configuration;
+    /// [`Views::WHOLE`] where all is there at each listener that is answered on.
     pub of_listener: Vec<u16>,
+    /// The place of the view of closed listeners, if there are any.
+    pub of_closed: Option<u16>,
 }
 
 impl ViewList {
     /// The views of the listeners of a configuration.
     pub fn new(config: &Config) -> Self {
         let (of_zones, of_rules) = (zone_lists(config), rule_lists(config));
-        let (zone_sets, of_listener) = split(config, &of_zones);
-        let zones_of = |listener: u16| {
-            let place = of_listener.get(usize::from(listener))?;
-            (zone_sets.len() > 1).then(|| zone_sets.get(usize::from(*place)).cloned())?
-        };
         let all: Vec<_> = of_zones.iter().chain(&of_rules).copied().collect();
-        let (sets, of_listener) = split(config, &all);
         // A list without any of the listeners, such as one at an address that waits for a restart,
         // is of a zone that is at none of them.
         let restricts = |list: &&[SocketAddr]| {
             !config.open_listeners().all(|(_, listener)| list.contains(&listener.address))
         };
-        if !all.iter().any(restricts) {
-            return Self::default();
+        let (views, of_listener) = match all.iter().any(restricts) {
+            true => views_of(config, &of_zones, &all),
+            false => (Vec::new(), vec![Views::WHOLE; config.listeners.len()]),
+        };
+        Self { views, places: ViewPlaces { of_listener, of_closed: None } }.with_closed(config)
+    }
+
+    /// The views with that of closed listeners behind them, if there are any.
+    fn with_closed(mut self, config: &Config) -> Self {
+        let of_closed = u16::try_from(self.views.len()).unwrap_or(0); // there are fewer
+        let mut first = None;
+        let views = self.places.of_listener.iter_mut().zip(0_u16..);
+        for (listener, (view, place)) in config.listeners.iter().zip(views) {
+            if listener.is_closed {
+                *view = of_closed;
+                first.get_or_insert(place);
+            }
         }
-        let views = sets.into_iter().map(|set| {
-            let zones = zones_of(set.first);
-            let listeners = ListenerSet::new(set.addresses.clone(), set.first);
-            Arc::new(View { listeners, zones })
-        });
-        Self { views: views.collect(), of_listener }
+        let Some(first) = first else {
+            return if self.views.is_empty() { Self::default() } else { self };
+        };
+        self.places.of_closed = Some(of_closed);
+        let none = || ListenerSet::new(Vec::new(), first);
+        self.views.push(Arc::new(View { listeners: none(), zones: Some(Arc::new(none())) }));
+        self
     }
 
     /// The sets of listeners that have zones of their own, each once; none where the zones are the
@@ -106,26 +127,44 @@ impl ViewList {
     }
 }
 
-/// The sets of listeners that these lists tell apart, and the place of the set of each listener.
+/// The views that lists of listeners tell apart, those of zones and all, and the place of the view
+/// of each listener.
+fn views_of(
+    config: &Config,
+    of_zones: &[&[SocketAddr]],
+    all: &[&[SocketAddr]],
+) -> (Vec<Arc<View>>, Vec<u16>) {
+    let (zone_sets, of_listener) = split(config, of_zones);
+    let zones_of = |listener: u16| {
+        let place = of_listener.get(usize::from(listener))?;
+        (zone_sets.len() > 1).then(|| zone_sets.get(usize::from(*place)).cloned())?
+    };
+    let (sets, of_listener) = split(config, all);
+    let views = sets.into_iter().map(|set| {
+        let zones = zones_of(set.first);
+        let listeners = ListenerSet::new(set.addresses.clone(), set.first);
+        Arc::new(View { listeners, zones })
+    });
+    (views.collect(), of_listener)
+}
+
+/// The sets of open listeners that these lists tell apart, and the place of the set of each
+/// listener.
 fn split(config: &Config, lists: &[&[SocketAddr]]) -> (Vec<Arc<ListenerSet>>, Vec<u16>) {
     let mut lists = lists.to_vec();
     lists.sort_unstable();
     lists.dedup();
     let mut sets = Vec::<(Vec<bool>, Vec<SocketAddr>, u16)>::new();
     let mut of_listener = vec![u16::MAX; config.listeners.len()];
-    let is_closed = |(_, listener): &(usize, &Listener)| listener.is_closed;
-    let (closed, open): (Vec<_>, Vec<_>) = config.listeners.iter().enumerate().partition(is_closed);
-    for (at, listener) in open.into_iter().chain(closed) {
-        let is_in = |list: &&[SocketAddr]| !listener.is_closed && list.contains(&listener.address);
-        let membership: Vec<bool> = lists.iter().map(is_in).collect();
+    for (at, listener) in config.open_listeners() {
+        let membership: Vec<bool> =
+            lists.iter().map(|list| list.contains(&listener.address)).collect();
         let known = sets.iter().position(|(known, ..)| *known == membership);
         let place = known.unwrap_or_else(|| {
             sets.push((membership, Vec::new(), u16::try_from(at).unwrap_or(u16::MAX)));
             sets.len() - 1
         });
-        if !listener.is_closed {
-            sets[place].1.push(listener.address);
-        }
+        sets[place].1.push(listener.address);
         of_listener[at] = u16::try_from(place).unwrap_or(u16::MAX);
     }
     let sets = sets.into_iter();
@@ -195,27 +234,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_some_listeners_only_is_at_no_closed_one() {
-        let with_closed = |zones: &str, closed: usize| {
-            let mut config = config(zones);
-            config.listeners[closed].is_closed = true;
+    fn nothing_is_at_closed_listeners() {
+        for (zones, of_open, count) in [
+            (zone("a.test", &[1, 3]), [0, 1], 3),
+            (zone("a.test", &[1]) + &zone("b.test", &[2]), [0, 1], 3),
+            (zone("a.test", &[1, 2]), [Views::WHOLE; 2], 1),
+            (String::new(), [Views::WHOLE; 2], 1),
+        ] {
+            let mut config = config(&zones);
+            config.listeners[2].is_closed = true;
             let list = ViewList::new(&config);
-            let at_none = &list.views[usize::from(list.of_listener[closed])].listeners;
-            (list.views.len(), at_none.has(None), at_none.has(Some(&[config.listeners[0].address])))
-        };
-        assert_eq!(
-            with_closed(&zone("a.test", &[1, 3]), 2),
-            (2, true, false),
-            "that of the second"
-        );
-        let all = zone("a.test", &[1]) + &zone("b.test", &[2]);
-        assert_eq!(with_closed(&all, 2), (3, false, false), "an empty one");
+            assert_eq!((list.views.len(), &list.places.of_listener[..2]), (count, &of_open[..]));
+            let place = list.places.of_listener[2];
+            assert_eq!(list.places.of_closed, Some(place), "{zones}");
+            let view = &list.views[usize::from(place)];
+            let closed = [config.listeners[2].address];
+            let lists = [None, Some(&closed[..])];
+            assert!(!lists.iter().any(|list| view.listeners.has(*list)), "{zones}");
+            assert!(view.zones.as_ref().is_some_and(|zones| !zones.has(None)), "{zones}");
+        }
     }
 
     #[test]
-    fn closed_listeners_alone_make_no_views() {
-        let mut config = config(&zone("a.test", &[1, 2]));
-        config.listeners[2].is_closed = true;
-        assert_eq!(ViewList::new(&config), ViewList::default());
+    fn closed_listeners_leave_the_views_of_others_as_they_are() {
+        let zones = zone("a.test", &[1]);
+        let (mut config, open) = (config(&zones), ViewList::new(&config(&zones)));
+        config.listeners.push(config.listeners[0].clone());
+        config.listeners[3].is_closed = true;
+        let list = ViewList::new(&config);
+        assert_eq!(list.views[..2], open.views[..]);
+        assert_eq!(list.places.of_listener, [0, 1, 1, 2]);
+        assert_eq!(list.zone_sets()[..2], open.zone_sets()[..]);
     }
 }

@@ -4,7 +4,7 @@ use crate::server::{http, http_to, wait_until};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
@@ -252,6 +252,32 @@ fn a_followed_corefile_gets_a_block_at_a_new_port_and_another_address() {
     });
     let log = server.process.log("");
     assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
+fn a_followed_corefile_whose_address_is_taken_is_tried_again() {
+    let folder = Folder::new("corefile");
+    let (upstream, one) = (upstream(1), free_port());
+    let block = |port: u16| {
+        let to = upstream.address;
+        format!(".:{port} {{\n bind 127.0.0.1\n health\n reload\n forward . {to}\n}}\n")
+    };
+    let file = folder.write("Corefile", block(one));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--corefile"]).arg(folder.path().join("Corefile"));
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = taken.local_addr().unwrap().port();
+    replace(&file, &(block(one) + &block(other)));
+    wait_until("the address cannot be bound", || {
+        server.process.log("").contains("cannot listen on")
+    });
+    drop(taken);
+    let question = Question::new("a.example", "A").recursive();
+    let answers = |port: u16| ask(([127, 0, 0, 1], port).into(), &question).is_ok();
+    wait_until("the address is answered on", || answers(other));
+    assert!(answers(one));
 }
 
 #[test]

@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Output};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, Process, free_port};
-use zonda_testkit::{Question, ask};
+use zonda_testkit::upstream::{Record, Reply, always, say, wait, when};
+use zonda_testkit::{Question, Upstream, ask};
 
 /// A server with a zone, and listeners that change.
 struct Server {
@@ -296,4 +299,206 @@ fn other_threads_and_protocols_of_a_listener_wait_for_the_next_start() {
     assert!(server.try_reload(&listeners(&[stays])).status.success());
     let log = server.process.log("take effect at the next start");
     assert_eq!(log.lines().count(), 1, "a listener that is gone waits for nothing: {log}");
+}
+
+/// The sections of listeners with four workers each.
+fn with_workers(addresses: &[SocketAddr]) -> String {
+    let listener = |it: &SocketAddr| format!("[[listen]]\naddress = \"{it}\"\nworkers = 4\n");
+    addresses.iter().map(listener).collect()
+}
+
+/// The sections of a zone that is forwarded.
+fn forwarded(zone: &str, upstream: &Upstream, keys: &str) -> String {
+    let to = upstream.address;
+    format!("[[zone]]\nname = \"{zone}\"\n{keys}[zone.forward]\nto = [\"{to}\"]\n")
+}
+
+/// An upstream that has an address for each name, after seconds if the name begins with `slow`.
+fn upstream(octet: u8) -> Upstream {
+    let slow = when(|query| query.name.starts_with("slow"));
+    Upstream::start([
+        slow.then([wait(3000..3001), say(Reply::address(octet))]),
+        always().then([say(Reply::address(octet))]),
+    ])
+}
+
+/// Asks for many names, each from a new port, and without trying again: what was not answered.
+fn ask_many(address: SocketAddr, label: &str) -> Vec<String> {
+    let ask = |number: u32| {
+        let question = Question::new(&format!("{label}-{number}.example"), "A").recursive();
+        match ask_once(address, &question) {
+            Ok(0) => None,
+            other => Some(format!("{number}: {other:?}")),
+        }
+    };
+    (0..200).filter_map(ask).collect()
+}
+
+/// Sends a query to be forwarded, and waits until an upstream has it.
+fn send_slow(address: SocketAddr, upstream: &Upstream) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let asked = upstream.asked();
+    let query = Question::new("slow.example", "A").recursive().to_bytes(1);
+    socket.send_to(&query, address).unwrap();
+    wait_until("the upstream is asked", || upstream.asked() > asked);
+    socket
+}
+
+#[test]
+fn a_listener_that_comes_back_answers_each_query_after_some_were_forwarded() {
+    let [stays, own] = [(); 2].map(|()| address());
+    let upstream = upstream(1);
+    let with = |addresses: &[SocketAddr]| with_workers(addresses) + &forwarded(".", &upstream, "");
+    let server = Server::start_with(&with(&[stays, own]));
+    for round in 0..2 {
+        assert_eq!(ask_many(own, &format!("before-{round}")), [""; 0]);
+        assert!(server.try_reload(&with(&[stays])).status.success());
+        assert!(is_closed(own));
+        assert!(server.try_reload(&with(&[stays, own])).status.success());
+        assert_eq!(ask_many(own, &format!("after-{round}")), [""; 0]);
+    }
+}
+
+#[test]
+fn all_addresses_get_the_queries_of_a_single_one_that_is_removed_while_others_wait() {
+    let port = free_port();
+    let [all, own] = ["0.0.0.0", "127.0.0.1"].map(|ip| format!("{ip}:{port}").parse().unwrap());
+    let upstream = upstream(1);
+    let with = |addresses: &[SocketAddr]| with_workers(addresses) + &forwarded(".", &upstream, "");
+    let server = Server::start_with(&with(&[all, own]));
+    assert_eq!(ask_many(own, "before"), [""; 0]);
+    let client = send_slow(own, &upstream);
+    assert!(server.try_reload(&with(&[all])).status.success());
+    assert_eq!(ask_many(own, "removed"), [""; 0]);
+    let mut reply = [0; 512];
+    client.recv(&mut reply).unwrap();
+    assert_eq!(reply[3] & 15, 5, "REFUSED: its listener is gone");
+    assert_eq!(ask_many(own, "after"), [""; 0]);
+}
+
+#[test]
+fn a_listener_comes_back_while_queries_to_the_former_one_wait() {
+    let [stays, own] = [(); 2].map(|()| address());
+    let upstream = upstream(1);
+    let with = |addresses: &[SocketAddr]| with_workers(addresses) + &forwarded(".", &upstream, "");
+    let server = Server::start_with(&with(&[stays, own]));
+    let client = send_slow(own, &upstream);
+    assert!(server.try_reload(&with(&[stays])).status.success());
+    assert!(server.try_reload(&with(&[stays, own])).status.success());
+    assert_eq!(ask_many(own, "back"), [""; 0]);
+    client.recv(&mut [0; 512]).unwrap();
+}
+
+#[test]
+fn names_of_a_listener_that_is_removed_are_asked_of_no_upstream_of_others() {
+    let [stays, own] = [(); 2].map(|()| address());
+    let public = upstream(1);
+    let to_inner = Reply::empty().answer(Record::alias("b.inner.example"));
+    let private = Upstream::start([
+        when(|query| query.name.starts_with("slow")).then([wait(2500..2501), say(to_inner)]),
+        always().then([say(Reply::address(2))]),
+    ]);
+    let own_zones = ["private.example", "inner.example"].map(|zone| {
+        let keys = format!("listen = [\"{own}\"]\n");
+        forwarded(zone, &private, &keys)
+    });
+    let without = listeners(&[stays]) + &forwarded(".", &public, "");
+    let with = listeners(&[stays, own]) + &forwarded(".", &public, "") + &own_zones.concat();
+    let server = Server::start_with(&with);
+    let (stop, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (stop, asked) = (&stop, &asked);
+            scope.spawn(move || {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                for number in 0.. {
+                    let name = format!("n{thread}-{number}.private.example");
+                    let query = Question::new(&name, "A").recursive().to_bytes(1);
+                    asked.fetch_add(u32::from(socket.send_to(&query, own).is_ok()), Relaxed);
+                    thread::sleep(Duration::from_millis(2));
+                    if stop.load(Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        for _ in 0..3 {
+            let query = Question::new("slow.private.example", "A").recursive().to_bytes(1);
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.send_to(&query, own).unwrap();
+            thread::sleep(Duration::from_millis(200));
+            assert!(server.try_reload(&without).status.success());
+            thread::sleep(Duration::from_millis(2500)); // for the alias that is on its way
+            assert!(server.try_reload(&with).status.success());
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(asked.load(Relaxed) > 1000 && private.asked() > 100, "{asked:?}");
+    let told: Vec<_> = public.log().into_iter().map(|query| query.name).collect();
+    assert!(!told.iter().any(|name| name.ends_with(".example.")), "{told:?}");
+}
+
+#[test]
+fn a_new_listener_is_bound_once_zones_are_loaded() {
+    let [stays, new] = [(); 2].map(|()| address());
+    let server = Server::start(&[stays]);
+    let zone = zone(1) + &(0..80_000).map(|n| format!("n{n} A 192.0.2.1\n")).collect::<String>();
+    server.folder.write("large.zone", zone);
+    let large = "[[zone]]\nname = \"example.org\"\nfile = \"large.zone\"\n";
+    let port = format!(":{:04X}", new.port());
+    let is_bound = || {
+        let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+        sockets.lines().any(|line| line.split(' ').any(|word| word.ends_with(&port)))
+    };
+    assert!(!is_bound());
+    let start = Instant::now();
+    let (bound, end) = thread::scope(|scope| {
+        let reload = scope.spawn(|| {
+            let output = server.try_reload(&(listeners(&[stays, new]) + large));
+            assert!(output.status.success(), "{output:?}");
+            start.elapsed()
+        });
+        wait_until("the address is bound", is_bound);
+        (start.elapsed(), reload.join().unwrap())
+    });
+    assert!(bound > end / 2, "bound after {bound:?} of {end:?}");
+    assert_eq!(says(new), ["NOERROR", "NOERROR"]);
+}
+
+#[test]
+fn many_reloads_leave_no_descriptor_open() {
+    let [stays, own] = [(); 2].map(|()| address());
+    let upstream = upstream(1);
+    let with = |addresses: &[SocketAddr]| listeners(addresses) + &forwarded(".", &upstream, "");
+    let server = Server::start_with(&with(&[stays]));
+    let descriptors = || {
+        let folder = format!("/proc/{}/fd", server.process.id());
+        let all = std::fs::read_dir(folder).unwrap().flatten();
+        let all = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        all.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    };
+    let mut counts = Vec::new();
+    for round in 0..12 {
+        let own = if round % 3 == 0 { address() } else { own };
+        assert!(server.try_reload(&with(&[stays, own])).status.success());
+        for _ in 0..10 {
+            let question = Question::new(&format!("n{round}.example"), "A").recursive();
+            assert_eq!(ask_once(own, &question).unwrap(), 0);
+        }
+        assert!(server.try_reload(&with(&[stays])).status.success());
+        counts.push(descriptors());
+    }
+    let (first, last) = (counts[2], counts[11]);
+    assert!(last <= first + 2, "{counts:?}"); // a connection that ends, a port to the upstream
+}
+
+#[test]
+fn a_server_without_listeners_gets_one() {
+    let new = address();
+    let server = Server::start_with("listen = []\n");
+    server.reload(&[new]);
+    assert_eq!(says(new), ["NOERROR", "NOERROR"]);
+    assert!(server.try_reload("listen = []\n").status.success());
+    assert!(is_closed(new));
 }

@@ -2,12 +2,62 @@
 //! server's log.
 
 use super::{Control, ReloadResult};
+use crate::load::{LoadedUnit, load_all};
 use crate::threads::tcp_config;
-use crate::unit_states::{Scope, UnitStates};
+use crate::unit_states::{Plan, Scope, UnitStates};
+use crate::zone_set::Outcome;
 use std::sync::Arc;
 use zonda_config::Config;
+use zonda_netio::process;
+
+/// What was loaded for a plan.
+struct Loaded {
+    plan: Plan,
+    units: Vec<LoadedUnit>,
+}
 
 impl Control {
+    /// Loads what changed and puts it into force.
+    pub(crate) fn load_and_publish(
+        &self,
+        units: &mut UnitStates,
+        config: Option<Config>,
+        scope: Scope<'_>,
+    ) -> ReloadResult {
+        let loaded = self.load(units, config.as_ref(), scope)?;
+        if config.is_none() && loaded.plan.is_empty() {
+            return Ok(Outcome::default()); // nothing that the publisher would have to do
+        }
+        self.apply(units, config, loaded)
+    }
+
+    /// Loads what changed, for another configuration if there is one.
+    fn load(
+        &self,
+        units: &mut UnitStates,
+        config: Option<&Config>,
+        scope: Scope<'_>,
+    ) -> Result<Loaded, String> {
+        self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
+        let state = self.state();
+        let planned = config.unwrap_or(&state.config);
+        let plan = units.plan(&state.zone_set, (planned, &state.config), scope);
+        let threads = process::available_cpus();
+        let loaded = load_all(&plan.stale(), planned, (&state.zone_set, state.seed), threads);
+        Ok(Loaded { plan, units: loaded })
+    }
+
+    /// Puts into force what was loaded, with another configuration if there is one.
+    fn apply(
+        &self,
+        units: &mut UnitStates,
+        config: Option<Config>,
+        loaded: Loaded,
+    ) -> ReloadResult {
+        let Loaded { plan, units: loaded } = loaded;
+        self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
+    }
+
     /// Warns of what differs between the running configuration and the next one, and waits for a
     /// restart.
     pub(super) fn warn_of_restart(running: &Config, next: &Config) {
@@ -39,7 +89,9 @@ impl Control {
     }
 
     /// Puts a configuration into force, with what threads outside of the publisher's care have of
-    /// it: listeners, the bounds of TCP, the query log and the server's own log.
+    /// it: listeners, the bounds of TCP, the query log and the server's own log. What takes long
+    /// or may fail comes first: no socket is bound for long without being answered on, and none is
+    /// left where the configuration does not come into force.
     pub(super) fn put_into_force(&self, units: &mut UnitStates, config: Config) -> ReloadResult {
         let former = Arc::clone(&self.state().config);
         let sink = if config.query_log == former.query_log {
@@ -48,10 +100,20 @@ impl Control {
             let opened = self.query_log.sink(&config.query_log);
             Some(opened.map_err(|error| format!("the query log cannot be opened: {error}"))?)
         };
+        let loaded = self.load(units, Some(&config), Scope::Changed)?;
         let bound = self.listeners.bind(&config)?;
-        let mut outcome = self.load_and_publish(units, Some(config), Scope::Changed)?;
+        let closed = self.listeners.close_those_gone(&config);
+        let applied = self.apply(units, Some(config), loaded);
         let state = self.state();
-        outcome.failed.extend(self.listeners.follow(bound, &state.config));
+        let mut outcome = match applied {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                drop(bound);
+                self.listeners.restore(closed, &state.config);
+                return Err(error);
+            }
+        };
+        outcome.failed.extend(self.listeners.start_bound(bound, &state.config));
         if state.config.tcp != former.tcp {
             self.tcp.configure(&tcp_config(&state.config));
         }

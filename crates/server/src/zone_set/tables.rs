@@ -2,7 +2,7 @@
 
 use super::ZoneSet;
 use super::view_table::{ViewSources, ViewTable};
-use crate::views::{View, ViewList};
+use crate::views::{View, ViewList, ViewPlaces};
 use std::sync::Arc;
 use zonda_engine::zones::ZoneTable;
 
@@ -12,8 +12,8 @@ pub struct ServedTables {
     pub whole: ZoneTable,
     /// The zones of each view; none where there are no views.
     pub views: Vec<(Arc<View>, ZoneTable)>,
-    /// The place of the view of each listener, by the listener's place in the configuration.
-    pub of_listener: Vec<u16>,
+    /// The view that each listener has.
+    pub places: ViewPlaces,
 }
 
 impl ZoneSet {
@@ -59,8 +59,8 @@ impl ZoneSet {
             }
         }
         let whole = whole.unwrap_or_else(|| ZoneTable::new(Vec::new(), self.seed));
-        let of_listener = self.views.of_listener.clone();
-        (ServedTables { whole, views, of_listener }, names_changed)
+        let places = self.views.places.clone();
+        (ServedTables { whole, views, places }, names_changed)
     }
 }
 

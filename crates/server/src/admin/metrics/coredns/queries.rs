@@ -77,7 +77,7 @@ fn server_name(control: &Control, table: &LabelTable, place: usize) -> String {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => format!("dns://:{}", address.port()),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
             let is_at = |server: &u8| usize::from(*server) == place;
-            let bound = control.listeners.addresses();
+            let bound = control.listeners.last_addresses();
             let bound = table.servers.iter().zip(bound).find(|(server, _)| is_at(server));
             bound.and_then(|(_, it)| it).map_or_else(String::new, |it| format!("dns://{it}"))
         }
