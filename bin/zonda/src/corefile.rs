@@ -26,8 +26,8 @@ struct Facts {
     read: Vec<(Input, u64)>,
     /// Files that the import has made for the configuration that was read last.
     made: Vec<MadeFile>,
-    /// Files of the configurations before, which zones may still be loaded from, from the one before
-    /// that in force on, if later ones could not be put into force.
+    /// Files of the configurations before, which zones may still be loaded from: from the one
+    /// before that in force on, if later ones could not be put into force.
     former_made: Vec<Vec<MadeFile>>,
     /// Lines of reports that were told already.
     told: HashSet<String>,

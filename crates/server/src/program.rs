@@ -33,7 +33,7 @@ pub enum LastReading {
     InForce,
     /// The configuration could not be put into force; an earlier one is.
     Refused,
-    /// As before, and by now it may be put into force.
+    /// The configuration could not be put into force, and is due to be tried again.
     Due,
 }
 

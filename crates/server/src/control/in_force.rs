@@ -11,7 +11,7 @@ use zonda_config::Config;
 use zonda_netio::process;
 
 /// What was loaded for a plan.
-struct Loaded {
+struct LoadedPlan {
     plan: Plan,
     units: Vec<LoadedUnit>,
 }
@@ -37,14 +37,14 @@ impl Control {
         units: &mut UnitStates,
         config: Option<&Config>,
         scope: Scope<'_>,
-    ) -> Result<Loaded, String> {
+    ) -> Result<LoadedPlan, String> {
         self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
         let state = self.state();
         let planned = config.unwrap_or(&state.config);
         let plan = units.plan(&state.zone_set, (planned, &state.config), scope);
         let threads = process::available_cpus();
         let loaded = load_all(&plan.stale(), planned, (&state.zone_set, state.seed), threads);
-        Ok(Loaded { plan, units: loaded })
+        Ok(LoadedPlan { plan, units: loaded })
     }
 
     /// Puts into force what was loaded, with another configuration if there is one.
@@ -52,9 +52,9 @@ impl Control {
         &self,
         units: &mut UnitStates,
         config: Option<Config>,
-        loaded: Loaded,
+        loaded: LoadedPlan,
     ) -> ReloadResult {
-        let Loaded { plan, units: loaded } = loaded;
+        let LoadedPlan { plan, units: loaded } = loaded;
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }
 

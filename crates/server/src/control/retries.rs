@@ -13,11 +13,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// What became of the configuration that was read last, and when it is tried again.
 #[derive(Debug, Default)]
-pub struct Retries(Mutex<Option<Refused>>);
+pub struct Retries(Mutex<Option<RefusedConfig>>);
 
 /// A configuration that could be read, and not be put into force.
 #[derive(Debug)]
-struct Refused {
+struct RefusedConfig {
     /// When it is tried again; none where a later one could not be read.
     due: Option<Instant>,
     /// The time before that.
@@ -29,7 +29,7 @@ impl Retries {
     pub fn note(&self, is_in_force: bool, now: Instant) {
         let mut refused = self.lock();
         let pause = refused.as_ref().map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));
-        *refused = (!is_in_force).then(|| Refused { due: Some(now + pause), pause });
+        *refused = (!is_in_force).then(|| RefusedConfig { due: Some(now + pause), pause });
     }
 
     /// Notes that the configuration could not be read: it is once its files have changed.
@@ -43,13 +43,13 @@ impl Retries {
     pub fn last_reading(&self, now: Instant) -> LastReading {
         match &*self.lock() {
             None => LastReading::InForce,
-            Some(Refused { due: Some(due), .. }) if *due <= now => LastReading::Due,
+            Some(RefusedConfig { due: Some(due), .. }) if *due <= now => LastReading::Due,
             Some(_) => LastReading::Refused,
         }
     }
 
     /// The state, for a moment.
-    fn lock(&self) -> MutexGuard<'_, Option<Refused>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RefusedConfig>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner) // it is written whole
     }
 }
