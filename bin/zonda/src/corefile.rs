@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_config::{Config, ConfigError, Flags, LoadedConfig, Origin};
 use zonda_import::{Effect, Files, Import, NewFile, ReportLine, corefile};
-use zonda_server::MemoryFile;
+use zonda_server::{LastReading, MemoryFile};
 
 /// A Corefile that is served, and what is known of it from one reading to the next.
 #[derive(Debug, Default)]
@@ -24,10 +24,11 @@ pub struct CorefileSource(Mutex<Facts>);
 struct Facts {
     /// Files and directories that were read, each with a hash of what was found.
     read: Vec<(Input, u64)>,
-    /// Files of the configuration in force that the import has made.
+    /// Files that the import has made for the configuration that was read last.
     made: Vec<MadeFile>,
-    /// Files of the configuration before, which zones may still be loaded from.
-    former_made: Vec<MadeFile>,
+    /// Files of the configurations before, which zones may still be loaded from: from the one
+    /// before that in force on, if later ones could not be put into force.
+    former_made: Vec<Vec<MadeFile>>,
     /// Lines of reports that were told already.
     told: HashSet<String>,
     /// Whether the Corefile says that changes of it are followed.
@@ -74,7 +75,8 @@ impl CorefileSource {
             text: told_by_line(errors, &toml),
         })?;
         known.is_followed = import.is_followed;
-        known.former_made = std::mem::replace(&mut known.made, made);
+        let former = std::mem::replace(&mut known.made, made);
+        known.keep_former(former);
         for warning in &mut loaded.warnings {
             place(&mut warning.origin, &toml);
         }
@@ -83,10 +85,15 @@ impl CorefileSource {
         Ok(LoadOutcome { loaded, report: report.filter(is_new).collect() })
     }
 
-    /// Whether a file has changed since the Corefile was read last, if that is to be followed.
-    pub fn has_changed(&self) -> bool {
-        let known = self.known();
-        known.is_followed && known.read.iter().any(|(found, hash)| found.present_hash() != *hash)
+    /// Whether the Corefile is to be read again, if it is to be followed: a file has changed since
+    /// it was read last, or what was read, and not put into force, is due.
+    pub fn is_to_be_read(&self, last: LastReading) -> bool {
+        let mut known = self.known();
+        if last == LastReading::InForce {
+            known.forget_former();
+        }
+        let has_changed = |(found, hash): &(Input, u64)| found.present_hash() != *hash;
+        known.is_followed && (last == LastReading::Due || known.read.iter().any(has_changed))
     }
 
     fn known(&self) -> MutexGuard<'_, Facts> {
@@ -118,6 +125,20 @@ impl Facts {
         self.read = read;
     }
 
+    /// Keeps the files of the configuration that was read before.
+    fn keep_former(&mut self, former: Vec<MadeFile>) {
+        if self.former_made.len() >= FORMER_MAX {
+            self.former_made.remove(2); // behind those of the configuration in force
+        }
+        self.former_made.push(former);
+    }
+
+    /// Forgets the files of former configurations, but for the last one, whose zones may be about
+    /// to be replaced.
+    fn forget_former(&mut self) {
+        self.former_made.drain(..self.former_made.len().saturating_sub(1));
+    }
+
     /// Puts the files that an import makes into memory, and returns the configuration with their
     /// paths. A file with the same content stays as it is.
     fn place_files(&self, import: &Import) -> io::Result<(String, Vec<MadeFile>)> {
@@ -125,7 +146,8 @@ impl Facts {
         for NewFile { text, .. } in &import.files {
             let is_taken =
                 |known: &MadeFile| made.iter().any(|(_, file)| Arc::ptr_eq(file, &known.1));
-            let file = match self.made.iter().find(|it| it.0 == *text && !is_taken(it)) {
+            let mut known = self.made.iter().chain(self.former_made.iter().flatten());
+            let file = match known.find(|it| it.0 == *text && !is_taken(it)) {
                 Some((_, known)) => Arc::clone(known),
                 None => Arc::new(MemoryFile::new(text.as_bytes())?),
             };
@@ -140,6 +162,8 @@ impl Facts {
 
 /// Files of one Corefile that are watched, at most.
 const FILES_MAX: usize = 10_000;
+/// Former configurations whose files are kept, at most.
+const FORMER_MAX: usize = 16;
 
 impl Input {
     /// Returns a hash of what is found now.
@@ -238,22 +262,25 @@ mod tests {
         fs::write(&second, "health\n").unwrap();
         folder.write("Corefile", whole);
         load(&source, &folder).unwrap();
-        assert!(!source.has_changed());
+        assert!(!source.is_to_be_read(LastReading::InForce));
         fs::remove_file(&second).unwrap();
-        assert!(source.has_changed());
+        assert!(source.is_to_be_read(LastReading::InForce));
         load(&source, &folder).unwrap();
-        assert!(!source.has_changed(), "a file that is imported no more is of no interest");
+        assert!(
+            !source.is_to_be_read(LastReading::InForce),
+            "a file that is imported no more is of no interest"
+        );
 
         // A mistake before the import hides the files from the reading.
         folder.write("Corefile", whole.replace(".:53 {", ".:53 {\n } }"));
         fs::write(&first, "health\n").unwrap();
         load(&source, &folder).unwrap_err();
-        assert!(!source.has_changed());
+        assert!(!source.is_to_be_read(LastReading::InForce));
         folder.write("Corefile", whole);
-        assert!(source.has_changed());
+        assert!(source.is_to_be_read(LastReading::InForce));
         load(&source, &folder).unwrap();
         fs::write(&first, "errors\n").unwrap();
-        assert!(source.has_changed());
+        assert!(source.is_to_be_read(LastReading::InForce));
     }
 
     #[test]
@@ -263,15 +290,18 @@ mod tests {
         load(&source, &folder).unwrap();
         for refused in ["192.0.2.1\n erratic", "tls://192.0.2.1 {\n  tls none.pem\n }"] {
             folder.write("Corefile", format!(".:53 {{\n forward . {refused}\n}}\n"));
-            assert!(source.has_changed());
+            assert!(source.is_to_be_read(LastReading::InForce));
             load(&source, &folder).unwrap_err();
-            assert!(!source.has_changed());
+            assert!(!source.is_to_be_read(LastReading::InForce));
         }
         folder.write("Corefile", ".:53 {\n forward . 192.0.2.2\n}\n");
-        assert!(source.has_changed(), "the configuration in force says `reload`");
+        assert!(
+            source.is_to_be_read(LastReading::InForce),
+            "the configuration in force says `reload`"
+        );
         load(&source, &folder).unwrap();
         folder.write("Corefile", ".:53 {\n forward . 192.0.2.3\n}\n");
-        assert!(!source.has_changed());
+        assert!(!source.is_to_be_read(LastReading::InForce));
     }
 
     #[test]
@@ -295,6 +325,40 @@ mod tests {
         folder.write("Corefile", text(5, ""));
         let config = load(&source, &folder).unwrap().config;
         assert!(config.zones.iter().any(|zone| zone.hosts.as_ref() == Some(&path)));
+    }
+
+    #[test]
+    fn a_configuration_that_was_refused_is_read_again_when_it_is_due_if_it_is_followed() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        for (reload, is_followed) in [("", false), (" reload\n", true)] {
+            folder.write("Corefile", format!(".:53 {{\n{reload} forward . 192.0.2.1\n}}\n"));
+            load(&source, &folder).unwrap();
+            assert!(!source.is_to_be_read(LastReading::Refused));
+            assert_eq!(source.is_to_be_read(LastReading::Due), is_followed);
+        }
+    }
+
+    #[test]
+    fn files_of_the_configuration_in_force_stay_while_later_ones_are_refused() {
+        let (folder, source) = (Folder::new("corefile"), CorefileSource::default());
+        let text = |octet: u8| {
+            let hosts = format!("hosts {{\n  203.0.113.{octet} nas.lan\n  fallthrough\n }}");
+            format!(".:53 {{\n {hosts}\n forward . 192.0.2.1\n reload\n}}\n")
+        };
+        let hosts = |octet: u8| {
+            folder.write("Corefile", text(octet));
+            let config = load(&source, &folder).unwrap().config;
+            config.zones.iter().find_map(|zone| zone.hosts.clone()).unwrap()
+        };
+        let path = hosts(1);
+        assert!(!source.is_to_be_read(LastReading::InForce));
+        let content = fs::read(&path).unwrap();
+        for octet in (2..30).flat_map(|octet| [octet; 2]) {
+            hosts(octet);
+            assert!(!source.is_to_be_read(LastReading::Refused));
+            assert_eq!(fs::read(&path).ok().as_ref(), Some(&content), "{octet}");
+        }
+        assert_eq!(hosts(1), path, "so that it is not loaded anew");
     }
 
     #[test]

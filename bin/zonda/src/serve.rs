@@ -84,7 +84,7 @@ impl Serve {
         let configuration = self.configuration;
         let config_watch = configuration.corefile.is_some().then(|| {
             let corefile = Arc::clone(&configuration.served_corefile);
-            Box::new(move || corefile.has_changed()) as ConfigWatch
+            Box::new(move |last| corefile.is_to_be_read(last)) as ConfigWatch
         });
         let read_config = Box::new(move || {
             let LoadOutcome { loaded, report } =

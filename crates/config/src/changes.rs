@@ -53,8 +53,10 @@ const PARTS: &[Part] = &[
     restarted!(&NodeLocalKeys::SECTION, node_local),
     Part {
         section: &ListenKeys::SECTION,
-        is_same_start: Some(|config, next| sockets(config).eq(sockets(next))),
-        take_over: Some(take_over_access),
+        is_same_start: Some(|config, next| {
+            kept(config, next).all(|(former, it)| former.is_alike(it))
+        }),
+        take_over: Some(take_over_listeners),
     },
     reloaded!(&ZoneKeys::SECTION, zones),
     reloaded!(&CatalogKeys::SECTION, catalogs),
@@ -96,8 +98,8 @@ const PARTS: &[Part] = &[
 ];
 
 impl Config {
-    /// Takes over what `next` says and a reload can change. A listener that `next` lacks keeps its
-    /// access list, for it is answered on until the restart.
+    /// Takes over what `next` says and a reload can change. The listeners of `next` have their
+    /// [places](Self::place_listeners).
     pub fn take_over(&mut self, mut next: Self) {
         for take_over in PARTS.iter().filter_map(|part| part.take_over) {
             take_over(self, &mut next);
@@ -134,18 +136,23 @@ fn take_over_cache(config: &mut Config, next: &mut Config) {
     config.cache.persist_interval = former.persist_interval;
 }
 
-/// Returns the listeners without their access lists, which take effect at once.
-fn sockets(config: &Config) -> impl Iterator<Item = Listener> {
-    config.listeners.iter().map(|listener| Listener { access: None, ..listener.clone() })
+/// Returns the listeners that go on at their places, as they are and as they are to be.
+fn kept<'c>(
+    config: &'c Config,
+    next: &'c Config,
+) -> impl Iterator<Item = (&'c Listener, &'c Listener)> {
+    config.listeners.iter().zip(&next.listeners).filter(|(former, it)| former.goes_on_as(it))
 }
 
-/// Takes over the access lists of listeners.
-fn take_over_access(config: &mut Config, next: &mut Config) {
-    for listener in &mut config.listeners {
-        if let Some(same) = next.listeners.iter().find(|it| it.address == listener.address) {
-            listener.access.clone_from(&same.access);
+/// Takes over listeners, which have their places already. Sockets and threads of those that go on
+/// wait for a restart.
+fn take_over_listeners(config: &mut Config, next: &mut Config) {
+    for (former, listener) in config.listeners.iter().zip(&mut next.listeners) {
+        if former.goes_on_as(listener) {
+            *listener = Listener { access: listener.access.take(), ..former.clone() };
         }
     }
+    mem::swap(&mut config.listeners, &mut next.listeners);
 }
 
 #[cfg(test)]
@@ -161,8 +168,7 @@ mod tests {
         let parts: Vec<_> = PARTS.iter().map(|part| part.section.header()).collect();
         assert_eq!(parts, sections);
         for part in PARTS {
-            let is_listener = part.section.name == "listen"; // its access lists are reloaded
-            let is_reloaded = part.section.takes == EffectTime::Reload || is_listener;
+            let is_reloaded = part.section.takes == EffectTime::Reload;
             assert_eq!(part.take_over.is_some(), is_reloaded, "{}", part.section.header());
         }
     }

@@ -112,11 +112,12 @@ section! {
     /// the server listens on the addresses of `[node-local]`, or else on 127.0.0.1:53; with
     /// `listen = []` at the top of the file, it has no listeners, for programs that embed the
     /// server and pass it their own queries.
-    pub struct ListenKeys: Array "listen", Restart;
+    pub struct ListenKeys: Array "listen", Reload;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.
     address: SocketAddr, like "127.0.0.1:53";
-    /// Answer over UDP.
+    /// Answer over UDP. For an address that is answered on, changes take effect at a restart, as do
+    /// those of the four keys behind this one.
     udp: bool = "true";
     /// Answer over TCP (rfc7766).
     tcp: bool = "true";
@@ -130,7 +131,7 @@ section! {
     /// Access list of this listener: rules, of which the first that matches the client decides, or
     /// names of lists in `[access]`. A rule is for addresses and networks, for `key` and the name
     /// of a key that messages are signed with, or for both; only zones have rules with `type`. The
-    /// last must be for `any`. Unset: all are answered. Changes take effect at a reload.
+    /// last must be for `any`. Unset: all are answered.
     access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
 }
 

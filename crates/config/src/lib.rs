@@ -37,6 +37,7 @@ mod looked_up;
 mod mistake;
 mod node_keys;
 mod option_value;
+mod places;
 mod pool_keys;
 mod pool_value;
 mod reader;
@@ -114,7 +115,8 @@ pub fn duration(text: &str) -> Option<Duration> {
 /// Everything that the server is configured to do. Equal configurations make equal servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Listeners, at least one, no address twice.
+    /// Listeners, no address twice but for those at port 0. Each keeps its place in a reload, the
+    /// number of which queries carry.
     pub listeners: Vec<Listener>,
     /// The interface that the server makes; none: it makes none.
     pub node_local: Option<NodeLocal>,
@@ -196,6 +198,9 @@ pub struct Listener {
     pub send_buffer_bytes: u32,
     /// Clients that are answered; none: all.
     pub access: Option<Arc<Access>>,
+    /// Whether the address is not answered on any more: a reload has taken the listener out, and
+    /// its place waits for another one.
+    pub is_closed: bool,
 }
 
 /// The interface of a node's own DNS cache.

@@ -190,7 +190,7 @@ impl Config {
     /// that cannot be used: their zones keep the upstreams that they have.
     #[must_use]
     pub fn with_present_servers(&self) -> (Self, Vec<ServerFileError>) {
-        let listens_on: Vec<_> = self.listeners.iter().map(|it| it.address).collect();
+        let listens_on: Vec<_> = self.open_listeners().map(|(_, it)| it.address).collect();
         let (mut config, mut errors) = (self.clone(), Vec::new());
         for Zone { source, access, .. } in &mut config.zones {
             let Source::Forward(forward) = source else { continue };

@@ -15,11 +15,27 @@ pub(crate) fn default_socket(
     address: Option<SocketAddr>,
 ) -> Option<PathBuf> {
     let directory = directories(environment).into_iter().next()?;
+    Some(directory.join(default_name(address)))
+}
+
+/// Returns the name of the default socket of a server whose first listener is on `address`.
+fn default_name(address: Option<SocketAddr>) -> String {
     let server = match address.filter(|address| address.port() != 0) {
         Some(address) => address.to_string(),
         None => std::process::id().to_string(),
     };
-    Some(directory.join(format!("zonda-{server}.sock")))
+    format!("zonda-{server}.sock")
+}
+
+/// Whether a socket has the default name of a server whose first listener is on `address`, and
+/// another one in the same directory that of any server.
+pub(crate) fn is_default_beside(
+    socket: &Path,
+    address: Option<SocketAddr>,
+    running: &Path,
+) -> bool {
+    let is_default = socket.file_name().is_some_and(|name| *name == *default_name(address));
+    is_default && is_socket(running) && socket.parent() == running.parent()
 }
 
 /// Returns all sockets where a server of this user puts its own by default, `environment` being

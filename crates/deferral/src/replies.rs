@@ -168,9 +168,11 @@ impl<R: Responder> Replies<R> {
         std::mem::take(&mut self.batches)
     }
 
-    /// Exchanges what was gathered for empty batches.
-    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>) {
+    /// Exchanges what was gathered for an empty list, and takes empty batches back, whose memory is
+    /// used again.
+    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>, spare: &mut Vec<ReplyBatch>) {
         std::mem::swap(&mut self.batches, batches);
+        self.spare.append(spare);
     }
 
     /// Sends what was gathered, and lets go of the sockets.

@@ -4,10 +4,11 @@
 //! such labels pays one branch a query.
 //!
 //! # Invariants
-//! - A place stands for the same zone as long as the process runs, also after a reload: what was
-//!   counted under it never counts for another zone.
+//! - A place stands for the same zone or server as long as the process runs, also after a reload:
+//!   what was counted under it never counts for another one.
 //! - The number of places is bounded, whatever the configuration lists.
 
+use std::net::SocketAddr;
 use zonda_wire::Name;
 
 /// Servers that are told apart; those beyond share the last place.
@@ -30,6 +31,9 @@ pub struct LabelTable {
     zones: Vec<(Name, u8)>,
     /// All zones that have had a place, in the order of the places from 1 on.
     pub names: Vec<Name>,
+    /// All servers that have had a place, in the order of the places; those from the last place on
+    /// share that. At most one more than [`SERVERS_MAX`].
+    pub servers_so_far: Vec<SocketAddr>,
 }
 
 impl LabelTable {
@@ -47,13 +51,20 @@ impl LabelTable {
             zones.push((zone.clone(), place as u8)); // at most OTHER_ZONE
         }
         zones.sort_by_key(|(zone, _)| std::cmp::Reverse(zone.as_wire().len()));
-        Self { servers, zones, names: names.clone() }
+        Self { servers, zones, names: names.clone(), servers_so_far: Vec::new() }
+    }
+
+    /// The table with all servers that have had a place.
+    #[must_use]
+    pub fn with_servers_so_far(self, servers: &[SocketAddr]) -> Self {
+        Self { servers_so_far: servers.to_vec(), ..self }
     }
 
     /// The number of places of servers that there must be counters for.
     #[must_use]
     pub fn server_places(&self) -> usize {
-        self.servers.iter().max().map_or(0, |place| usize::from(*place) + 1)
+        let present = self.servers.iter().max().map_or(0, |place| usize::from(*place) + 1);
+        present.max(self.servers_so_far.len().min(SERVERS_MAX))
     }
 
     /// The place of a listener's server, below [`SERVERS_MAX`].

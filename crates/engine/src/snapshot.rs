@@ -41,21 +41,28 @@ pub struct Snapshot {
 /// What is answered at each listener.
 pub struct Views {
     /// The place in `snapshots` of the view of each listener, by the listener's place in the
-    /// configuration.
+    /// configuration; [`Views::WHOLE`] of a listener at which all is there.
     pub of_listener: Box<[u16]>,
     /// The views, of which no two are alike. None has views itself.
     pub snapshots: Box<[Snapshot]>,
+    /// The place of the view of listeners that are closed, which has no zones; none where all
+    /// listeners are answered on.
+    pub of_closed: Option<u16>,
 }
 
 impl Views {
+    /// The place of a view in which all is there, so that the snapshot of all zones stands for it.
+    pub const WHOLE: u16 = u16::MAX;
+
     /// The view of a listener, by its place in the configuration; none for a question of the server
-    /// itself. A listener that the configuration lacks would have the first view, never all zones.
+    /// itself, and where all is there. A listener that the configuration lacks would have the first
+    /// view, never all zones.
     fn at(&self, listener: u16) -> Option<&Snapshot> {
         if listener == u16::MAX {
             return None;
         }
         let place = self.of_listener.get(usize::from(listener)).copied().unwrap_or(0);
-        self.snapshots.get(usize::from(place)).or(self.snapshots.first())
+        self.snapshots.get(usize::from(place))
     }
 }
 
@@ -91,16 +98,27 @@ impl Snapshot {
         }
     }
 
-    /// The snapshots that queries are answered from, each with one of its listeners.
+    /// The snapshots that queries are answered from, each with one of its listeners; without that
+    /// of closed listeners.
     pub fn with_listeners(&self) -> impl Iterator<Item = (u16, &Self)> {
         let views = self.views.iter().flat_map(|views| {
-            views.snapshots.iter().zip(0_u16..).filter_map(|(snapshot, place)| {
+            let open = views.snapshots.iter().zip(0_u16..);
+            let open = open.filter(|(_, place)| views.of_closed != Some(*place));
+            open.filter_map(|(snapshot, place)| {
                 let listener = views.of_listener.iter().position(|it| *it == place)?;
                 Some((u16::try_from(listener).ok()?, snapshot))
             })
         });
-        let whole = self.views.is_none().then_some((0, self));
-        whole.into_iter().chain(views)
+        let listener_of_whole = match &self.views {
+            None => Some(0),
+            // Closed listeners alone have a view. All may be closed.
+            Some(views) if views.of_closed == Some(0) => {
+                let open = views.of_listener.iter().position(|it| *it == Views::WHOLE);
+                Some(open.and_then(|it| u16::try_from(it).ok()).unwrap_or(u16::MAX))
+            }
+            Some(_) => None,
+        };
+        listener_of_whole.map(|listener| (listener, self)).into_iter().chain(views)
     }
 }
 

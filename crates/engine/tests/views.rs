@@ -62,6 +62,7 @@ fn engine() -> Engine {
             snapshot(&[&example, &other], 1 | 1 << 48, 5),
             snapshot(&[&example, &root], 1 | 2 << 48, 6),
         ]),
+        of_closed: None,
     };
     let whole = snapshot(&[&example, &other, &root], 1, 0);
     let whole = Snapshot { views: Some(Box::new(views)), ..whole };
@@ -100,6 +101,33 @@ fn word(octets: &[u8]) -> String {
     match addresses.map(|record| record.rdata[3].to_string()).collect::<Vec<_>>().join(" ") {
         none if none.is_empty() => message.rcode().to_string(),
         addresses => addresses,
+    }
+}
+
+#[test]
+fn a_listener_that_is_closed_refuses_all_and_asks_no_upstream_while_all_is_at_the_others() {
+    let (example, root) = (zone("example", "a A 192.0.2.1\n"), forwarded(7));
+    let views = Views {
+        of_listener: Box::new([Views::WHOLE, 0]),
+        snapshots: Box::new([snapshot(&[], 1 | 1 << 48, 5)]),
+        of_closed: Some(0),
+    };
+    let views = Some(Box::new(views));
+    let whole = Snapshot { views, ..snapshot(&[&example, &root], 1, 0) };
+    let listeners: Vec<u16> = whole.with_listeners().map(|(listener, _)| listener).collect();
+    assert_eq!(listeners, [0]);
+    let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(whole)), Arc::default());
+    let to = format!("{:?}", To::Forward(7));
+    for _ in 0..4 {
+        for (listener, name, expected) in [
+            (0, "a.example", "1"),
+            (1, "a.example", "REFUSED"),
+            (0, "a.test", &*to),
+            (1, "a.test", "REFUSED"),
+            (2, "a.test", "REFUSED"), // which the configuration lacks
+        ] {
+            assert_eq!(says(&mut engine, listener, name, Type::A), expected, "{listener} {name}");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use zonda_cache::Onward;
-use zonda_deferral::{Replies, Responder, SocketReplies};
+use zonda_deferral::{Replies, Responder};
 use zonda_engine::zones::Source;
 use zonda_engine::{Checkpoint, Deferral, Now, Reason, Snapshot, To, UpstreamAnswer};
 use zonda_upstream::{AnswerError, rebinding};
@@ -22,6 +22,7 @@ use crate::answers::failure;
 use crate::body::BodyReader;
 use crate::fetch_key::FetchKey;
 use crate::inbox::Forwarders;
+use crate::output::Output;
 use crate::pending::{Chain, Leg, PendingQuery};
 use crate::upstreams::Upstreams;
 
@@ -56,9 +57,9 @@ impl<R: Responder> Deliveries<R> {
         self.replies = Replies::new(responder);
     }
 
-    /// Exchanges the replies that were gathered for empty batches.
-    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>) {
-        self.replies.swap_batches(batches);
+    /// Exchanges the replies that were gathered for an output whose replies were sent.
+    pub fn swap_output(&mut self, output: &mut Output) {
+        self.replies.swap_batches(&mut output.replies, &mut output.spare);
     }
 
     /// Answers a query, or has it wait for the next name of its client's search path.

@@ -59,6 +59,7 @@ pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall, is_exhaustion,
 pub use directory::{Directory, FileStatus};
 pub use memory_file::MemoryFile;
 pub use message::SendResult;
+pub use options::share_port;
 pub use poller::Poller;
 pub use replies::{ReplyBatch, ReplyPath};
 pub use stop::{StopHandle, StopToken, stop_channel};

@@ -5,6 +5,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{c_int, socklen_t};
+use socket2::SockRef;
 
 use crate::check;
 
@@ -26,6 +27,20 @@ pub(crate) fn set<T: OptionValue>(
         libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), len)
     })?;
     Ok(())
+}
+
+/// Lets sockets that are bound from now on have the same port as a bound one, or not; returns
+/// whether that differs from before.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub fn share_port(socket: BorrowedFd<'_>, is_shared: bool) -> io::Result<bool> {
+    let socket = SockRef::from(&socket);
+    let differs = socket.reuse_port()? != is_shared;
+    if differs {
+        socket.set_reuse_port(is_shared)?;
+    }
+    Ok(differs)
 }
 
 /// Reads option `name` of `level`; an error if the kernel's value is of another size.

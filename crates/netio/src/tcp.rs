@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::options;
 
@@ -47,14 +47,6 @@ pub fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<TcpListen
     socket.listen(i32::from(options.backlog))?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
-}
-
-/// Lets sockets that are bound from now on have the same port as a listener.
-///
-/// # Errors
-/// When the kernel refuses it.
-pub fn share_port(listener: &TcpListener) -> io::Result<()> {
-    SockRef::from(listener).set_reuse_port(true)
 }
 
 /// Connects to `server`, from `local` if it matters, with buffers of so many octets or as near as

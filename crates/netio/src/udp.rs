@@ -5,7 +5,7 @@
 //! CPU.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -44,13 +44,16 @@ impl Default for UdpOptions {
     }
 }
 
-/// A blocking, bound, unconnected UDP socket.
+/// A blocking, bound UDP socket, which is unconnected as long as it
+/// [receives](UdpSocket::end_receiving).
 #[derive(Debug)]
 pub struct UdpSocket {
     /// The socket's descriptor.
     socket: Socket,
     /// The bound address; its port is never 0.
     address: SocketAddr,
+    /// Whether another process may have the socket, too.
+    is_adopted: bool,
 }
 
 impl UdpSocket {
@@ -69,26 +72,18 @@ impl UdpSocket {
             }
         }
         socket.bind(&address.into())?;
-        Self::set_up(socket, options)
-    }
-
-    /// Lets sockets that are bound from now on have the same port.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
-    pub fn share_port(&self) -> io::Result<()> {
-        self.socket.set_reuse_port(true)
+        Self::set_up(socket, options, false)
     }
 
     /// Takes over a socket that another process has bound: a supervisor or the previous server.
     pub(crate) fn adopt(descriptor: OwnedFd, options: &UdpOptions) -> io::Result<Self> {
         let socket = Socket::from(descriptor);
         socket.set_nonblocking(false)?;
-        Self::set_up(socket, options)
+        Self::set_up(socket, options, true)
     }
 
     /// Sets what may be set after bind.
-    fn set_up(socket: Socket, options: &UdpOptions) -> io::Result<Self> {
+    fn set_up(socket: Socket, options: &UdpOptions, is_adopted: bool) -> io::Result<Self> {
         let address = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::Unsupported)?;
         ask_for_buffers(&socket, options);
         socket.set_write_timeout(Some(SEND_WAIT_MAX))?;
@@ -107,12 +102,36 @@ impl UdpSocket {
         options::set(socket.as_fd(), level, discover, omit)?;
         let wildcard = address.ip().is_unspecified();
         options::set(socket.as_fd(), level, pktinfo, c_int::from(wildcard))?;
-        Ok(Self { socket, address })
+        Ok(Self { socket, address, is_adopted })
     }
 
     /// Another handle on the same socket and receive queue, for workers that share an adopted one.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()?, address: self.address })
+        let Self { address, is_adopted, .. } = *self;
+        Ok(Self { socket: self.socket.try_clone()?, address, is_adopted })
+    }
+
+    /// Has the kernel give the socket no more datagrams: those to its address go to other sockets
+    /// that have it, or all addresses, and are refused where there are none. What the socket has
+    /// received stays to be read, and replies leave as before. Returns whether that is so: not for
+    /// a socket that another process may have, which would receive no more either.
+    ///
+    /// # Errors
+    /// When the kernel refuses it; the socket goes on receiving then.
+    pub fn end_receiving(&self) -> io::Result<bool> {
+        if self.is_adopted {
+            return Ok(false);
+        }
+        // A connected socket receives from its peer alone, and this one's peer is itself.
+        let mut peer = self.address;
+        if self.is_wildcard() {
+            peer.set_ip(match peer {
+                SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+                SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            });
+        }
+        self.socket.connect(&peer.into())?;
+        Ok(true)
     }
 
     /// Returns the bound address, with the port the kernel chose.
@@ -187,6 +206,57 @@ mod tests {
         assert!(UdpSocket::bind(foreign, &UdpOptions::default()).is_err());
         let free = UdpOptions { freebind: true, ..UdpOptions::default() };
         assert_eq!(UdpSocket::bind(foreign, &free).unwrap().address().ip(), foreign.ip());
+    }
+
+    /// The number of datagrams that can be read from a socket now.
+    fn queued(socket: &UdpSocket) -> usize {
+        socket.socket.set_nonblocking(true).unwrap();
+        std::iter::from_fn(|| socket.socket.recv(&mut []).ok()).count()
+    }
+
+    #[test]
+    fn a_socket_that_receives_no_more_leaves_datagrams_to_others_and_keeps_what_it_has() {
+        for [former, other] in [
+            ["127.0.0.1", "127.0.0.1"],
+            ["0.0.0.0", "127.0.0.1"],
+            ["127.0.0.1", "0.0.0.0"],
+            ["::1", "::1"],
+            ["::1", "::"],
+        ] {
+            let [former, other] = [former, other].map(|ip| ip.parse::<IpAddr>().unwrap());
+            let bind = |ip, port| UdpSocket::bind((ip, port).into(), &UdpOptions::default());
+            let former = bind(former, 0).unwrap();
+            let port = former.address().port();
+            let local: IpAddr =
+                if other.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
+            let send = || {
+                for _ in 0..50 {
+                    let client = std::net::UdpSocket::bind((local, 0)).unwrap();
+                    client.send_to(b"query", (local, port)).unwrap();
+                }
+            };
+            send();
+            assert!(former.end_receiving().unwrap());
+            let others = [(); 3].map(|()| bind(other, port).unwrap());
+            send();
+            assert_eq!(queued(&former), 50);
+            assert_eq!(others.iter().map(queued).sum::<usize>(), 50);
+            let client = std::net::UdpSocket::bind((local, 0)).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            former.socket.send_to(b"reply", &client.local_addr().unwrap().into()).unwrap();
+            assert_eq!(client.recv_from(&mut [0; 16]).unwrap(), (5, (local, port).into()));
+        }
+    }
+
+    #[test]
+    fn a_socket_that_another_process_may_have_goes_on_receiving() {
+        let bound = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &UdpOptions::default());
+        let descriptor = bound.unwrap().as_fd().try_clone_to_owned().unwrap();
+        let adopted = UdpSocket::adopt(descriptor, &UdpOptions::default()).unwrap();
+        assert!(!adopted.end_receiving().unwrap());
+        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.send_to(b"query", adopted.address()).unwrap();
+        assert_eq!(queued(&adopted), 1);
     }
 
     #[test]

@@ -2,17 +2,18 @@
 
 mod in_force;
 mod program_zones;
+mod retries;
 
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
+use crate::engine_counters::EngineCounters;
 use crate::feed::store_state::StoreState;
 use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks, Offer};
-use crate::listen::Sockets;
-use crate::load::load_all;
+use crate::listeners::Listeners;
 use crate::node_local::NodeInterface;
-use crate::program::{ConfigWatch, LongCallWatch, OwnQueries, SetLogLevel};
+use crate::program::{ConfigWatch, LastReading, LongCallWatch, OwnQueries, SetLogLevel};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::steering::checks::ChecksHandle;
@@ -20,10 +21,10 @@ use crate::stop::Stop;
 use crate::texts::Texts;
 use crate::unit_states::{Scope, UnitStates};
 use crate::update::queue::UpdateQueue;
-use crate::views;
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
 use arc_swap::ArcSwap;
+use retries::Retries;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,14 +35,11 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::{Config, Source};
 use zonda_deferral::{Clock, Deferrals, LazyResponder};
-use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, Snapshot};
 use zonda_forward::{ForwarderCounters, Forwarders};
-use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_runtime::Runtime;
 use zonda_transport::tcp::TcpServer;
-use zonda_transport::udp::UdpCounters;
 use zonda_wire::Name;
 use zonda_zone::Diff;
 
@@ -67,9 +65,7 @@ pub struct ControlParts {
     /// they are followed, and sets the level of the server's own log, if it has one.
     pub config: (ReadConfig, Option<ConfigWatch>, Option<SetLogLevel>),
     /// The counters of all engines.
-    pub counters: Vec<Arc<Counters>>,
-    /// The counters of all UDP workers.
-    pub udp: Vec<Arc<UdpCounters>>,
+    pub counters: Arc<EngineCounters>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
@@ -86,8 +82,8 @@ pub struct ControlParts {
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
     pub long_calls: Arc<LongCallWatch>,
-    /// The sockets of all listeners.
-    pub sockets: Vec<Sockets>,
+    /// The listeners that run.
+    pub listeners: Listeners,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
     /// The log of queries, which are logged or not.
@@ -123,9 +119,7 @@ pub struct Control {
     pub reloaded: Notify,
     read_config: ReadConfig,
     /// The counters of all engines.
-    pub counters: Vec<Arc<Counters>>,
-    /// The counters of all UDP workers.
-    pub udp: Vec<Arc<UdpCounters>>,
+    pub counters: Arc<EngineCounters>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
@@ -142,8 +136,8 @@ pub struct Control {
     pub own_queries: OwnQueries,
     /// What watches code that runs in workers.
     pub long_calls: Arc<LongCallWatch>,
-    /// The sockets of all listeners.
-    pub sockets: Vec<Sockets>,
+    /// The listeners that run.
+    pub listeners: Listeners,
     /// The interface that the server has made, if it has.
     pub interface: Option<Arc<NodeInterface>>,
     /// The log of queries, which are logged or not.
@@ -167,6 +161,8 @@ pub struct Control {
     pub is_stopping: AtomicBool,
     /// Tells whether files have changed that the configuration is made of, if they are followed.
     config_watch: Option<ConfigWatch>,
+    /// When a configuration is tried again that could not be put into force.
+    retries: Retries,
     /// Sets the level of the server's own log; none where a program has the log.
     log_level: Option<SetLogLevel>,
     /// What was counted of connections to the admin interface.
@@ -199,7 +195,6 @@ impl Control {
             known_server_files: AtomicU64::new(0),
             read_config: parts.config.0,
             counters: parts.counters,
-            udp: parts.udp,
             tcp: parts.tcp,
             forwarders: parts.forwarders,
             forwarder_queue: parts.forwarder_queue,
@@ -208,7 +203,7 @@ impl Control {
             updates: parts.updates,
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,
-            sockets: parts.sockets,
+            listeners: parts.listeners,
             interface: parts.interface,
             query_log: parts.query_log,
             clock: parts.clock,
@@ -221,6 +216,7 @@ impl Control {
             stop_request: parts.stop_request,
             is_stopping: AtomicBool::new(false),
             config_watch: parts.config.1,
+            retries: Retries::default(),
             log_level: parts.config.2,
             admin: AdminCounters::default(),
             started: Instant::now(),
@@ -238,20 +234,9 @@ impl Control {
         self.publisher.state()
     }
 
-    /// The addresses that are answered on.
+    /// The addresses that are answered on, by the places of their listeners.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listener_addresses().into_iter().flatten().collect()
-    }
-
-    /// The address of each listener, in the order of the configuration; none where the machine
-    /// lacks the family of addresses.
-    pub fn listener_addresses(&self) -> Vec<Option<SocketAddr>> {
-        let address = |sockets: &Sockets| match (sockets.udp.first(), &sockets.tcp) {
-            (Some(udp), _) => Some(udp.address()),
-            (None, Some(tcp)) => tcp.local_addr().ok(),
-            (None, None) => None,
-        };
-        self.sockets.iter().map(address).collect()
+        self.listeners.addresses().into_iter().flatten().collect()
     }
 
     /// Asks the server to stop.
@@ -270,13 +255,17 @@ impl Control {
         listener: UnixListener,
         others: &[BorrowedFd<'_>],
     ) -> io::Result<Offer> {
-        let own = self.sockets.iter().flat_map(Sockets::descriptors);
-        let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
+        let all = others.iter().copied().chain([listener.as_fd()]);
         let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
         let file = self.cache_file.clone();
         // The thread that waits for a successor keeps no server that has stopped.
-        let (before, after) = (Arc::downgrade(self), Arc::downgrade(self));
+        let [sockets, before, after] = [(); 3].map(|()| Arc::downgrade(self));
         let hooks = Hooks {
+            sockets: Box::new(move || {
+                let Some(control) = sockets.upgrade() else { return Ok(Vec::new()) };
+                let _reload = control.units(); // one that runs brings its listeners to an end
+                control.listeners.offer()
+            }),
             before: Box::new(move || {
                 if let Some(file) = &file {
                     file.write(); // so that the successor begins with what is kept now
@@ -288,6 +277,7 @@ impl Control {
             }),
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
+                    control.listeners.end_offer();
                     let _ = control.publisher.take_back_journal(); // likewise
                     control.interface.iter().for_each(|it| it.take_back());
                     control.log_stores(control.stores.resume());
@@ -304,16 +294,15 @@ impl Control {
     pub fn reload(&self) -> ReloadResult {
         let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let result = (self.read_config)().and_then(|mut config| {
+        let read = (self.read_config)().inspect_err(|_| self.retries.note_unreadable());
+        let result = read.and_then(|mut config| {
             config.keep_config_map_of(&self.state().config);
             let running = Arc::clone(&self.state().config);
-            views::check_listeners(&running, &config)?;
-            let changes = running.restart_sections(&config);
-            for section in changes {
-                let section = if section.is_empty() { "the top of the file" } else { &section };
-                tracing::warn!(section, "changes of the section take effect at the next start");
-            }
-            let outcome = self.put_into_force(&mut units, config)?;
+            self.place_listeners(&running, &mut config);
+            Self::warn_of_restart(&running, &config);
+            let outcome = self.put_into_force(&mut units, config);
+            self.retries.note(outcome.is_ok(), Instant::now());
+            let outcome = outcome?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
         });
@@ -395,26 +384,6 @@ impl Control {
         self.publisher.edit(edit)
     }
 
-    /// Loads what changed and puts it into force.
-    pub(crate) fn load_and_publish(
-        &self,
-        units: &mut UnitStates,
-        config: Option<Config>,
-        scope: Scope<'_>,
-    ) -> ReloadResult {
-        self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
-        let state = self.state();
-        let planned = config.as_ref().unwrap_or(&state.config);
-        let plan = units.plan(&state.zone_set, (planned, &state.config), scope);
-        if config.is_none() && plan.is_empty() {
-            return Ok(Outcome::default()); // nothing that the publisher would have to do
-        }
-        let threads = process::available_cpus();
-        let loaded = load_all(&plan.stale(), planned, (&state.zone_set, state.seed), threads);
-        drop(state);
-        self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
-    }
-
     /// The snapshot that workers answer from.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -448,8 +417,12 @@ impl Control {
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
-            if control.config_watch.as_ref().is_some_and(|has_changed| has_changed()) {
-                tracing::info!("the configuration has changed");
+            let last = control.retries.last_reading(Instant::now());
+            if control.config_watch.as_ref().is_some_and(|is_to_be_read| is_to_be_read(last)) {
+                match last {
+                    LastReading::Due => tracing::info!("the configuration is tried again"),
+                    _ => tracing::info!("the configuration has changed"),
+                }
                 let _ = control.reload(); // what became of it is logged
                 return;
             }

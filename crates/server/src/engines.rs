@@ -1,5 +1,6 @@
-//! The engines of all threads: how many there are, and what makes them.
+//! The engines of all threads: how many there are at the start, and what makes them.
 
+use crate::engine_counters::EngineMaker;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch};
 use crate::query_log::QueryLog;
@@ -49,8 +50,7 @@ pub fn engine_maker(
     snapshot: &Arc<ArcSwap<Snapshot>>,
     query_log: QueryLog,
     loggers: Vec<Arc<dyn Logger>>,
-) -> (impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + use<> + 'static, Arc<LongCallWatch>)
-{
+) -> (EngineMaker, Arc<LongCallWatch>) {
     let snapshot = Arc::clone(snapshot);
     let watch = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
     let long_calls = Arc::clone(&watch);
@@ -64,7 +64,7 @@ pub fn engine_maker(
         long_calls.add(&engine);
         engine
     };
-    (make_engine, watch)
+    (Arc::new(make_engine), watch)
 }
 
 /// Tells a logger of the user's of a query. Its panic costs no query, and no worker.

@@ -35,8 +35,6 @@ pub struct Forwards {
     cache: Arc<Cache>,
     /// Whether nothing is asked for below a name that is known not to exist.
     nxdomain_cut: bool,
-    /// The addresses of the listeners, in the order of the configuration.
-    listeners: Arc<[SocketAddr]>,
     /// What forwarder threads see.
     groups: Arc<ArcSwap<Groups>>,
 }
@@ -55,6 +53,9 @@ struct ForwardZone {
     /// The listeners that have the zone, if zones are at some listeners only; none: the table of
     /// all zones.
     at: Option<Arc<ListenerSet>>,
+    /// The addresses of all listeners, by their places, if upstreams are told which of them a query
+    /// came to: answers are kept by its place.
+    told: Option<Arc<[SocketAddr]>>,
 }
 
 /// A forwarded zone as it is served.
@@ -116,7 +117,6 @@ impl Forwards {
             policy: policy(&config.cache),
             cache: Arc::new(cache(&config.cache)),
             nxdomain_cut: config.cache.nxdomain_cut,
-            listeners: config.listeners.iter().map(|listener| listener.address).collect(),
             groups: Arc::default(),
         }
     }
@@ -235,7 +235,8 @@ impl Forwards {
     ) -> Arc<KnownForward> {
         let (keys, settings) = (&config.forward.keys, settings(&config.forward.keys));
         let options = keys.options.iter().map(upstream_option).collect();
-        let options = Arc::new(UpstreamOptions::new(options, Arc::clone(&self.listeners)));
+        let options =
+            Arc::new(UpstreamOptions::new(options, config.told.clone().unwrap_or_default()));
         let group = Group {
             apex: config.name.clone(),
             is_alias_resolver: config.is_alias_resolver,
@@ -269,6 +270,13 @@ impl Forwards {
 /// records.
 fn configured(config: &Config, listener_sets: &[Arc<ListenerSet>]) -> Vec<ForwardZone> {
     let (mut zones, mut names) = (Vec::new(), HashSet::new());
+    let listeners: Arc<[SocketAddr]> = config.listeners.iter().map(|it| it.address).collect();
+    let told = |forward: &zonda_config::Forward| {
+        let tells = |it: &zonda_config::UpstreamOption| {
+            matches!(it.data, Configured::ServerAddress | Configured::ServerPort)
+        };
+        forward.keys.options.iter().any(tells).then(|| Arc::clone(&listeners))
+    };
     for (zone, forward) in config.forwards() {
         let (Some(name), access) = (&zone.name, &zone.access) else { continue };
         let sets = listener_sets.iter().filter(|set| set.has(zone.listeners())).cloned().map(Some);
@@ -279,6 +287,7 @@ fn configured(config: &Config, listener_sets: &[Arc<ListenerSet>]) -> Vec<Forwar
             access: access.clone(),
             is_alias_resolver: false,
             at,
+            told: told(forward),
         }));
     }
     zones.extend(config.alias_resolver.iter().map(|forward| ForwardZone {
@@ -287,6 +296,7 @@ fn configured(config: &Config, listener_sets: &[Arc<ListenerSet>]) -> Vec<Forwar
         access: None,
         is_alias_resolver: true,
         at: None,
+        told: told(forward),
     }));
     zones
 }
@@ -298,7 +308,8 @@ fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
     let private = keys.rebinding_protection.then_some(&keys.private_names);
     let at = config.at.as_ref().map(|listeners| &*listeners.label);
     let place = config.is_alias_resolver.then_some("alias-resolver").or(at);
-    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, place), &keys.options)
+    let options = (&keys.options, &config.told);
+    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, (private, place), options)
 }
 
 /// An option of queries to upstreams, as it is written into them.
@@ -463,4 +474,60 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
     };
     let is_trusted = config.forward.keys.trust_ad && upstream.transport.is_encrypted();
     Server { name: upstream.to_string().into(), over_udp, is_trusted, connections }
+}
+
+#[cfg(all(test, feature = "whole"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::engine_counters::EngineCounters;
+    use std::path::Path;
+    use zonda_config::Flags;
+    use zonda_engine::{Client, OptionCodes};
+    use zonda_wire::Type;
+    use zonda_zone::HashSeed;
+
+    /// A server with listeners at these addresses, which forwards all names with such keys.
+    fn config(listeners: &[&str], keys: &str) -> Config {
+        let listen: String =
+            listeners.iter().map(|it| format!("[[listen]]\naddress = \"{it}:53\"\n")).collect();
+        let zone = format!("[[zone]]\nname = \".\"\n[zone.forward]\nto = [\"192.0.2.1\"]\n{keys}");
+        let text = (Path::new("/zonda.toml"), format!("version = 1\n{listen}{zone}"));
+        Config::load_text(text, [], &Flags::default()).unwrap().config
+    }
+
+    /// The data of the option that upstreams get for a client of a listener.
+    fn told(forwards: &Forwards, listener: u16) -> Vec<u8> {
+        let options = &forwards.iter().next().unwrap().group.1.options;
+        let client = Client { address: ([192, 0, 2, 9], 5).into(), is_over_tcp: false, listener };
+        let facts = options.facts(&client, &OptionCodes::default(), HashSeed(1));
+        let mut all = Vec::new();
+        options.write(&facts, (&[0], Type::A), |_, data| all.extend_from_slice(data));
+        all
+    }
+
+    #[test]
+    fn upstreams_are_told_the_listener_that_has_the_place_now() {
+        let keys = "options = [\"65001 {server-address}\"]\n";
+        let first = config(&["127.0.0.1"], keys);
+        let mut numbers = Numbers::new(EngineCounters::new(0));
+        let mut forwards = Forwards::new(&first);
+        let number = |forwards: &Forwards| forwards.iter().next().unwrap().group_number();
+        assert!(forwards.update(&first, &[], &mut numbers));
+        assert_eq!((told(&forwards, 0), told(&forwards, 1)), (vec![127, 0, 0, 1], vec![]));
+        let kept_under = number(&forwards);
+        let second = config(&["127.0.0.3", "127.0.0.2"], keys);
+        assert!(forwards.update(&second, &[], &mut numbers));
+        assert_eq!([0, 1].map(|it| told(&forwards, it)), [[127, 0, 0, 3], [127, 0, 0, 2]]);
+        assert_ne!(number(&forwards), kept_under, "answers are kept by the place of a listener");
+    }
+
+    #[test]
+    fn other_listeners_leave_what_is_kept_where_upstreams_are_not_told_of_them() {
+        let first = config(&["127.0.0.1"], "");
+        let mut numbers = Numbers::new(EngineCounters::new(0));
+        let mut forwards = Forwards::new(&first);
+        assert!(forwards.update(&first, &[], &mut numbers));
+        assert!(!forwards.update(&config(&["127.0.0.2"], ""), &[], &mut numbers));
+    }
 }

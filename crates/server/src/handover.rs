@@ -108,8 +108,10 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     receive().map_err(|error| HandOverError::Io(path, error))
 }
 
-/// What a server does beside handing its sockets over.
+/// What a server does when it hands its sockets over.
 pub struct Hooks {
+    /// Called for the sockets of all listeners as they are at the moment of the hand-over.
+    pub sockets: Box<dyn Fn() -> io::Result<Vec<OwnedFd>> + Send>,
     /// Called before the sockets are handed over.
     pub before: Box<dyn Fn() + Send>,
     /// Called when the successor has gone away, so that this server serves on.
@@ -141,7 +143,8 @@ struct Offered {
     _closed: SyncSender<()>,
 }
 
-/// Offers sockets to a successor that asks on `listener`, and tells `stop` once one has taken over.
+/// Offers the sockets of listeners, and `own` beside them, to a successor that asks on `listener`,
+/// and tells `stop` once one has taken over.
 ///
 /// # Errors
 /// When no thread or descriptor can be had for it, which `watchdog` watches.
@@ -188,7 +191,12 @@ fn wait_for_successor(
 ) {
     while is_asked() {
         let asked = listener.accept().inspect(|_| (hooks.before)());
-        match asked.and_then(|(stream, _)| hand_over(stream, own)) {
+        let handed_over = asked.and_then(|(stream, _)| {
+            let listeners = (hooks.sockets)()?;
+            let all: Vec<_> = listeners.iter().chain(own).map(AsFd::as_fd).collect();
+            hand_over(stream, &all)
+        });
+        match handed_over {
             Ok(true) => {
                 let _ = stop.blocking_send(Stop::TakenOver); // otherwise it is stopping already
                 return;
@@ -204,8 +212,7 @@ fn wait_for_successor(
 }
 
 /// Hands sockets over; returns whether the successor answers from them now.
-fn hand_over(mut stream: UnixStream, own: &[OwnedFd]) -> io::Result<bool> {
-    let descriptors: Vec<BorrowedFd<'_>> = own.iter().map(AsFd::as_fd).collect();
+fn hand_over(mut stream: UnixStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<bool> {
     let chunks = descriptors.chunks(descriptors::DESCRIPTORS_MAX);
     let last = chunks.len().saturating_sub(1);
     for (number, chunk) in chunks.enumerate() {

@@ -33,6 +33,7 @@ mod control;
 mod delegations;
 mod directory_reader;
 mod edit;
+mod engine_counters;
 mod engines;
 #[cfg(feature = "whole")]
 mod explain;
@@ -41,6 +42,7 @@ mod feed;
 mod forwards;
 mod handover;
 mod listen;
+mod listeners;
 mod load;
 mod load_error;
 mod local;
@@ -99,8 +101,8 @@ pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use log_events::{LogCollector, LogEvent, LogReader};
 pub use program::{
-    Code, ConfigWatch, Logger, OwnReply, Program, RuntimeHandle, SetLogLevel, failed_in_code,
-    read_config, zones_in_code,
+    Code, ConfigWatch, LastReading, Logger, OwnReply, Program, RuntimeHandle, SetLogLevel,
+    failed_in_code, read_config, zones_in_code,
 };
 pub use program_config::{ConfigChangeError, ProgramConfig};
 pub use program_error::{ErrorCode, ProgramError};

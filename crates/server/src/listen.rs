@@ -11,21 +11,45 @@ use std::sync::Arc;
 use zonda_config::Listener;
 use zonda_netio::descriptors::InheritedSocket;
 use zonda_netio::tcp::TcpOptions;
-use zonda_netio::{UdpOptions, UdpSocket};
+use zonda_netio::{UdpOptions, UdpSocket, share_port};
 
 /// The sockets of one configured listener.
+#[derive(Clone)]
 pub struct Sockets {
     /// UDP sockets, one for each worker; none without UDP.
     pub udp: Vec<Arc<UdpSocket>>,
     /// None without TCP.
-    pub tcp: Option<TcpListener>,
+    pub tcp: Option<Arc<TcpListener>>,
 }
 
 impl Sockets {
     /// All descriptors, to be handed over.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let tcp = self.tcp.iter().map(AsFd::as_fd);
+        let tcp = self.tcp.iter().map(|socket| socket.as_fd());
         self.udp.iter().map(|socket| socket.as_fd()).chain(tcp)
+    }
+
+    /// The address that is answered on; none where the machine lacks the family of addresses.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match (self.udp.first(), &self.tcp) {
+            (Some(udp), _) => Some(udp.address()),
+            (None, Some(tcp)) => tcp.local_addr().ok(),
+            (None, None) => None,
+        }
+    }
+
+    /// Has sockets that are bound from now on have the same port; returns the sockets that did not
+    /// share it before.
+    fn share_port(&self) -> Vec<BorrowedFd<'_>> {
+        let shares = |socket: &BorrowedFd<'_>| match share_port(*socket, true) {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                let address = self.address().map(tracing::field::display);
+                tracing::warn!(address, %error, "a socket does not share its port");
+                false
+            }
+        };
+        self.descriptors().filter(shares).collect()
     }
 }
 
@@ -69,8 +93,18 @@ impl ListenError {
         self.error.raw_os_error().map(|number| (self.address, number))
     }
 
+    /// The address that could not be bound.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether the process lacks the right to bind the address.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.error.kind() == io::ErrorKind::PermissionDenied
+    }
+
     /// Whether another process has the address.
-    fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.error.kind() == io::ErrorKind::AddrInUse
     }
 
@@ -138,24 +172,9 @@ pub fn listen(
     mut found: InheritedSockets,
     is_shared: bool,
 ) -> Result<Vec<Sockets>, ListenError> {
-    share_ports(listeners, &mut found, is_shared)?;
-    let of = |listener: &Listener| {
-        let is_shared = is_shared || has_overlap(listeners, listener.address);
-        let mut sockets = sockets(listener, &mut found, is_shared);
-        let mut tries = if listener.address.port() == 0 { FREE_PORT_TRIES } else { 0 };
-        while tries > 0 && sockets.as_ref().is_err_and(ListenError::is_taken) {
-            sockets = self::sockets(listener, &mut found, is_shared);
-            tries -= 1;
-        }
-        match sockets {
-            Err(error) if error.is_without_ipv6() && has_ipv4_beside(listeners, error.address) => {
-                let ListenError { address, error, .. } = error;
-                tracing::warn!(%address, %error, "queries are answered over IPv4 only");
-                Ok(Sockets { udp: Vec::new(), tcp: None })
-            }
-            sockets => sockets,
-        }
-    };
+    let addresses: Vec<SocketAddr> = listeners.iter().map(|listener| listener.address).collect();
+    share_ports(listeners, &addresses, &mut found, is_shared)?;
+    let of = |listener| sockets_beside(listener, &addresses, &mut found, is_shared);
     let sockets = listeners.iter().map(of).collect();
     let addresses = found.udp.keys().chain(found.tcp.keys()).map(ToString::to_string);
     for place in addresses.chain(found.unix.keys().map(|path| path.display().to_string())) {
@@ -164,16 +183,76 @@ pub fn listen(
     sockets
 }
 
+/// Gets the sockets of listeners that are new, beside those that run, which agree to share their
+/// ports where that is needed, and go on doing so. If `is_shared`, other processes may bind the
+/// same addresses.
+///
+/// # Errors
+/// The first socket that could not be bound.
+pub fn listen_more(
+    new: &[&Listener],
+    running: &[(SocketAddr, Sockets)],
+    is_shared: bool,
+) -> Result<Vec<Sockets>, ListenError> {
+    let running_addresses = running.iter().map(|(address, _)| *address);
+    let addresses: Vec<SocketAddr> =
+        new.iter().map(|listener| listener.address).chain(running_addresses).collect();
+    let overlapping = || new.iter().filter(|it| has_overlap(&addresses, it.address));
+    let is_known = |port: u16| running.iter().any(|(address, _)| address.port() == port);
+    let unknown = overlapping().filter(|it| !is_shared && !is_known(it.address.port()));
+    unknown.copied().try_for_each(refuse_taken_port)?;
+    let beside = running
+        .iter()
+        .filter(|(address, _)| overlapping().any(|listener| overlaps(listener.address, *address)));
+    let sharing: Vec<_> = beside.flat_map(|(_, sockets)| sockets.share_port()).collect();
+    let mut none = InheritedSockets::default();
+    let bound: Result<Vec<_>, _> =
+        new.iter().map(|it| sockets_beside(it, &addresses, &mut none, is_shared)).collect();
+    if bound.is_err() {
+        // Or another process of the user might share the port unnoticed.
+        sharing.into_iter().for_each(|socket| _ = share_port(socket, false));
+    }
+    bound
+}
+
+/// Gets the sockets of a listener, out of `found` where they are there, beside listeners at all
+/// these addresses.
+fn sockets_beside(
+    listener: &Listener,
+    addresses: &[SocketAddr],
+    found: &mut InheritedSockets,
+    is_shared: bool,
+) -> Result<Sockets, ListenError> {
+    let is_shared = is_shared || has_overlap(addresses, listener.address);
+    let mut tried = sockets(listener, found, is_shared);
+    let mut tries = if listener.address.port() == 0 { FREE_PORT_TRIES } else { 0 };
+    while tries > 0 && tried.as_ref().is_err_and(ListenError::is_taken) {
+        tried = sockets(listener, found, is_shared);
+        tries -= 1;
+    }
+    match tried {
+        Err(error) if error.is_without_ipv6() && has_ipv4_beside(addresses, error.address) => {
+            let ListenError { address, error, .. } = error;
+            tracing::warn!(%address, %error, "queries are answered over IPv4 only");
+            Ok(Sockets { udp: Vec::new(), tcp: None })
+        }
+        sockets => sockets,
+    }
+}
+
 /// Whether another listener has the port, too, and one of both stands for all addresses of the
 /// family: the kernel binds both if they agree to share the port, and gives the listener of a
 /// single address what comes to that.
-fn has_overlap(listeners: &[Listener], address: SocketAddr) -> bool {
-    let overlaps = |other: SocketAddr| {
-        other != address
-            && (other.port(), other.is_ipv4()) == (address.port(), address.is_ipv4())
-            && (other.ip().is_unspecified() || address.ip().is_unspecified())
-    };
-    address.port() != 0 && listeners.iter().any(|listener| overlaps(listener.address))
+fn has_overlap(addresses: &[SocketAddr], address: SocketAddr) -> bool {
+    addresses.iter().any(|other| overlaps(*other, address))
+}
+
+/// Whether two addresses have one port, and one of them stands for all of the family.
+pub fn overlaps(one: SocketAddr, other: SocketAddr) -> bool {
+    one != other
+        && one.port() != 0
+        && (one.port(), one.is_ipv4()) == (other.port(), other.is_ipv4())
+        && (one.ip().is_unspecified() || other.ip().is_unspecified())
 }
 
 /// Prepares for listeners whose sockets will share ports: sockets that were found agree to it, and
@@ -183,42 +262,45 @@ fn has_overlap(listeners: &[Listener], address: SocketAddr) -> bool {
 /// When another process has such a port, unless that `is_shared` on purpose.
 fn share_ports(
     listeners: &[Listener],
+    addresses: &[SocketAddr],
     found: &mut InheritedSockets,
     is_shared: bool,
 ) -> Result<(), ListenError> {
-    let overlapping = || listeners.iter().filter(|it| has_overlap(listeners, it.address));
+    let overlapping = || listeners.iter().filter(|it| has_overlap(addresses, it.address));
     for address in overlapping().map(|listener| &listener.address) {
-        let udp = found.udp.get(address).into_iter().flatten().map(UdpSocket::share_port);
-        let tcp = found.tcp.get(address).map(zonda_netio::tcp::share_port);
-        for error in udp.chain(tcp).filter_map(Result::err) {
+        let udp = found.udp.get(address).into_iter().flatten().map(AsFd::as_fd);
+        let tcp = found.tcp.get(address).map(AsFd::as_fd);
+        let shared = udp.chain(tcp).map(|socket| share_port(socket, true));
+        for error in shared.filter_map(Result::err) {
             tracing::warn!(%address, %error, "an inherited socket does not share its port");
         }
     }
     let ports: HashSet<u16> =
         found.udp.keys().chain(found.tcp.keys()).map(SocketAddr::port).collect();
-    for listener in overlapping().filter(|it| !is_shared && !ports.contains(&it.address.port())) {
-        let (address, alone) = (listener.address, TcpOptions::default());
-        let (protocol, bound) = match listener.tcp {
-            true => ("TCP", zonda_netio::tcp::listen(address, &alone).map(drop)),
-            false => {
-                let alone = UdpOptions { reuse_port: false, ..UdpOptions::default() };
-                ("UDP", UdpSocket::bind(address, &alone).map(drop))
-            }
-        };
-        if let Err(error) = bound.map_err(|error| ListenError { address, protocol, error })
-            && error.is_taken()
-        {
-            return Err(error);
+    let unknown = overlapping().filter(|it| !is_shared && !ports.contains(&it.address.port()));
+    unknown.into_iter().try_for_each(refuse_taken_port)
+}
+
+/// Refuses a listener whose sockets will share their port if another process has that.
+fn refuse_taken_port(listener: &Listener) -> Result<(), ListenError> {
+    let (address, alone) = (listener.address, TcpOptions::default());
+    let (protocol, bound) = match listener.tcp {
+        true => ("TCP", zonda_netio::tcp::listen(address, &alone).map(drop)),
+        false => {
+            let alone = UdpOptions { reuse_port: false, ..UdpOptions::default() };
+            ("UDP", UdpSocket::bind(address, &alone).map(drop))
         }
+    };
+    match bound.map_err(|error| ListenError { address, protocol, error }) {
+        Err(error) if error.is_taken() => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether another listener stands for all IPv4 addresses of the machine, as an address does for
 /// all of IPv6.
-fn has_ipv4_beside(listeners: &[Listener], address: SocketAddr) -> bool {
-    let ipv4 = SocketAddr::from(([0, 0, 0, 0], address.port()));
-    listeners.iter().any(|listener| listener.address == ipv4)
+fn has_ipv4_beside(addresses: &[SocketAddr], address: SocketAddr) -> bool {
+    addresses.contains(&SocketAddr::from(([0, 0, 0, 0], address.port())))
 }
 
 /// Whether the address that stands for all of the machine could not be bound, as the kernel has no
@@ -254,7 +336,7 @@ fn sockets(
         }
         _ => None,
     };
-    Ok(Sockets { udp, tcp })
+    Ok(Sockets { udp, tcp: tcp.map(Arc::new) })
 }
 
 /// The UDP sockets of a listener: those found, each of which needs a worker because the kernel
@@ -322,6 +404,7 @@ mod tests {
             receive_buffer_bytes: 1 << 16,
             send_buffer_bytes: 1 << 16,
             access: None,
+            is_closed: false,
         })
     }
 
@@ -346,11 +429,42 @@ mod tests {
             for Sockets { udp, tcp } in former.unwrap() {
                 let udp = udp.into_iter().map(|socket| Arc::try_unwrap(socket).unwrap());
                 found.udp.insert(listeners[place].address, udp.collect());
-                found.tcp.extend(tcp.map(|tcp| (listeners[place].address, tcp)));
+                let tcp = tcp.map(|tcp| (listeners[place].address, Arc::try_unwrap(tcp).unwrap()));
+                found.tcp.extend(tcp);
             }
             let sockets =
                 listen(&listeners, found, false).unwrap_or_else(|error| panic!("{error}"));
             assert!(sockets.iter().all(|it| it.udp.len() == 1 && it.tcp.is_some()));
+        }
+    }
+
+    #[test]
+    fn a_listener_may_come_beside_one_that_runs_and_whose_port_it_shares() {
+        for place in [0, 1] {
+            let listeners = overlapping();
+            let alone = &listeners[place..=place];
+            let running = listen(alone, InheritedSockets::default(), false).unwrap();
+            let running: Vec<_> =
+                running.into_iter().map(|it| (listeners[place].address, it)).collect();
+            let new = &listeners[1 - place];
+            let sockets = listen_more(&[new], &running, false).unwrap_or_else(|it| panic!("{it}"));
+            assert_eq!(sockets[0].address(), Some(new.address));
+            assert!(listen_more(&[new], &[], false).is_err_and(|error| error.is_taken()));
+        }
+    }
+
+    #[test]
+    fn a_listener_that_cannot_come_leaves_no_port_shared() {
+        let listeners = overlapping();
+        let running = listen(&listeners[..1], InheritedSockets::default(), false).unwrap();
+        let running: Vec<_> = running.into_iter().map(|it| (listeners[0].address, it)).collect();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let new = [listeners[1].clone(), Listener { address, ..listeners[1].clone() }];
+        let new: Vec<_> = new.iter().collect();
+        assert!(listen_more(&new, &running, false).is_err_and(|error| error.is_taken()));
+        for socket in running[0].1.descriptors() {
+            assert!(!share_port(socket, false).unwrap(), "it is not shared by now");
         }
     }
 }

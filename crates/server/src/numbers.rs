@@ -3,14 +3,15 @@
 //! The number of a zone that is gone is given to another one later; what was counted under it until
 //! then is remembered, so that no query is counted for the wrong zone and none is forgotten.
 
+use crate::engine_counters::EngineCounters;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use zonda_engine::counters::{Counter, Counters};
+use zonda_engine::counters::Counter;
 
 /// The number of a zone.
 #[derive(Clone, Copy, Debug)]
 pub struct Number {
-    /// The zone's place in [`Counters`].
+    /// The zone's place in the counters of each engine.
     pub place: u32,
     /// Queries counted for the zones that had the number before.
     before: u64,
@@ -19,7 +20,7 @@ pub struct Number {
 /// Gives out numbers and knows what was counted under them.
 pub struct Numbers {
     /// The counters of all engines.
-    engines: Arc<[Arc<Counters>]>,
+    engines: Arc<EngineCounters>,
     /// The lowest place that was never given out.
     next: u32,
     free: Vec<Number>,
@@ -31,16 +32,16 @@ pub struct Numbers {
 
 /// The counts of queries by zone, at any moment after a table of the zones was made.
 pub struct QueryCounts {
-    engines: Arc<[Arc<Counters>]>,
+    engines: Arc<EngineCounters>,
     retiring: Vec<Number>,
     gone: u64,
 }
 
 impl Numbers {
     /// A table of numbers in which no zone has one yet.
-    pub fn new(engines: Vec<Arc<Counters>>) -> Self {
+    pub fn new(engines: Arc<EngineCounters>) -> Self {
         let (free, retiring) = (Vec::new(), VecDeque::new());
-        Self { engines: engines.into(), next: 0, free, retiring, gone: 0 }
+        Self { engines, next: 0, free, retiring, gone: 0 }
     }
 
     /// A number for a new zone. Call [`Self::make_room`] before workers see it.
@@ -72,12 +73,12 @@ impl Numbers {
 
     /// Makes room to count under all numbers.
     pub fn make_room(&self) {
-        self.engines.iter().for_each(|counters| counters.reserve_zones(self.next as usize));
+        self.engines.reserve_zones(self.next as usize);
     }
 
     /// Makes room to count by labels at so many places of servers.
     pub fn make_label_room(&self, servers: usize) {
-        self.engines.iter().for_each(|counters| counters.reserve_labels(servers));
+        self.engines.reserve_labels(servers);
     }
 
     /// Returns the counts so far, which go on until the next table is made.
@@ -100,19 +101,20 @@ impl QueryCounts {
 }
 
 /// All that was ever counted at a place.
-fn counted(engines: &[Arc<Counters>], place: u32) -> u64 {
-    engines.iter().filter_map(|counters| counters.zone(place)).map(Counter::get).sum()
+fn counted(engines: &EngineCounters, place: u32) -> u64 {
+    engines.all().iter().filter_map(|counters| counters.zone(place)).map(Counter::get).sum()
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use zonda_engine::counters::Counters;
 
     #[test]
     fn a_number_that_is_given_out_again_starts_at_zero_and_forgets_nothing() {
         let engines = vec![Arc::<Counters>::default(), Arc::default()];
-        let mut numbers = Numbers::new(engines.clone());
+        let mut numbers = Numbers::new(EngineCounters::of(engines.clone()));
         let count = |by| engines.iter().for_each(|it| it.zone(0).unwrap().add(by));
         let first = numbers.take();
         numbers.make_room();

@@ -22,8 +22,20 @@ use crate::feed::stores::Stores;
 use crate::log_budget::LogBudget;
 use crate::texts::Texts;
 
-/// Tells whether files that the configuration is made of have changed since they were read last.
-pub type ConfigWatch = Box<dyn Fn() -> bool + Send + Sync>;
+/// Tells whether the configuration is to be read anew: files that it is made of have changed since
+/// they were read last, or what was read is tried again.
+pub type ConfigWatch = Box<dyn Fn(LastReading) -> bool + Send + Sync>;
+
+/// What became of the configuration that was read last without an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastReading {
+    /// The configuration is in force.
+    InForce,
+    /// The configuration could not be put into force; an earlier one is.
+    Refused,
+    /// The configuration could not be put into force, and is due to be tried again.
+    Due,
+}
 
 /// Has the server's own log tell events from a level on.
 pub type SetLogLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
@@ -48,8 +60,8 @@ pub struct Program {
     pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
-    /// Has the configuration read anew when it tells that files have changed of which it is made;
-    /// it is asked at each look at watched files.
+    /// Has the configuration read anew when it tells that files have changed of which it is made,
+    /// or is tried again; it is asked at each look at watched files.
     pub config_watch: Option<ConfigWatch>,
     /// Called when a reload has another level of the log in force; a program that writes the log
     /// itself has none.

@@ -20,6 +20,7 @@ mod tests;
 use crate::edit::counters::EditCounters;
 use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
+use crate::engine_counters::EngineCounters;
 use crate::feed::secondaries::NoticeQueue;
 use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
@@ -49,7 +50,6 @@ use std::{io, iter};
 use zonda_config::Config;
 use zonda_engine::Snapshot;
 use zonda_engine::code::Handlers;
-use zonda_engine::counters::Counters;
 use zonda_journal::Sizes;
 use zonda_wire::Name;
 use zonda_zone::{Diff, HashSeed};
@@ -253,7 +253,7 @@ impl Publisher {
     pub fn load(
         config: Config,
         (code, texts, stores): (Code, &Texts, &Stores),
-        engines: Vec<Arc<Counters>>,
+        engines: Arc<EngineCounters>,
         threads: usize,
     ) -> Result<FirstLoad, InUse> {
         let seed = HashSeed::random();

@@ -7,11 +7,13 @@ use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
 use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
+use crate::engine_counters::{EngineCounters, EngineMaker};
 use crate::engines::{Engines, HANDLER_ENGINES, engine_maker};
 use crate::failed_zones::failed_zones;
 use crate::feed::stores::{StoreFeeds, Stores};
 use crate::handover;
 use crate::listen::{self, InheritedSockets, Sockets};
+use crate::listeners::{Listeners, StoppedListeners};
 use crate::load::LoadError;
 use crate::log;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
@@ -25,7 +27,7 @@ use crate::signals::{SignalStreams, Signals, caught, passed};
 use crate::steering::checks::{self, ChecksHandle};
 use crate::stop::Stop;
 use crate::texts::{Texts, with_steered};
-use crate::threads::{self, ThreadHandles, lazily, tcp_config};
+use crate::threads::{self, ListenerStarter, ThreadHandles, lazily, tcp_config};
 use crate::unit_states::UnitStates;
 use crate::update;
 use crate::update::processor::UpdateProcessor;
@@ -41,7 +43,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::Signal;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals, LazyResponder};
@@ -54,7 +56,7 @@ use zonda_runtime::{
     Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
 use zonda_transport::tcp::{self, ExpandAliases, TcpServer};
-use zonda_transport::udp::{UdpWorker, stop_workers};
+use zonda_transport::udp::stop_workers;
 use zonda_wire::Name;
 
 /// How long stopping may take before what is left is abandoned.
@@ -124,15 +126,16 @@ pub(crate) fn run(
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
-    let counters: Vec<Arc<Counters>> =
-        (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
+    let counters = EngineCounters::new(engines.count());
     let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
     let texts = with_steered(texts, &config);
     let own = (code, &texts, &stores);
-    let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
+    let first =
+        Publisher::load(config, own, Arc::clone(&counters), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones, &texts)?;
     let zones = (texts, stores);
-    let sockets = (interface.as_ref().map(ClaimedInterface::own), sockets);
+    let interface_of_server = interface.as_ref().map(ClaimedInterface::own);
+    let sockets = (interface_of_server, sockets, is_shared);
     let config = (read_config, program.config_watch, program.log_level);
     let parts = Parts { sockets, first, counters, engines, config, runtimes, loggers, zones };
     // A process whose signals are handled here is Zonda's own.
@@ -255,10 +258,11 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
 
 /// The parts of a server that are started.
 struct Parts {
-    /// The interface that sockets are on, if it is the server's, and all sockets.
-    sockets: (Option<Arc<NodeInterface>>, Vec<Sockets>),
+    /// The interface that sockets are on, if it is the server's, all sockets, and whether other
+    /// processes may bind the same addresses.
+    sockets: (Option<Arc<NodeInterface>>, Vec<Sockets>, bool),
     first: FirstLoad,
-    counters: Vec<Arc<Counters>>,
+    counters: Arc<EngineCounters>,
     engines: Engines,
     /// What reads the configuration anew, tells when to, and sets the level of the server's log.
     config: (ReadConfig, Option<ConfigWatch>, Option<SetLogLevel>),
@@ -272,12 +276,9 @@ struct Parts {
 struct Running {
     control: Arc<Control>,
     interface: Option<KeptInterface>,
-    workers: Vec<UdpWorker>,
     forwarders: Vec<ForwarderThread>,
     aliases: AliasTargets,
     deadlines: Option<Deadlines>,
-    stop_tcp: watch::Sender<tcp::Stop>,
-    tcp_tasks: Vec<tokio::task::JoinHandle<()>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
     stop_requests: tokio::sync::Mutex<mpsc::Receiver<Stop>>,
 }
@@ -296,27 +297,29 @@ impl Running {
         let state = publisher.0.state(); // the zones of stores are in none of what is read of it
         let stores = StoreFeeds::start(publisher.0.clone(), &state.config, (zones.1, notices))?;
         let cache_file = open_cache(&state, clock, &watchdog)?;
-        let (failed, failures) = mpsc::channel(counters.len().max(1));
+        let (failed, failures) = mpsc::channel(engines.count().max(1));
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
-        let [udp, executors, forwarders, handlers] = engines.split(&counters);
+        let all = counters.all();
+        let [udp, executors, forwarders, handlers] = engines.split(&all);
         let (make_engine, long_calls) = engine_maker(&snapshot, query_log.clone(), loggers);
         let of_forwarder = forwarder_config(runtime.handle(), (&snapshot, &state), clock, engines);
         let (forwarder_queue, forwarders) =
             threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
-        let runtimes = code_runtimes(runtimes, clock);
+        let (runtimes, patience) = code_runtimes(runtimes, clock);
         let ([overflow, own], handlers) = handlers.split_first_chunk().expect("HANDLER_ENGINES");
         let (processor, updates) =
             UpdateProcessor::new(&snapshot, clock, lazily(&make_engine, own));
         let queues = threads::queues(&forwarder_queue, &updates, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
         let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
-        let workers = threads::start_workers(&sockets.1, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
         let with = (&handles, expand_aliases(&snapshot, &forwarder_queue));
-        let tcp = tcp_server(&state.config, (make_engine, executors.to_vec()), with);
-        let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets.1, &stop, &watchdog)?;
+        let tcp = tcp_server(&state.config, (&make_engine, executors.to_vec()), with);
+        let deferrals = handles.deferrals.clone();
+        let starter = listener_starter(runtime, (make_engine, handles), (&tcp, &watchdog));
+        let (sockets_of, own) = ((sockets.1, &*state.config), (udp, Arc::clone(&counters)));
+        let listeners = Listeners::start(starter, sockets_of, own, (sockets.2, patience))?;
         let aliases = AliasTargets::start((&snapshot, &forwarder_queue), clock, &watchdog)?;
         update::thread::begin(&publisher.0, (&updates, processor), &watchdog)?; // last
         let (stop_request, stop_requests) = mpsc::channel(1);
@@ -324,16 +327,15 @@ impl Running {
             publisher,
             config,
             counters,
-            udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
             forwarders: forwarders.iter().map(|thread| Arc::clone(thread.counters())).collect(),
             forwarder_queue,
             runtimes,
-            deferrals: handles.deferrals,
+            deferrals,
             updates,
             own_queries: handlers.own_queries,
             long_calls,
-            sockets: sockets.1,
+            listeners,
             interface: sockets.0,
             query_log,
             clock,
@@ -348,12 +350,9 @@ impl Running {
         let running = Self {
             control,
             interface: None,
-            workers,
             forwarders,
             aliases,
             deadlines: handlers.deadlines,
-            stop_tcp,
-            tcp_tasks,
             failures: tokio::sync::Mutex::new(failures),
             stop_requests: tokio::sync::Mutex::new(stop_requests),
         };
@@ -442,15 +441,15 @@ impl Running {
         let cache_file = self.control.cache_file.as_ref();
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
         let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
-        let _ = self.stop_tcp.send(how);
-        if !stop_workers(self.workers, deadline) {
+        let StoppedListeners { workers, tasks } = self.control.listeners.stop(how);
+        if !stop_workers(workers, deadline).is_empty() {
             tracing::error!("a worker did not stop in time");
         }
         let left = deadline.saturating_duration_since(Instant::now());
         runtime.block_on(async {
             let all = async {
-                for task in self.tcp_tasks {
-                    let _ = task.await;
+                for task in tasks {
+                    task.ended().await;
                 }
             };
             if tokio::time::timeout(left, all).await.is_err() {
@@ -483,25 +482,35 @@ impl Running {
     }
 }
 
-/// The runtimes of the user's code.
-fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> Arc<[Arc<CodeRuntime>]> {
-    configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect()
+/// The runtimes of the user's code, and how long queries may wait for one of them.
+fn code_runtimes(configs: Vec<RuntimeConfig>, clock: Clock) -> (Arc<[Arc<CodeRuntime>]>, Duration) {
+    let patience = configs.iter().map(|it| it.patience_nanos).max().unwrap_or_default();
+    let runtimes = configs.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
+    (runtimes.collect(), Duration::from_nanos(patience))
 }
 
 /// The server of TCP connections, with an executor for each of these counters, whose engine is made
 /// once it is needed and counts in them.
 fn tcp_server(
     config: &Config,
-    (make_engine, counters): (
-        impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static,
-        Vec<Arc<Counters>>,
-    ),
+    (make_engine, counters): (&EngineMaker, Vec<Arc<Counters>>),
     (handles, expand_aliases): (&ThreadHandles, Box<ExpandAliases>),
 ) -> Arc<TcpServer<LazyResponder<Engine>>> {
     let (limits, executors) = (tcp_config(config), counters.len());
+    let make_engine = Arc::clone(make_engine);
     let make = move |executor: usize| lazily(&make_engine, &counters[executor]);
     let (deferrals, failed) = (handles.deferrals.clone(), handles.failed.clone());
     TcpServer::new(limits, executors, handles.clock, make, (deferrals, expand_aliases), failed)
+}
+
+/// What starts the workers and TCP of listeners.
+fn listener_starter(
+    runtime: &Runtime,
+    (make_engine, handles): (EngineMaker, ThreadHandles),
+    (tcp, watchdog): (&Arc<TcpServer<LazyResponder<Engine>>>, &Arc<Watchdog>),
+) -> ListenerStarter {
+    let (tcp, watchdog) = (Arc::clone(tcp), Arc::clone(watchdog));
+    ListenerStarter { runtime: runtime.handle().clone(), make_engine, handles, tcp, watchdog }
 }
 
 /// What each forwarder thread is started with.
@@ -539,7 +548,7 @@ impl Handlers {
     fn start(
         counters: &[Arc<Counters>],
         runtimes: &Arc<[Arc<CodeRuntime>]>,
-        make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+        make_engine: &EngineMaker,
         handles: &ThreadHandles,
         watch: Looks,
     ) -> io::Result<Self> {

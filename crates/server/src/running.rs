@@ -60,7 +60,8 @@ impl Server {
         }
     }
 
-    /// The addresses that are answered on, in the order of the configuration.
+    /// The addresses that are answered on: in the order of the configuration at the start, and
+    /// later by the places of listeners, which stay in a reload.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.control.addresses()

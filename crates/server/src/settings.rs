@@ -53,6 +53,8 @@ pub struct SettingsBuilder {
     transfers: Arc<TransferState>,
     /// The zones that queries have been counted by, in the order of their places.
     label_zones: Vec<Name>,
+    /// The servers that queries have been counted by, in the order of their places.
+    label_servers: Vec<SocketAddr>,
     /// The queue of zones that primaries say have changed, once there are zones of primaries.
     notices: Option<NotifyQueue>,
     /// The end of the queue that the feed of these zones takes.
@@ -123,7 +125,9 @@ impl SettingsBuilder {
     /// The servers and zones that queries are counted by.
     fn labels(&mut self, config: &Config) -> LabelTable {
         let listed = label_zones(config);
-        LabelTable::new(server_places(config), &listed, &mut self.label_zones)
+        let places = server_places(config, &mut self.label_servers);
+        LabelTable::new(places, &listed, &mut self.label_zones)
+            .with_servers_so_far(&self.label_servers)
     }
 
     /// The secrets of cookies, made up once if there are none.
@@ -218,24 +222,27 @@ pub fn label_zones(config: &Config) -> Vec<Name> {
 }
 
 /// The places of the servers that CoreDNS would have, by listener: the addresses that stand for all
-/// of a family, at one port, are one server.
-fn server_places(config: &Config) -> Vec<u8> {
-    let mut ports: Vec<(u16, u8)> = Vec::new();
-    let mut next = 0;
-    let mut place = |listener: &Listener| {
-        let port = listener.address.port();
-        let is_whole = listener.address.ip().is_unspecified() && port != 0;
-        let known = ports.iter().find(|(known, _)| is_whole && *known == port);
-        known.map(|(_, place)| *place).unwrap_or_else(|| {
-            let place = next;
-            next = (next + 1).min(SERVERS_MAX as u8 - 1);
-            if is_whole {
-                ports.push((port, place));
+/// of a family, at one port, are one server. `known` has the servers that had places before, and
+/// then all that have; a server keeps its place, and no other one gets it.
+fn server_places(config: &Config, known: &mut Vec<SocketAddr>) -> Vec<u8> {
+    let place = |(listener, number): (&Listener, u16)| {
+        let mut server = listener.address;
+        if server.port() == 0 {
+            // Each of them is a server: the port of the key is the place of the listener.
+            server = SocketAddr::from(([0; 8], number));
+        } else if server.ip().is_unspecified() {
+            server = SocketAddr::from(([0; 4], server.port()));
+        }
+        let found = known.iter().position(|it| *it == server);
+        let place = found.unwrap_or_else(|| {
+            if known.len() <= SERVERS_MAX {
+                known.push(server);
             }
-            place
-        })
+            known.len() - 1
+        });
+        place.min(SERVERS_MAX - 1) as u8
     };
-    config.listeners.iter().map(&mut place).collect()
+    config.listeners.iter().zip(0_u16..).map(place).collect()
 }
 
 /// Whether two configurations amount to the same settings: [`SettingsBuilder::settings`] reads
@@ -421,5 +428,24 @@ mod tests {
         assert!(builder.notices().lock().unwrap().take().is_some(), "there is another one");
         assert!(are_same(&few, &more) && !are_same(&few, &many), "so that settings are made anew");
         assert!(builder.settings(&config(0)).notify.is_none());
+    }
+
+    #[test]
+    fn a_server_keeps_the_place_of_its_counters_and_gives_it_to_no_other_one() {
+        let with = |addresses: &[&str]| {
+            let listen: String =
+                addresses.iter().map(|it| format!("[[listen]]\naddress = \"{it}\"\n")).collect();
+            let text = (Path::new("/zonda.toml"), format!("version = 1\n{listen}"));
+            Config::load_text(text, [], &Flags::default()).unwrap().config
+        };
+        let mut known = Vec::new();
+        let first = with(&["0.0.0.0:53", "127.0.0.1:0", "[::]:53", "127.0.0.1:0", "127.0.0.1:54"]);
+        assert_eq!(server_places(&first, &mut known), [0, 1, 0, 2, 3]);
+        let second = with(&["127.0.0.1:55", "[::]:53", "127.0.0.1:54", "127.0.0.1:0"]);
+        assert_eq!(server_places(&second, &mut known), [4, 0, 3, 2]);
+        let many: Vec<_> = (1..20).map(|port| format!("127.0.0.1:{port}")).collect();
+        let many = with(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(server_places(&many, &mut known)[..5], [5, 6, 7, 7, 7]);
+        assert_eq!(known.len(), SERVERS_MAX + 1);
     }
 }

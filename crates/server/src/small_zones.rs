@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::engine_counters::EngineCounters;
 use crate::load::load_all;
 use crate::program::read_config;
 use crate::unit_states::{Plan, Scope, Step, UnitStates};
@@ -46,7 +47,7 @@ impl Zones {
         let config = read_config(Some(&file), &Flags::default(), None).unwrap();
         fs::remove_file(file).unwrap();
         let engines = vec![Arc::<Counters>::default(), Arc::default()];
-        let zones = ZoneSet::new(HashSeed(1), engines, &config);
+        let zones = ZoneSet::new(HashSeed(1), EngineCounters::of(engines), &config);
         Self { directory, config, units: UnitStates::default(), zones }
     }
 

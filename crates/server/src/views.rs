@@ -2,17 +2,21 @@
 //!
 //! Listeners at which the same is there share a view. Most servers have none: all is there at every
 //! listener then, and queries are answered from one table of zones.
+//!
+//! A query that came to a listener before that was closed may be answered afterwards. Closed
+//! listeners have a view of their own without zones, rules and templates: such a query is refused,
+//! and no upstream is asked for it, as those of its listener may be gone.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use zonda_config::{Config, Zone};
+use zonda_engine::Views;
 
 /// Listeners at which the same is there.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ListenerSet {
-    /// The addresses of the listeners, at least one, in the order of the configuration.
+    /// The addresses of the listeners, by their places; none of closed ones.
     addresses: Vec<SocketAddr>,
     /// The place of the first of them in the configuration.
     pub first: u16,
@@ -21,7 +25,8 @@ pub struct ListenerSet {
 }
 
 impl ListenerSet {
-    /// The listeners with these addresses, of which the first has this place in the configuration.
+    /// The listeners with these addresses, of which the first has this place in the configuration;
+    /// without addresses, closed ones.
     fn new(addresses: Vec<SocketAddr>, first: u16) -> Self {
         let texts: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
         Self { addresses, first, label: texts.join(", ").into() }
@@ -32,7 +37,7 @@ impl ListenerSet {
     pub fn has(&self, listeners: Option<&[SocketAddr]>) -> bool {
         // What is at one listener of the set is at all of them.
         let first = self.addresses.first();
-        listeners.is_none_or(|listeners| first.is_some_and(|first| listeners.contains(first)))
+        first.is_some_and(|first| listeners.is_none_or(|listeners| listeners.contains(first)))
     }
 
     /// A number that follows from the addresses, so that the set keeps it in a reload; not 0.
@@ -56,37 +61,57 @@ pub struct View {
 /// The views of a server; none where all is there at every listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewList {
-    /// The views, in the order of their first listeners.
+    /// The views, in the order of their first listeners; that of closed listeners is the last.
     pub views: Vec<Arc<View>>,
-    /// The place of the view of each listener, by the listener's place in the configuration.
+    /// The view that each listener has.
+    pub places: ViewPlaces,
+}
+
+/// The view that each listener has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ViewPlaces {
+    /// The place of the view of each listener, by the listener's place in the configuration;
+    /// [`Views::WHOLE`] where all is there at each listener that is answered on.
     pub of_listener: Vec<u16>,
+    /// The place of the view of closed listeners, if there are any.
+    pub of_closed: Option<u16>,
 }
 
 impl ViewList {
     /// The views of the listeners of a configuration.
     pub fn new(config: &Config) -> Self {
         let (of_zones, of_rules) = (zone_lists(config), rule_lists(config));
-        let (zone_sets, of_listener) = split(config, &of_zones);
-        let zones_of = |listener: u16| {
-            let place = of_listener.get(usize::from(listener))?;
-            (zone_sets.len() > 1).then(|| zone_sets.get(usize::from(*place)).cloned())?
-        };
         let all: Vec<_> = of_zones.iter().chain(&of_rules).copied().collect();
-        let (sets, of_listener) = split(config, &all);
-        // A list without any of the listeners, which run until a restart, is of a zone that is at
-        // none of them.
+        // A list without any of the listeners, such as one at an address that waits for a restart,
+        // is of a zone that is at none of them.
         let restricts = |list: &&[SocketAddr]| {
-            !config.listeners.iter().all(|listener| list.contains(&listener.address))
+            !config.open_listeners().all(|(_, listener)| list.contains(&listener.address))
         };
-        if !all.iter().any(restricts) {
-            return Self::default();
+        let (views, of_listener) = match all.iter().any(restricts) {
+            true => views_of(config, &of_zones, &all),
+            false => (Vec::new(), vec![Views::WHOLE; config.listeners.len()]),
+        };
+        Self { views, places: ViewPlaces { of_listener, of_closed: None } }.with_closed(config)
+    }
+
+    /// The views with that of closed listeners behind them, if there are any.
+    fn with_closed(mut self, config: &Config) -> Self {
+        let of_closed = u16::try_from(self.views.len()).unwrap_or(0); // there are fewer
+        let mut first = None;
+        let views = self.places.of_listener.iter_mut().zip(0_u16..);
+        for (listener, (view, place)) in config.listeners.iter().zip(views) {
+            if listener.is_closed {
+                *view = of_closed;
+                first.get_or_insert(place);
+            }
         }
-        let views = sets.into_iter().map(|set| {
-            let zones = zones_of(set.first);
-            let listeners = ListenerSet::new(set.addresses.clone(), set.first);
-            Arc::new(View { listeners, zones })
-        });
-        Self { views: views.collect(), of_listener }
+        let Some(first) = first else {
+            return if self.views.is_empty() { Self::default() } else { self };
+        };
+        self.places.of_closed = Some(of_closed);
+        let none = || ListenerSet::new(Vec::new(), first);
+        self.views.push(Arc::new(View { listeners: none(), zones: Some(Arc::new(none())) }));
+        self
     }
 
     /// The sets of listeners that have zones of their own, each once; none where the zones are the
@@ -102,49 +127,49 @@ impl ViewList {
     }
 }
 
-/// The sets of listeners that these lists tell apart, and the place of the set of each listener.
+/// The views that lists of listeners tell apart, those of zones and all, and the place of the view
+/// of each listener.
+fn views_of(
+    config: &Config,
+    of_zones: &[&[SocketAddr]],
+    all: &[&[SocketAddr]],
+) -> (Vec<Arc<View>>, Vec<u16>) {
+    let (zone_sets, of_listener) = split(config, of_zones);
+    let zones_of = |listener: u16| {
+        let place = of_listener.get(usize::from(listener))?;
+        (zone_sets.len() > 1).then(|| zone_sets.get(usize::from(*place)).cloned())?
+    };
+    let (sets, of_listener) = split(config, all);
+    let views = sets.into_iter().map(|set| {
+        let zones = zones_of(set.first);
+        let listeners = ListenerSet::new(set.addresses.clone(), set.first);
+        Arc::new(View { listeners, zones })
+    });
+    (views.collect(), of_listener)
+}
+
+/// The sets of open listeners that these lists tell apart, and the place of the set of each
+/// listener.
 fn split(config: &Config, lists: &[&[SocketAddr]]) -> (Vec<Arc<ListenerSet>>, Vec<u16>) {
     let mut lists = lists.to_vec();
     lists.sort_unstable();
     lists.dedup();
-    let (mut sets, mut of_listener) = (Vec::<(Vec<bool>, Vec<SocketAddr>, u16)>::new(), Vec::new());
-    for (listener, first) in config.listeners.iter().zip(0..) {
+    let mut sets = Vec::<(Vec<bool>, Vec<SocketAddr>, u16)>::new();
+    let mut of_listener = vec![u16::MAX; config.listeners.len()];
+    for (at, listener) in config.open_listeners() {
         let membership: Vec<bool> =
             lists.iter().map(|list| list.contains(&listener.address)).collect();
         let known = sets.iter().position(|(known, ..)| *known == membership);
-        match known.and_then(|place| sets.get_mut(place)) {
-            Some((_, addresses, _)) => addresses.push(listener.address),
-            None => sets.push((membership, vec![listener.address], first)),
-        }
-        let place = known.unwrap_or(sets.len() - 1);
-        of_listener.push(u16::try_from(place).unwrap_or(u16::MAX));
+        let place = known.unwrap_or_else(|| {
+            sets.push((membership, Vec::new(), u16::try_from(at).unwrap_or(u16::MAX)));
+            sets.len() - 1
+        });
+        sets[place].1.push(listener.address);
+        of_listener[at] = u16::try_from(place).unwrap_or(u16::MAX);
     }
     let sets = sets.into_iter();
     let sets = sets.map(|(_, addresses, first)| Arc::new(ListenerSet::new(addresses, first)));
     (sets.collect(), of_listener)
-}
-
-/// Checks that a configuration can be put into force while the server runs: listeners are what
-/// they were until a restart, so that where zones, rules or templates are at some only, these would
-/// be at wrong ones.
-///
-/// # Errors
-/// If the addresses of listeners differ, and anything is at some of them only.
-pub fn check_listeners(running: &Config, next: &Config) -> Result<(), String> {
-    let addresses = |config: &Config| -> BTreeSet<SocketAddr> {
-        config.listeners.iter().map(|listener| listener.address).collect()
-    };
-    let is_any = |config| !zone_lists(config).is_empty() || !rule_lists(config).is_empty();
-    let (now, then) = (addresses(running), addresses(next));
-    if now == then || !is_any(running) && !is_any(next) {
-        return Ok(());
-    }
-    let differing: Vec<_> = now.symmetric_difference(&then).map(SocketAddr::to_string).collect();
-    Err(format!(
-        "the server would begin or cease to listen on {}, which takes a restart, and zones, rules \
-         or templates are at some addresses only: restart it, or keep the addresses",
-        differing.join(", ")
-    ))
 }
 
 /// The lists of listeners that zones are restricted to, with repetitions.
@@ -167,14 +192,19 @@ mod tests {
     use std::path::Path;
     use zonda_config::Flags;
 
-    /// The views of a server with three listeners and such zones.
-    fn views(zones: &str) -> Vec<(Vec<u16>, u16)> {
+    /// A server with three listeners and such zones.
+    fn config(zones: &str) -> Config {
         let listeners: String = (1..=3_u8)
             .map(|port| format!("[[listen]]\naddress = \"127.0.0.1:{port}\"\n"))
             .collect();
         let text = format!("version = 1\n{listeners}{zones}");
         let config = Config::load_text((Path::new("/zonda.toml"), text), [], &Flags::default());
-        let list = ViewList::new(&config.unwrap().config);
+        config.unwrap().config
+    }
+
+    /// The views of such a server: ports, and the first place.
+    fn views(zones: &str) -> Vec<(Vec<u16>, u16)> {
+        let list = ViewList::new(&config(zones));
         let ports = |set: &ListenerSet| set.addresses.iter().map(SocketAddr::port).collect();
         list.views.iter().map(|view| (ports(&view.listeners), view.listeners.first)).collect()
     }
@@ -201,5 +231,39 @@ mod tests {
         assert_eq!(views(&zone("a.test", &[3, 2, 1])), []);
         let rule = "[[rewrite]]\nlisten = [\"127.0.0.1:2\"]\nexact = \"a\"\nto = \"b\"\n";
         assert_eq!(views(rule).len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_at_closed_listeners() {
+        for (zones, of_open, count) in [
+            (zone("a.test", &[1, 3]), [0, 1], 3),
+            (zone("a.test", &[1]) + &zone("b.test", &[2]), [0, 1], 3),
+            (zone("a.test", &[1, 2]), [Views::WHOLE; 2], 1),
+            (String::new(), [Views::WHOLE; 2], 1),
+        ] {
+            let mut config = config(&zones);
+            config.listeners[2].is_closed = true;
+            let list = ViewList::new(&config);
+            assert_eq!((list.views.len(), &list.places.of_listener[..2]), (count, &of_open[..]));
+            let place = list.places.of_listener[2];
+            assert_eq!(list.places.of_closed, Some(place), "{zones}");
+            let view = &list.views[usize::from(place)];
+            let closed = [config.listeners[2].address];
+            let lists = [None, Some(&closed[..])];
+            assert!(!lists.iter().any(|list| view.listeners.has(*list)), "{zones}");
+            assert!(view.zones.as_ref().is_some_and(|zones| !zones.has(None)), "{zones}");
+        }
+    }
+
+    #[test]
+    fn closed_listeners_leave_the_views_of_others_as_they_are() {
+        let zones = zone("a.test", &[1]);
+        let (mut config, open) = (config(&zones), ViewList::new(&config(&zones)));
+        config.listeners.push(config.listeners[0].clone());
+        config.listeners[3].is_closed = true;
+        let list = ViewList::new(&config);
+        assert_eq!(list.views[..2], open.views[..]);
+        assert_eq!(list.places.of_listener, [0, 1, 1, 2]);
+        assert_eq!(list.zone_sets()[..2], open.zone_sets()[..]);
     }
 }

@@ -23,6 +23,7 @@ use crate::edit::frozen::FrozenZones;
 use crate::edit::journal::{EditJournal, KeptChanges, mark_now, policy};
 use crate::edit::zone_digest::with_sound_digest;
 use crate::edit::{Edit, EditError};
+use crate::engine_counters::EngineCounters;
 use crate::feed::Update;
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit};
@@ -45,7 +46,6 @@ use version::{Version, narrow};
 use view_table::ViewTable;
 use zonda_config::{Access, Config};
 use zonda_engine::access::AccessList;
-use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_engine::{Reason, Settings, ZoneHistory};
@@ -91,7 +91,7 @@ pub struct ZoneSet {
 
 impl ZoneSet {
     /// No zones yet; workers will count in `engines`.
-    pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>, config: &Config) -> Self {
+    pub fn new(seed: HashSeed, engines: Arc<EngineCounters>, config: &Config) -> Self {
         Self {
             forwards: Arc::new(Forwards::new(config)),
             local_names: LocalNames::default(),

@@ -123,20 +123,25 @@ impl UdpWorker {
     pub fn counters(&self) -> &Arc<UdpCounters> {
         &self.counters
     }
+
+    /// Whether the thread has ended, so that it has its socket open no more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
 }
 
 /// Stops workers: each finishes its batch, answers what its socket has received by then, and ends.
 ///
-/// Returns whether all have ended before `deadline`; a thread that has not is left behind.
-pub fn stop_workers(workers: Vec<UdpWorker>, deadline: Instant) -> bool {
-    let seen = stop_all(workers.iter().map(|worker| &worker.stop), deadline);
-    while Instant::now() < deadline && workers.iter().any(|worker| !worker.thread.is_finished()) {
+/// Returns those that have not ended before `deadline`, whose threads are left behind.
+#[must_use]
+pub fn stop_workers(mut workers: Vec<UdpWorker>, deadline: Instant) -> Vec<UdpWorker> {
+    stop_all(workers.iter().map(|worker| &worker.stop), deadline);
+    while Instant::now() < deadline && !workers.iter().all(UdpWorker::has_ended) {
         thread::sleep(Duration::from_millis(1));
     }
-    let (ended, late): (Vec<_>, Vec<_>) =
-        workers.into_iter().partition(|worker| worker.thread.is_finished());
-    let sound = ended.into_iter().map(|worker| worker.thread.join().is_ok());
-    sound.fold(seen, |all, sound| all && sound) && late.is_empty()
+    workers.retain(|worker| !worker.has_ended());
+    workers
 }
 
 /// What the thread owns.

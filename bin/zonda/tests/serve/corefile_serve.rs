@@ -4,7 +4,7 @@ use crate::server::{http, http_to, wait_until};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
@@ -218,6 +218,66 @@ fn a_change_of_cache_in_a_corefile_needs_no_restart() {
     assert!(ttl("a.example") > 20, "what is cached stays");
     let log = server.process.log("");
     assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
+fn a_followed_corefile_gets_a_block_at_a_new_port_and_another_address() {
+    let folder = Folder::new("corefile");
+    let (first, second) = (upstream(1), upstream(2));
+    let [one, other] = [(); 2].map(|()| free_port());
+    let block = |(ip, port): (&str, u16), upstream: &Upstream| {
+        let to = upstream.address;
+        format!(".:{port} {{\n bind {ip}\n health\n reload\n forward . {to}\n}}\n")
+    };
+    let file = folder.write("Corefile", block(("127.0.0.1", one), &first));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--corefile"]).arg(folder.path().join("Corefile"));
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    let answers = |ip: &str, port: u16| {
+        let question = Question::new("a.example", "A").recursive();
+        let reply = ask(format!("{ip}:{port}").parse().unwrap(), &question);
+        reply.ok().and_then(|reply| Some(reply.answer.first()?.data.text.clone()))
+    };
+    assert_eq!(answers("127.0.0.1", one), Some(address(1)));
+    let both = block(("127.0.0.1", one), &first) + &block(("127.0.0.1", other), &second);
+    replace(&file, &both);
+    let second_answers = || answers("127.0.0.1", other) == Some(address(2));
+    wait_until("the new port is answered on", second_answers);
+    assert_eq!(answers("127.0.0.1", one), Some(address(1)));
+    replace(&file, &block(("127.0.0.2", other), &second));
+    wait_until("the address is another one", || answers("127.0.0.2", other) == Some(address(2)));
+    wait_until("the former ones are closed", || {
+        answers("127.0.0.1", one).is_none() && answers("127.0.0.1", other).is_none()
+    });
+    let log = server.process.log("");
+    assert!(!log.contains("next start"), "{log}");
+}
+
+#[test]
+fn a_followed_corefile_whose_address_is_taken_is_tried_again() {
+    let folder = Folder::new("corefile");
+    let (upstream, one) = (upstream(1), free_port());
+    let block = |port: u16| {
+        let to = upstream.address;
+        format!(".:{port} {{\n bind 127.0.0.1\n health\n reload\n forward . {to}\n}}\n")
+    };
+    let file = folder.write("Corefile", block(one));
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--corefile"]).arg(folder.path().join("Corefile"));
+    let server = Corefile::start(&folder, &command);
+    server.await_health();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = taken.local_addr().unwrap().port();
+    replace(&file, &(block(one) + &block(other)));
+    wait_until("the address cannot be bound", || {
+        server.process.log("").contains("cannot listen on")
+    });
+    drop(taken);
+    let question = Question::new("a.example", "A").recursive();
+    let answers = |port: u16| ask(([127, 0, 0, 1], port).into(), &question).is_ok();
+    wait_until("the address is answered on", || answers(other));
+    assert!(answers(one));
 }
 
 #[test]

@@ -184,22 +184,6 @@ fn names_of_a_hosts_file_are_at_the_listeners_of_the_zone_that_they_are_in_front
 }
 
 #[test]
-fn a_reload_with_other_listeners_changes_nothing_where_zones_are_at_some_only() {
-    let server = Server::start(&own(r#"listen = ["L1"]"#));
-    let said = |server: &Server| server.all_say("ns.example.org", "A");
-    assert_eq!(said(&server), ["REFUSED", "192.0.2.1", "REFUSED"]);
-    let mut others = server.listeners;
-    others[2].set_port(free_port());
-    for zones in [own(""), own(r#"listen = ["L2"]"#)] {
-        write(&server.folder, (&others, server.admin), &zones);
-        let output = server.run(&["reload"]);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains("would begin or cease to listen on 127.0.0.1:"), "{text}");
-        assert_eq!(said(&server), ["REFUSED", "192.0.2.1", "REFUSED"]);
-    }
-}
-
-#[test]
 fn a_zone_is_transferred_notified_and_changed_at_its_listeners_only() {
     let keys = "transfer = { to = [\"127.0.0.1\"] }\n\
                 update = [{ from = [\"127.0.0.1\"], names = \"zone\" }]\nlisten = [\"L1\"]";

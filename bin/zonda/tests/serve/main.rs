@@ -26,6 +26,7 @@ mod freshness;
 mod hostile;
 mod https_server;
 mod limits;
+mod listener_changes;
 mod listeners;
 mod local;
 mod log;

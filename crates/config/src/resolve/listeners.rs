@@ -98,6 +98,7 @@ fn listener(
         receive_buffer_bytes: keys.receive_buffer.0,
         send_buffer_bytes: keys.send_buffer.0,
         access,
+        is_closed: false,
     };
     Some((listener, reader.origin_of("address")))
 }

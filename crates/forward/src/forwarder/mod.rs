@@ -191,7 +191,7 @@ impl<R: Responder> Forwarder<R> {
     /// Exchanges what is to be sent for an empty output.
     pub fn swap_output(&mut self, output: &mut Output) {
         self.outbound.wires.ports().swap_departures(&mut output.queries);
-        self.clients.deliveries.swap_batches(&mut output.replies);
+        self.clients.deliveries.swap_output(output);
     }
 
     /// Does all there is to do now; `ready` are the numbers of what can be read.

@@ -110,7 +110,7 @@ pub fn status(control: &Control) -> Value {
         "pid": std::process::id(),
         "uptime_seconds": control.started.elapsed().as_secs(),
         "listeners": control.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "workers": control.udp.len(),
+        "workers": control.listeners.worker_count(),
         "zones": zone_set.zone_count(),
         "zones_not_served": unserved,
         "zones_with_errors": failed,

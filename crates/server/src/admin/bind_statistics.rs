@@ -147,7 +147,8 @@ fn type_name(rtype: Option<Type>) -> String {
 
 /// Returns the figures of the server about clients and upstreams.
 fn server(control: &Control) -> Value {
-    let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
+    let engines = control.counters.all();
+    let figures = Figures { engines: &engines, forwarders: &control.forwarders };
     let cache = Arc::clone(control.state().zone_set().forwards().cache());
     json!({
         "opcodes": figures.opcodes(),

@@ -63,7 +63,7 @@ pub fn page(control: &Control) -> String {
 }
 
 fn queries(page: &mut Page, control: &Control) {
-    let engines = &control.counters;
+    let engines = &control.counters.all();
     let name = "zonda_queries_total";
     page.metric(name, "counter", "Messages received, by what became of them.");
     for (place, reason) in Reason::ALL.iter().enumerate() {
@@ -100,13 +100,13 @@ fn latency(page: &mut Page, control: &Control) {
     for (transport, place) in Transport::ALL.iter().zip(0..) {
         let mut count = 0;
         for bucket in 0..=LATENCY_BOUNDS.len() {
-            count += sum(&control.counters, |counters| &counters.latency[place][bucket]);
+            count += sum(&control.counters.all(), |counters| &counters.latency[place][bucket]);
             let bound = LATENCY_BOUNDS.get(bucket);
             let bound = bound.map_or("+Inf".to_owned(), |nanos| (*nanos as f64 / 1e9).to_string());
             let labels = [("transport", transport.name()), ("le", &bound)];
             page.value("zonda_query_duration_seconds_bucket", &labels, count);
         }
-        let nanos = sum(&control.counters, |counters| &counters.latency_nanos[place]);
+        let nanos = sum(&control.counters.all(), |counters| &counters.latency_nanos[place]);
         let labels = [("transport", transport.name())];
         page.value("zonda_query_duration_seconds_sum", &labels, nanos as f64 / 1e9);
         page.value("zonda_query_duration_seconds_count", &labels, count);
@@ -114,35 +114,32 @@ fn latency(page: &mut Page, control: &Control) {
 }
 
 fn traffic(page: &mut Page, control: &Control) {
-    let engines = &control.counters;
+    let engines = &control.counters.all();
     let bytes = sum(engines, |counters| &counters.query_bytes);
     page.single("zonda_received_bytes_total", "counter", "Octets of messages received.", bytes);
     let bytes = sum(engines, |counters| &counters.reply_bytes);
     page.single("zonda_sent_bytes_total", "counter", "Octets of replies.", bytes);
-    let udp = |one: fn(&zonda_transport::udp::UdpCounters) -> u64| -> u64 {
-        control.udp.iter().map(|counters| one(counters)).sum()
-    };
-    let batches = udp(|counters| counters.batches.get());
+    let udp = control.listeners.udp_counts();
+    let batches = udp.batches;
     page.single(
         "zonda_udp_batches_total",
         "counter",
         "Receive calls that returned datagrams.",
         batches,
     );
-    let refused = udp(|counters| counters.refused.get());
+    let refused = udp.refused;
     page.single(
         "zonda_udp_unsent_total",
         "counter",
         "Replies that the kernel did not take.",
         refused,
     );
-    let errors = udp(|counters| counters.receive_errors.get());
+    let errors = udp.receive_errors;
     page.single("zonda_udp_receive_errors_total", "counter", "Receive calls that failed.", errors);
-    let sockets = control.sockets.iter().flat_map(|sockets| &sockets.udp);
-    let dropped: u64 = sockets.filter_map(|socket| socket.dropped().ok()).map(u64::from).sum();
+    let dropped = udp.dropped;
     let help = "Datagrams that the kernel dropped for want of room in a receive buffer.";
     page.single("zonda_udp_buffer_drops_total", "counter", help, dropped);
-    let panics = udp(|counters| counters.panics.get()) + control.tcp.counters().panics.get();
+    let panics = udp.panics + control.tcp.counters().panics.get();
     page.single("zonda_panics_total", "counter", "Panics of an engine, each survived.", panics);
     if control.query_log.is_on() {
         let (help, dropped) =
@@ -346,7 +343,8 @@ fn handlers(page: &mut Page, control: &Control) {
 
 /// Writes the contents of the cache, and counts of what was done with it.
 fn cache(page: &mut Page, control: &Control) {
-    let reason = |it: Reason| sum(&control.counters, |counters| &counters.reasons[it as usize]);
+    let reason =
+        |it: Reason| sum(&control.counters.all(), |counters| &counters.reasons[it as usize]);
     let missed =
         |it: &Arc<ForwarderCounters>| it.fetched.get() + it.coalesced.get() + it.turned_away.get();
     let name = "zonda_cache_queries_total";
@@ -441,7 +439,7 @@ pub fn usage() -> Option<(f64, u64)> {
 
 /// The most important sums, for people.
 pub fn summary(control: &Control) -> Value {
-    let engines = &control.counters;
+    let engines = &control.counters.all();
     let reasons = Reason::ALL.iter().enumerate().map(|(place, reason)| {
         let count = sum(engines, |counters| &counters.reasons[place]);
         (reason.name().to_owned(), Value::from(count))

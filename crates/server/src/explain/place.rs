@@ -24,16 +24,14 @@ impl Place {
         asked: &ExplainedQuery,
         steps: &mut Steps,
     ) -> Result<Self, String> {
-        let listeners = &config.listeners;
+        let mut listeners = config.open_listeners();
         let found = match asked.listener {
-            None => listeners.first().map(|first| (0, first)),
-            Some(address) => {
-                let mut numbered = listeners.iter().enumerate();
-                numbered.find(|(_, listener)| listener.address == address)
-            }
+            None => listeners.next(),
+            Some(address) => listeners.find(|(_, listener)| listener.address == address),
         };
         let Some((number, listener)) = found else {
-            let known: Vec<_> = listeners.iter().map(|it| it.address.to_string()).collect();
+            let known: Vec<_> =
+                config.open_listeners().map(|(_, it)| it.address.to_string()).collect();
             let wanted = asked.listener.map_or("any".to_owned(), |address| address.to_string());
             return Err(format!("no listener {wanted}; there are: {}", known.join(", ")));
         };

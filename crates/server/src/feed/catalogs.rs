@@ -551,6 +551,7 @@ fn template<'c>(catalog: &'c Catalog, member: &Member) -> Option<&'c MemberTempl
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::engine_counters::EngineCounters;
     use crate::feed::secondaries::NoticeQueue;
     use crate::publish::Publisher;
     use crate::texts::Texts;
@@ -578,7 +579,7 @@ mod tests {
         let config = Config::load(Some(&file), [], &flags).unwrap().config;
         let (texts, stores) = (Texts::default(), Vec::new());
         let own = (Default::default(), &texts, &stores);
-        let first = Publisher::load(config, own, Vec::new(), 1).unwrap();
+        let first = Publisher::load(config, own, EngineCounters::new(0), 1).unwrap();
         let (publisher, _units) = first.start(&Arc::<Watchdog>::default()).unwrap();
         let config = Arc::clone(&publisher.state().config);
         let secondaries = Arc::new(SecondaryFeeds::new(NoticeQueue::default()));

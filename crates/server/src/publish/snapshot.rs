@@ -1,6 +1,7 @@
 //! Snapshots, made of the tables of zones and of all else that workers answer from.
 
 use crate::settings::ServedSettings;
+use crate::views::ViewPlaces;
 use crate::zone_set::tables::ServedTables;
 use std::sync::Arc;
 use zonda_engine::code::Handlers;
@@ -31,7 +32,7 @@ pub fn snapshot(
         view: 0,
         views: None,
     };
-    let ServedTables { whole, views, of_listener } = tables;
+    let ServedTables { whole, views, places } = tables;
     let snapshots: Box<[Snapshot]> = views
         .into_iter()
         .zip(1_u64..)
@@ -42,6 +43,8 @@ pub fn snapshot(
         })
         .collect();
     let has_views = !snapshots.is_empty();
-    let views = has_views.then(|| Box::new(Views { of_listener: of_listener.into(), snapshots }));
+    let ViewPlaces { of_listener, of_closed } = places;
+    let of_listener = of_listener.into();
+    let views = has_views.then(|| Box::new(Views { of_listener, snapshots, of_closed }));
     Snapshot { views, ..make(whole, &settings.whole) }
 }

@@ -3,6 +3,7 @@
 mod updates;
 
 use super::*;
+use crate::engine_counters::EngineCounters;
 use crate::feed::Update;
 use crate::load::LoadError;
 use crate::update::request::UpdateRequest;
@@ -48,7 +49,7 @@ impl Served {
         let config = config.unwrap();
         let (texts, stores) = (Texts::default(), Stores::default());
         let own = (Code::default(), &texts, &stores);
-        let first = Publisher::load(config, own, Vec::new(), 1).unwrap_or_else(|it| {
+        let first = Publisher::load(config, own, EngineCounters::new(0), 1).unwrap_or_else(|it| {
             panic!("{it:?}");
         });
         let snapshot = Arc::clone(first.snapshot());

@@ -2,7 +2,7 @@
 
 use super::ZoneSet;
 use super::view_table::{ViewSources, ViewTable};
-use crate::views::{View, ViewList};
+use crate::views::{View, ViewList, ViewPlaces};
 use std::sync::Arc;
 use zonda_engine::zones::ZoneTable;
 
@@ -12,8 +12,8 @@ pub struct ServedTables {
     pub whole: ZoneTable,
     /// The zones of each view; none where there are no views.
     pub views: Vec<(Arc<View>, ZoneTable)>,
-    /// The place of the view of each listener, by the listener's place in the configuration.
-    pub of_listener: Vec<u16>,
+    /// The view that each listener has.
+    pub places: ViewPlaces,
 }
 
 impl ZoneSet {
@@ -59,8 +59,8 @@ impl ZoneSet {
             }
         }
         let whole = whole.unwrap_or_else(|| ZoneTable::new(Vec::new(), self.seed));
-        let of_listener = self.views.of_listener.clone();
-        (ServedTables { whole, views, of_listener }, names_changed)
+        let places = self.views.places.clone();
+        (ServedTables { whole, views, places }, names_changed)
     }
 }
 
@@ -68,6 +68,7 @@ impl ZoneSet {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::engine_counters::EngineCounters;
     use crate::settings::{ServedSettings, SettingsBuilder};
     use std::path::Path;
     use zonda_config::{Config, Flags};
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_reload_after_a_panic_makes_the_tables_of_views_anew() {
         let config = config();
-        let mut zone_set = ZoneSet::new(HashSeed(1), Vec::new(), &config);
+        let mut zone_set = ZoneSet::new(HashSeed(1), EngineCounters::new(0), &config);
         zone_set.set_forwards(&config);
         let sound = zones(&mut zone_set);
         assert!(sound[0] == 0 && sound[1] > 0, "{sound:?}");
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_view_without_settings_of_its_own_has_no_rules() {
         let config = config();
-        let mut zone_set = ZoneSet::new(HashSeed(1), Vec::new(), &config);
+        let mut zone_set = ZoneSet::new(HashSeed(1), EngineCounters::new(0), &config);
         zone_set.set_forwards(&config);
         let settings = zone_set.settings(&mut SettingsBuilder::default(), &config);
         let has_rules = |settings: &ServedSettings, view| settings.of_view(view).rewrites.is_some();

@@ -23,8 +23,7 @@ pub fn write(page: &mut Page, control: &Control) {
     page.metric("coredns_build_info", "gauge", "The version of Zonda, as a label.");
     let version = [("version", crate::VERSION), ("revision", ""), ("goversion", "")];
     page.value("coredns_build_info", &version, 1);
-    let panics: u64 = control.udp.iter().map(|it| it.panics.get()).sum();
-    let panics = panics + control.tcp.counters().panics.get();
+    let panics = control.listeners.udp_counts().panics + control.tcp.counters().panics.get();
     page.single("coredns_panics_total", "counter", "Panics of an engine.", panics);
     let failed = control.state().history.failed_reloads;
     page.single("coredns_reload_failed_total", "counter", "Reloads that failed.", failed);
@@ -46,13 +45,13 @@ fn durations(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
     let over_all = |one: &dyn Fn(usize) -> u64| (0..Transport::ALL.len()).map(one).sum::<u64>();
     let mut count = 0;
     for bucket in 0..=LATENCY_BOUNDS.len() {
-        count += over_all(&|it| sum(&control.counters, |one| &one.latency[it][bucket]));
+        count += over_all(&|it| sum(&control.counters.all(), |one| &one.latency[it][bucket]));
         let bound = LATENCY_BOUNDS.get(bucket);
         let bound = bound.map_or("+Inf".to_owned(), |nanos| (*nanos as f64 / 1e9).to_string());
         let labels = [&labels[..], &[("le", &*bound)]].concat();
         page.value("coredns_dns_request_duration_seconds_bucket", &labels, count);
     }
-    let nanos = over_all(&|it| sum(&control.counters, |one| &one.latency_nanos[it]));
+    let nanos = over_all(&|it| sum(&control.counters.all(), |one| &one.latency_nanos[it]));
     page.value("coredns_dns_request_duration_seconds_sum", &labels, nanos as f64 / 1e9);
     page.value("coredns_dns_request_duration_seconds_count", &labels, count);
 }
@@ -84,7 +83,7 @@ fn programming(page: &mut Page, control: &Control) {
 
 /// Writes the octets of queries and replies, whose sums and numbers are counted.
 fn sizes(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
-    let engines = &control.counters;
+    let engines = &control.counters.all();
     let reasons = 0..Reason::ALL.len();
     let received: u64 = reasons.map(|it| sum(engines, |one| &one.reasons[it])).sum();
     let silent =
@@ -114,7 +113,7 @@ fn refusals(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
         ("coredns_acl_filtered_requests_total", Reason::AccessFiltered),
         ("coredns_acl_dropped_requests_total", Reason::AccessDropped),
     ] {
-        let count = sum(&control.counters, |counters| &counters.reasons[reason as usize]);
+        let count = sum(&control.counters.all(), |counters| &counters.reasons[reason as usize]);
         page.metric(name, "counter", "Queries that an access list has kept from an answer.");
         page.value(name, &labels, count);
     }
@@ -122,7 +121,8 @@ fn refusals(page: &mut Page, control: &Control, labels: [Label<'_>; 3]) {
 
 /// Writes what the answer cache has, and what it was asked for.
 fn cache(page: &mut Page, control: &Control, server: &str) {
-    let reason = |it: Reason| sum(&control.counters, |counters| &counters.reasons[it as usize]);
+    let reason =
+        |it: Reason| sum(&control.counters.all(), |counters| &counters.reasons[it as usize]);
     let sum = |one: fn(&zonda_forward::ForwarderCounters) -> u64| -> u64 {
         control.forwarders.iter().map(|counters| one(counters)).sum()
     };
@@ -156,7 +156,7 @@ fn cache(page: &mut Page, control: &Control, server: &str) {
 fn forwarding(page: &mut Page, control: &Control) {
     let all = by_address(survey(control));
     let name = "coredns_forward_max_concurrent_rejects_total";
-    let busy = sum(&control.counters, |it| &it.reasons[Reason::UpstreamBusy as usize]);
+    let busy = sum(&control.counters.all(), |it| &it.reasons[Reason::UpstreamBusy as usize]);
     page.single(name, "counter", "Queries that found no room to wait for an upstream.", busy);
     let name = "coredns_forward_requests_total";
     page.metric(name, "counter", "Queries sent to an upstream.");

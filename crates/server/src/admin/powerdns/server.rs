@@ -76,9 +76,9 @@ pub fn statistics(call: &Call<'_>) -> Reply {
 
 /// The figures that mean what those of PowerDNS of these names mean.
 fn figures(control: &Control) -> Vec<(&'static str, u64)> {
+    let engines = control.counters.all();
     let replies_at = |transport: usize, rcode: usize| -> u64 {
-        let of_type =
-            |qtype: usize| sum(&control.counters, |it| &it.replies[transport][qtype][rcode]);
+        let of_type = |qtype: usize| sum(&engines, |it| &it.replies[transport][qtype][rcode]);
         (0..=TYPES.len()).map(of_type).sum()
     };
     let replies = |is_meant: &dyn Fn(Transport, Rcode) -> bool| -> u64 {

@@ -2,10 +2,11 @@
 
 use crate::admin::metrics::page::{Label, Page};
 use crate::control::Control;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use zonda_engine::Transport;
 use zonda_engine::counters::{Counter, FAMILIES, LabelCounters, RCODES, TYPES};
-use zonda_engine::labels::{LabelTable, NO_ZONE, OTHER_ZONE};
+use zonda_engine::labels::{LabelTable, NO_ZONE, OTHER_ZONE, SERVERS_MAX};
 use zonda_wire::Type;
 
 /// The families of addresses as CoreDNS numbers them.
@@ -30,9 +31,9 @@ impl Place {
     }
 
     /// Returns the sum of a counter over all engines.
-    fn sum<'c>(&self, control: &'c Control, of: impl Fn(&'c LabelCounters) -> &'c Counter) -> u64 {
-        let (server, zone) = self.numbers;
-        let counters = control.counters.iter().filter_map(|it| it.labelled(server, zone));
+    fn sum(&self, control: &Control, of: impl Fn(&LabelCounters) -> &Counter) -> u64 {
+        let ((server, zone), engines) = (self.numbers, control.counters.all());
+        let counters = engines.iter().filter_map(|it| it.labelled(server, zone));
         counters.map(|it| of(it).get()).sum()
     }
 }
@@ -66,25 +67,21 @@ fn labels(control: &Control) -> Option<Arc<LabelTable>> {
     control.snapshot.load().settings.labels.clone()
 }
 
-/// Returns the name of the server at a place: empty if several addresses share the last one.
+/// Returns the name of the server at a place: empty if several addresses share the last one, or a
+/// port that the system has chosen is open no more.
 fn server_name(control: &Control, table: &LabelTable, place: usize) -> String {
-    let state = control.state();
-    let listeners = state.config().listeners.iter().zip(control.listener_addresses());
-    let of_place = |at: usize| table.servers.get(at).is_some_and(|it| usize::from(*it) == place);
-    let own = listeners.enumerate().filter(|(at, _)| of_place(*at));
-    let mut names: Vec<String> = own
-        .map(|(_, (listener, bound))| {
-            let bound = bound.unwrap_or(listener.address);
-            match listener.address.ip().is_unspecified() && listener.address.port() != 0 {
-                true => format!("dns://:{}", bound.port()),
-                false => format!("dns://{bound}"),
-            }
-        })
-        .collect();
-    names.dedup();
-    match &names[..] {
-        [one] => one.clone(),
-        _ => String::new(),
+    let known = &table.servers_so_far;
+    let is_shared = place + 1 == SERVERS_MAX && known.len() > SERVERS_MAX;
+    let Some(address) = known.get(place).filter(|_| !is_shared) else { return String::new() };
+    match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => format!("dns://:{}", address.port()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
+            let is_at = |server: &u8| usize::from(*server) == place;
+            let bound = control.listeners.last_addresses();
+            let bound = table.servers.iter().zip(bound).find(|(server, _)| is_at(server));
+            bound.and_then(|(_, it)| it).map_or_else(String::new, |it| format!("dns://{it}"))
+        }
+        _ => format!("dns://{address}"),
     }
 }
 
