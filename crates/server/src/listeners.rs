@@ -50,6 +50,9 @@ use zonda_transport::udp::{UdpCounters, UdpWorker, stop_workers};
 const REST_MIN: Duration = Duration::from_secs(3600);
 /// How long workers of a listener that is closed are waited for.
 const STOP_MAX: Duration = Duration::from_secs(5);
+/// The same where a new socket gets queries already that were answered before: to a single address
+/// beside a wildcard, say. A worker that does not run the user's code stops far sooner.
+const SHARED_STOP_MAX: Duration = Duration::from_millis(100);
 /// How long queries that wait for code or other servers, and connections, are waited for before the
 /// configuration is published that lacks their listener: new listeners are not answered on
 /// meanwhile. Nearly all upstreams answer in that time; queries that wait longer are refused.
@@ -183,8 +186,13 @@ pub struct Listeners {
     state: Mutex<State>,
 }
 
-/// Sockets that are bound for listeners at these places.
-pub struct BoundListeners(Vec<(usize, Sockets)>);
+/// Sockets that are bound for listeners.
+pub struct BoundListeners {
+    /// The sockets, each with the place of its listener.
+    sockets: Vec<(usize, Sockets)>,
+    /// Whether one of the addresses overlaps one that is answered on, whose queries it may get.
+    has_overlap: bool,
+}
 
 /// The places of listeners that a reload has closed.
 #[must_use = "they are closed, whether or not the configuration comes into force"]
@@ -260,14 +268,22 @@ impl Listeners {
             }
         };
         let sockets = sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
-        Ok(BoundListeners(new.iter().map(|(place, _)| *place).zip(sockets).collect()))
+        let overlaps_running =
+            |it: &&Listener| running.iter().any(|(address, _)| overlaps(*address, it.address));
+        let has_overlap = listeners.iter().any(overlaps_running);
+        let sockets = new.iter().map(|(place, _)| *place).zip(sockets).collect();
+        Ok(BoundListeners { sockets, has_overlap })
     }
 
     /// Closes the listeners that a configuration, which is not in force yet, has closed: what they
-    /// have received is answered, and what waits for code or other servers is waited for a while.
-    pub fn close_those_gone(&self, config: &Config) -> ClosedListeners {
+    /// have received is answered, and what waits for code or other servers is waited for a while,
+    /// but not where a socket that is `bound` gets queries meanwhile that were answered before.
+    pub fn close_those_gone(&self, config: &Config, bound: &BoundListeners) -> ClosedListeners {
         let gone = self.gone(config);
-        self.close(&gone);
+        match bound.has_overlap {
+            true => self.close(&gone, (SHARED_STOP_MAX, Duration::ZERO)),
+            false => self.close(&gone, (STOP_MAX, DRAIN_MAX)),
+        }
         ClosedListeners(gone)
     }
 
@@ -275,7 +291,7 @@ impl Listeners {
     /// what could not be started.
     pub fn start_bound(&self, bound: BoundListeners, config: &Config) -> Vec<String> {
         let mut failed = Vec::new();
-        for (place, sockets) in bound.0 {
+        for (place, sockets) in bound.sockets {
             let Some(listener) = config.listeners.get(place) else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
@@ -411,13 +427,14 @@ impl Listeners {
         (at.open, at.last_address) = (Some(running), last_address);
         drop(state);
         if started.is_err() {
-            self.close(&[place]); // what has been started of it
+            self.close(&[place], (STOP_MAX, DRAIN_MAX)); // what has been started of it
         }
         started
     }
 
-    /// Closes the listeners at places: they answer what they have received.
-    fn close(&self, places: &[usize]) {
+    /// Closes the listeners at places: they answer what they have received. Workers are waited for
+    /// so long, and then queries that wait for code or other servers.
+    fn close(&self, places: &[usize], (stop_max, drain_max): (Duration, Duration)) {
         let mut closing = self.take_open(places);
         if closing.is_empty() {
             return;
@@ -437,7 +454,7 @@ impl Listeners {
                 workers.push(worker);
             }
         }
-        let mut late = stop_workers(workers, Instant::now() + STOP_MAX);
+        let mut late = stop_workers(workers, Instant::now() + stop_max);
         let mut state = self.lock(); // metrics have been read meanwhile
         for (place, counters, engine) in engines {
             let of_engine = |worker: &mut UdpWorker| Arc::ptr_eq(worker.counters(), &counters);
@@ -452,7 +469,7 @@ impl Listeners {
         drop(state);
         let addresses: Vec<_> = closing.iter().map(|(_, it)| it.last_address()).collect();
         drop(closing); // and with it the sockets, but for what waits
-        self.await_former(places);
+        self.await_former(places, drain_max);
         for address in addresses {
             tracing::info!(%address, "listening no more");
         }
@@ -483,8 +500,8 @@ impl Listeners {
     }
 
     /// Waits until nothing is left of the listeners that were closed at places, but not for long.
-    fn await_former(&self, places: &[usize]) {
-        let deadline = Instant::now() + DRAIN_MAX;
+    fn await_former(&self, places: &[usize], drain_max: Duration) {
+        let deadline = Instant::now() + drain_max;
         let is_over = || {
             let state = self.lock();
             places.iter().filter_map(|it| state.places.get(*it)).all(Place::is_over)

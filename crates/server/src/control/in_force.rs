@@ -102,7 +102,7 @@ impl Control {
         };
         let loaded = self.load(units, Some(&config), Scope::Changed)?;
         let bound = self.listeners.bind(&config)?;
-        let closed = self.listeners.close_those_gone(&config);
+        let closed = self.listeners.close_those_gone(&config, &bound);
         let applied = self.apply(units, Some(config), loaded);
         let state = self.state();
         let mut outcome = match applied {

@@ -103,7 +103,7 @@ fn a_configuration_that_does_not_come_into_force_leaves_the_listeners_that_there
     let server = Server::start(&[stays, gone], &Arc::default());
     let next = server.next(&[stays, new]);
     let bound = server.listeners.bind(&next).unwrap();
-    let closed = server.listeners.close_those_gone(&next);
+    let closed = server.listeners.close_those_gone(&next, &bound);
     assert!(is_free(gone) && !is_free(new) && is_answered(stays));
     drop(bound);
     assert!(is_free(new));
@@ -128,7 +128,8 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
     let (own, gate) = (address(), Arc::<Mutex<()>>::default());
     let held = gate.lock().unwrap();
     let server = Server::start(&[own], &gate);
-    let _ = server.listeners.close_those_gone(&server.next(&[]));
+    let next = server.next(&[]);
+    let _ = server.listeners.close_those_gone(&next, &server.listeners.bind(&next).unwrap());
     let open = || {
         let state = server.listeners.lock();
         let former = state.places[0].former.iter().flat_map(|former| &former.sockets);
@@ -147,6 +148,22 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
     let state = server.listeners.lock();
     assert!(state.places[0].late.is_empty() && state.meters.len() == 2);
     assert_eq!(server.listeners.counters.all().len(), 2, "engines count where others did");
+}
+
+#[test]
+fn a_wildcard_that_takes_the_queries_of_a_single_address_does_not_wait_for_its_workers() {
+    let (single, gate) = (address(), Arc::<Mutex<()>>::default());
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let held = gate.lock().unwrap();
+    let server = Server::start(&[single], &gate);
+    let next = server.next(&[wildcard]);
+    let (bound, start) = (server.listeners.bind(&next).unwrap(), Instant::now());
+    let _ = server.listeners.close_those_gone(&next, &bound);
+    let took = start.elapsed();
+    drop(held);
+    assert!(took < DRAIN_MAX, "{took:?}");
+    assert_eq!(server.listeners.start_bound(bound, &next), Vec::<String>::new());
+    assert!(is_answered(single));
 }
 
 #[test]
