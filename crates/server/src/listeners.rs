@@ -81,11 +81,19 @@ struct FormerListener {
     address: SocketAddr,
     /// The UDP sockets, which workers and queries that wait keep open.
     sockets: Vec<Weak<UdpSocket>>,
+    /// Whether one of these receives until it is closed, what nobody reads.
+    is_receiving: bool,
     /// The task of connections that were open.
     tcp: Option<TcpTask>,
 }
 
 impl FormerListener {
+    /// Whether the address, or one that overlaps it, is this one.
+    fn meets(&self, address: SocketAddr) -> bool {
+        let is_same = self.address == address && address.port() != 0;
+        is_same || overlaps(self.address, address)
+    }
+
     /// Whether a UDP socket is open.
     fn has_socket(&self) -> bool {
         self.sockets.iter().any(|socket| socket.strong_count() > 0)
@@ -248,17 +256,30 @@ impl Listeners {
                         itself: reload once it has, or has failed"
                 .to_owned());
         }
-        self.bind_all(&new)
+        match self.await_former_sockets(&new) {
+            Some(address) => Err(format!(
+                "queries that were sent to {address} before still wait for an answer, and their \
+                 sockets, which another process handed over, would get new ones: reload later"
+            )),
+            None => self.bind_all(&new),
+        }
+    }
+
+    /// Waits for former sockets that might get queries in place of new ones, but not for long.
+    /// Returns the address of a listener that would lose queries so if it were bound now.
+    fn await_former_sockets(&self, new: &[(usize, &Listener)]) -> Option<SocketAddr> {
+        let start = Instant::now();
+        let is_met = |it: &(usize, &Listener), receiving| self.has_former(it.1, receiving);
+        while new.iter().any(|it| is_met(it, false)) && start.elapsed() < REBIND_MAX {
+            thread::sleep(LOOK);
+        }
+        new.iter().find(|it| is_met(it, true)).map(|(_, listener)| listener.address)
     }
 
     /// Binds the addresses of listeners that are to be at these places.
     fn bind_all(&self, new: &[(usize, &Listener)]) -> Result<BoundListeners, String> {
         let listeners: Vec<&Listener> = new.iter().map(|(_, listener)| *listener).collect();
         let (running, start) = (self.running(), Instant::now());
-        // A former socket might get queries in place of a new one, and keep them.
-        while self.has_former(&listeners) && start.elapsed() < REBIND_MAX {
-            thread::sleep(LOOK);
-        }
         let sockets = loop {
             match listen_more(&listeners, &running, self.is_shared) {
                 Err(error) if self.was_closed(&error, new) && start.elapsed() < REBIND_MAX => {
@@ -308,6 +329,7 @@ impl Listeners {
         let ClosedListeners(closed) = closed;
         let again = config.open_listeners().filter(|(place, _)| closed.contains(place));
         let again: Vec<_> = again.collect();
+        let _ = self.await_former_sockets(&again); // some queries lost are better than all
         let failed = match self.bind_all(&again) {
             Ok(bound) => self.start_bound(bound, config),
             Err(error) => vec![error],
@@ -439,14 +461,6 @@ impl Listeners {
         if closing.is_empty() {
             return;
         }
-        for (_, listener) in &closing {
-            for socket in &listener.sockets.udp {
-                if let Err(error) = socket.end_receiving() {
-                    let address = socket.address();
-                    tracing::debug!(%address, %error, "a socket receives until it is closed");
-                }
-            }
-        }
         let (mut workers, mut engines) = (Vec::new(), Vec::new());
         for (place, listener) in &mut closing {
             for (worker, engine) in listener.workers.drain(..) {
@@ -475,8 +489,8 @@ impl Listeners {
         }
     }
 
-    /// Takes the listeners at places out of those that are answered on, and has their connections
-    /// end. Nothing is taken where the server stops.
+    /// Takes the listeners at places out of those that are answered on, and has their sockets
+    /// receive no more, and their connections end. Nothing is taken where the server stops.
     fn take_open(&self, places: &[usize]) -> Vec<(usize, RunningListener)> {
         let mut state = self.lock();
         if state.is_stopping {
@@ -490,9 +504,10 @@ impl Listeners {
             listener.sockets.tcp = None; // the last one is that of the task now
             let tcp = listener.tcp.take();
             tcp.iter().for_each(|task| task.stop(tcp::Stop::Now));
+            let is_receiving = !listener.sockets.end_receiving();
             let (address, sockets) = (listener.address, listener.sockets.udp.iter());
             let sockets = sockets.map(Arc::downgrade).collect();
-            place.former.push(FormerListener { address, sockets, tcp });
+            place.former.push(FormerListener { address, sockets, is_receiving, tcp });
             place.closed_at = Some(Instant::now());
             taken.push((number, listener));
         }
@@ -531,18 +546,12 @@ impl Listeners {
         self.lock().places.iter().filter_map(open).collect()
     }
 
-    /// Whether sockets are open of listeners that were closed, at the addresses of these or beside
-    /// them.
-    fn has_former(&self, new: &[&Listener]) -> bool {
-        let meets = |former: &FormerListener, address: SocketAddr| {
-            let is_same = former.address == address && address.port() != 0;
-            is_same || overlaps(former.address, address)
-        };
+    /// Whether sockets are open of listeners that were closed, at the address of one or beside it:
+    /// any, or only those that are `receiving`.
+    fn has_former(&self, new: &Listener, receiving: bool) -> bool {
         let state = self.lock();
         let mut former = state.places.iter().flat_map(|place| &place.former);
-        former.any(|former| {
-            former.has_socket() && new.iter().any(|listener| meets(former, listener.address))
-        })
+        former.any(|it| (it.is_receiving || !receiving) && it.has_socket() && it.meets(new.address))
     }
 
     /// Whether an address is taken that one of these listeners had before, perhaps by replies that

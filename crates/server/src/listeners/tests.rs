@@ -44,6 +44,15 @@ fn config(addresses: &[SocketAddr]) -> Config {
 impl Server {
     /// Starts listeners at addresses. The worker that makes the first engine waits for the gate.
     fn start(addresses: &[SocketAddr], gate: &Arc<Mutex<()>>) -> Self {
+        Self::start_with(addresses, gate, InheritedSockets::default())
+    }
+
+    /// The same with sockets that another process handed over.
+    fn start_with(
+        addresses: &[SocketAddr],
+        gate: &Arc<Mutex<()>>,
+        found: InheritedSockets,
+    ) -> Self {
         let (config, runtime) = (config(addresses), Runtime::new().unwrap());
         let table = ZoneTable::new(Vec::new(), HashSeed(1));
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::of(table)));
@@ -67,7 +76,7 @@ impl Server {
         let handles = ThreadHandles::new(clock, Deferrals::default(), false, failed);
         let (watchdog, handle) = (Arc::<Watchdog>::default(), runtime.handle().clone());
         let starter = ListenerStarter { runtime: handle, make_engine, handles, tcp, watchdog };
-        let sockets = listen(&config.listeners, InheritedSockets::default(), false).unwrap();
+        let sockets = listen(&config.listeners, found, false).unwrap();
         let of_config = (sockets, &config);
         let counters = (&[] as &[_], EngineCounters::new(0));
         let listeners =
@@ -164,6 +173,24 @@ fn a_wildcard_that_takes_the_queries_of_a_single_address_does_not_wait_for_its_w
     assert!(took < DRAIN_MAX, "{took:?}");
     assert_eq!(server.listeners.start_bound(bound, &next), Vec::<String>::new());
     assert!(is_answered(single));
+}
+
+#[test]
+fn an_address_is_not_bound_while_a_former_socket_of_another_process_receives() {
+    let (own, gate) = (address(), Arc::<Mutex<()>>::default());
+    let handed_over =
+        vec![StdSocket::bind(own).unwrap().into(), TcpListener::bind(own).unwrap().into()];
+    let held = gate.lock().unwrap();
+    let server = Server::start_with(&[own], &gate, InheritedSockets::adopt(handed_over));
+    server.listeners.close(&[0], (Duration::ZERO, Duration::ZERO));
+    let refused = server.listeners.bind(&server.config).err();
+    assert!(refused.is_some_and(|error| error.contains("reload later")));
+    drop(held);
+    let end = Instant::now() + Duration::from_secs(5);
+    while server.listeners.worker_count() > 0 && Instant::now() < end {
+        thread::sleep(LOOK);
+    }
+    assert!(server.listeners.bind(&server.config).is_ok());
 }
 
 #[test]
