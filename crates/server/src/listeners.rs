@@ -308,12 +308,13 @@ impl Listeners {
         ClosedListeners(gone)
     }
 
-    /// Starts listeners with their sockets, of a configuration that is in force by now. Returns
-    /// what could not be started.
+    /// Starts listeners with their sockets, those that the configuration in force has. Returns what
+    /// could not be started.
     pub fn start_bound(&self, bound: BoundListeners, config: &Config) -> Vec<String> {
         let mut failed = Vec::new();
         for (place, sockets) in bound.sockets {
-            let Some(listener) = config.listeners.get(place) else { continue };
+            let listener = config.listeners.get(place).filter(|it| !it.is_closed);
+            let Some(listener) = listener else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
                 Ok(()) => tracing::info!(%address, "listening"),
