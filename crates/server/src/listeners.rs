@@ -555,12 +555,14 @@ impl Listeners {
         former.any(|it| (it.is_receiving || !receiving) && it.has_socket() && it.meets(new.address))
     }
 
-    /// Whether an address is taken that one of these listeners had before, perhaps by replies that
-    /// are still to be sent.
+    /// Whether an address is taken that one of these listeners had before, or that overlaps one of a
+    /// listener that was closed: perhaps by what is still to be sent.
     fn was_closed(&self, error: &ListenError, new: &[(usize, &Listener)]) -> bool {
-        let places = self.lock().places.len();
-        let mut former = new.iter().filter(|(place, _)| *place < places);
-        error.is_taken() && former.any(|(_, listener)| listener.address == error.address())
+        let (state, address) = (self.lock(), error.address());
+        let mut again = new.iter().filter(|(place, _)| *place < state.places.len());
+        let mut former = state.places.iter().flat_map(|place| &place.former);
+        let was_there = again.any(|(_, listener)| listener.address == address);
+        error.is_taken() && (was_there || former.any(|it| it.meets(address)))
     }
 
     /// The places, for a moment, or while threads are started.

@@ -194,6 +194,24 @@ fn an_address_is_not_bound_while_a_former_socket_of_another_process_receives() {
 }
 
 #[test]
+fn a_wildcard_waits_for_the_tcp_socket_of_a_single_address_that_was_closed() {
+    let single = address();
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let server = Server::start(&[single], &Arc::default());
+    let state = server.listeners.lock();
+    let held = state.places[0].open.as_ref().unwrap().sockets.tcp.clone();
+    drop(state);
+    server.listeners.close(&[0], (STOP_MAX, Duration::ZERO));
+    let release = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        drop(held);
+    });
+    let bound = server.listeners.bind(&server.next(&[wildcard]));
+    release.join().unwrap();
+    assert!(bound.is_ok(), "{:?}", bound.err());
+}
+
+#[test]
 fn no_listener_comes_or_goes_while_a_successor_may_take_over() {
     let [own, new] = [(); 2].map(|()| address());
     let server = Server::start(&[own], &Arc::default());
