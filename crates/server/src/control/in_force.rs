@@ -92,8 +92,13 @@ impl Control {
     /// it: listeners, the bounds of TCP, the query log and the server's own log. What takes long
     /// or may fail comes first: no socket is bound for long without being answered on, and none is
     /// left where the configuration does not come into force. Where the publisher panics, it may be
-    /// in force all the same, and has its listeners then.
-    pub(super) fn put_into_force(&self, units: &mut UnitStates, config: Config) -> ReloadResult {
+    /// in force all the same, and has its listeners then. Returns what was done, and whether all new
+    /// listeners are answered on.
+    pub(super) fn put_into_force(
+        &self,
+        units: &mut UnitStates,
+        config: Config,
+    ) -> Result<(Outcome, bool), String> {
         let former = Arc::clone(&self.state().config);
         let sink = if config.query_log == former.query_log {
             None
@@ -110,6 +115,7 @@ impl Control {
         }
         let state = self.state();
         let not_started = self.listeners.start_bound(bound, &state.config);
+        let is_whole = not_started.is_empty();
         match &mut applied {
             Ok(outcome) => outcome.failed.extend(not_started),
             Err(_) => {
@@ -128,6 +134,6 @@ impl Control {
         if let (true, Some(sink)) = (state.config.query_log != former.query_log, sink) {
             self.query_log.replace(sink);
         }
-        applied
+        applied.map(|outcome| (outcome, is_whole))
     }
 }
