@@ -317,7 +317,8 @@ impl Listeners {
             let Some(listener) = listener else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
-                Ok(()) => tracing::info!(%address, "listening"),
+                Ok(true) => tracing::info!(%address, "listening"),
+                Ok(false) => {} // the server stops
                 Err(error) => failed.push(format!("{address} is not answered on: {error}")),
             }
         }
@@ -412,18 +413,18 @@ impl Listeners {
         StoppedListeners { workers, tasks }
     }
 
-    /// Starts the workers and the TCP task of a listener.
-    fn start_one(&self, place: usize, listener: &Listener, sockets: Sockets) -> io::Result<()> {
+    /// Starts the workers and the TCP task of a listener, unless the server stops; returns whether.
+    fn start_one(&self, place: usize, listener: &Listener, sockets: Sockets) -> io::Result<bool> {
         let number = u16::try_from(place).map_err(io::Error::other)?;
         let mut state = self.lock();
         if state.is_stopping {
-            return Ok(());
+            return Ok(false);
         }
         state.forget_former();
         let (address, tcp, last_address) =
             (listener.address, sockets.tcp.clone(), sockets.address());
         let mut running = RunningListener { address, sockets, workers: Vec::new(), tcp: None };
-        let mut started = Ok(());
+        let mut started = Ok(true);
         for socket in &running.sockets.udp {
             let counters = state.unused.pop().unwrap_or_else(|| self.counters.add());
             let name = format!("udp-{}", state.started);
