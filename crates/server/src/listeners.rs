@@ -10,7 +10,8 @@
 //! comes before sockets are bound: queries that reach a new one meanwhile wait in it. What a
 //! listener has received that is closed is answered from the configuration that it was part of,
 //! before another one is published. Its sockets receive no more from then on, so that no query is
-//! lost to another listener that has the address, or all addresses.
+//! lost to another listener that has the address, or all addresses: but for those that another
+//! process may have, too.
 //!
 //! Deliberately absent: how sockets are bound (`listen`), which listener has which place
 //! (`zonda_config`), and other numbers of workers for a listener that goes on: those of sockets
@@ -556,8 +557,8 @@ impl Listeners {
         former.any(|it| (it.is_receiving || !receiving) && it.has_socket() && it.meets(new.address))
     }
 
-    /// Whether an address is taken that one of these listeners had before, or that overlaps one of a
-    /// listener that was closed: perhaps by what is still to be sent.
+    /// Whether an address is taken that one of these listeners had before, or that overlaps one of
+    /// a listener that was closed: perhaps by what is still to be sent.
     fn was_closed(&self, error: &ListenError, new: &[(usize, &Listener)]) -> bool {
         let (state, address) = (self.lock(), error.address());
         let mut again = new.iter().filter(|(place, _)| *place < state.places.len());

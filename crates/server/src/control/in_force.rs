@@ -92,8 +92,8 @@ impl Control {
     /// it: listeners, the bounds of TCP, the query log and the server's own log. What takes long
     /// or may fail comes first: no socket is bound for long without being answered on, and none is
     /// left where the configuration does not come into force. Where the publisher panics, it may be
-    /// in force all the same, and has its listeners then. Returns what was done, and whether all new
-    /// listeners are answered on.
+    /// in force all the same, and has its listeners then. Returns what was done, and whether all
+    /// new listeners are answered on.
     pub(super) fn put_into_force(
         &self,
         units: &mut UnitStates,
@@ -119,9 +119,9 @@ impl Control {
         match &mut applied {
             Ok(outcome) => outcome.failed.extend(not_started),
             Err(_) => {
-                not_started
-                    .iter()
-                    .for_each(|error| tracing::error!(error, "a listener is not started"));
+                for error in not_started {
+                    tracing::error!(error, "a listener is not started");
+                }
                 self.listeners.restore(closed, &state.config);
             }
         }

@@ -88,8 +88,8 @@ impl PublisherHandle {
         if self.alive.strong_count() > 0 { Ok(()) } else { Err(PublisherFailed) }
     }
 
-    /// Waits until what the publisher was given before is published, also what it panicked over: the
-    /// state is known then.
+    /// Waits until what the publisher was given before is published, also what it panicked over:
+    /// the state is known then.
     ///
     /// # Errors
     /// When the publisher is down; it publishes nothing more.
