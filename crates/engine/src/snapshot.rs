@@ -55,14 +55,17 @@ impl Views {
     pub const WHOLE: u16 = u16::MAX;
 
     /// The view of a listener, by its place in the configuration; none for a question of the server
-    /// itself, and where all is there. A listener that the configuration lacks would have the first
-    /// view, never all zones.
+    /// itself, and where all is there. A listener that the configuration lacks, or whose view is
+    /// missing, would have the first view, never all zones.
     fn at(&self, listener: u16) -> Option<&Snapshot> {
         if listener == u16::MAX {
             return None;
         }
         let place = self.of_listener.get(usize::from(listener)).copied().unwrap_or(0);
-        self.snapshots.get(usize::from(place))
+        match self.snapshots.get(usize::from(place)) {
+            None if place != Self::WHOLE => self.snapshots.first(),
+            found => found,
+        }
     }
 }
 

@@ -108,7 +108,7 @@ fn word(octets: &[u8]) -> String {
 fn a_listener_that_is_closed_refuses_all_and_asks_no_upstream_while_all_is_at_the_others() {
     let (example, root) = (zone("example", "a A 192.0.2.1\n"), forwarded(7));
     let views = Views {
-        of_listener: Box::new([Views::WHOLE, 0]),
+        of_listener: Box::new([Views::WHOLE, 0, 9]), // there is no view 9
         snapshots: Box::new([snapshot(&[], 1 | 1 << 48, 5)]),
         of_closed: Some(0),
     };
@@ -124,7 +124,8 @@ fn a_listener_that_is_closed_refuses_all_and_asks_no_upstream_while_all_is_at_th
             (1, "a.example", "REFUSED"),
             (0, "a.test", &*to),
             (1, "a.test", "REFUSED"),
-            (2, "a.test", "REFUSED"), // which the configuration lacks
+            (2, "a.test", "REFUSED"),
+            (3, "a.test", "REFUSED"), // which the configuration lacks
         ] {
             assert_eq!(says(&mut engine, listener, name, Type::A), expected, "{listener} {name}");
         }

@@ -301,8 +301,9 @@ impl Control {
             self.place_listeners(&running, &mut config);
             Self::warn_of_restart(&running, &config);
             let outcome = self.put_into_force(&mut units, config);
-            self.retries.note(outcome.is_ok(), Instant::now());
-            let outcome = outcome?;
+            let is_whole = outcome.as_ref().is_ok_and(|(_, is_whole)| *is_whole);
+            self.retries.note(is_whole, Instant::now());
+            let (outcome, _) = outcome?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
         });

@@ -110,9 +110,10 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
 
 /// What a server does when it hands its sockets over.
 pub struct Hooks {
-    /// Called for the sockets of all listeners as they are at the moment of the hand-over.
+    /// Called first, for the sockets of all listeners, which do not change from then on. It waits
+    /// for a reload that runs.
     pub sockets: Box<dyn Fn() -> io::Result<Vec<OwnedFd>> + Send>,
-    /// Called before the sockets are handed over.
+    /// Called then, before the sockets are handed over.
     pub before: Box<dyn Fn() + Send>,
     /// Called when the successor has gone away, so that this server serves on.
     pub after_failure: Box<dyn Fn() + Send>,
@@ -190,9 +191,9 @@ fn wait_for_successor(
     stop: &Sender<Stop>,
 ) {
     while is_asked() {
-        let asked = listener.accept().inspect(|_| (hooks.before)());
-        let handed_over = asked.and_then(|(stream, _)| {
+        let handed_over = listener.accept().and_then(|(stream, _)| {
             let listeners = (hooks.sockets)()?;
+            (hooks.before)();
             let all: Vec<_> = listeners.iter().chain(own).map(AsFd::as_fd).collect();
             hand_over(stream, &all)
         });

@@ -38,6 +38,18 @@ impl Sockets {
         }
     }
 
+    /// Has the UDP sockets receive no more; returns whether all of them do so.
+    pub fn end_receiving(&self) -> bool {
+        let has_ended = |socket: &Arc<UdpSocket>| {
+            socket.end_receiving().unwrap_or_else(|error| {
+                let address = socket.address();
+                tracing::debug!(%address, %error, "a socket receives until it is closed");
+                false
+            })
+        };
+        self.udp.iter().fold(true, |all, socket| has_ended(socket) && all)
+    }
+
     /// Has sockets that are bound from now on have the same port; returns the sockets that did not
     /// share it before.
     fn share_port(&self) -> Vec<BorrowedFd<'_>> {

@@ -10,7 +10,8 @@
 //! comes before sockets are bound: queries that reach a new one meanwhile wait in it. What a
 //! listener has received that is closed is answered from the configuration that it was part of,
 //! before another one is published. Its sockets receive no more from then on, so that no query is
-//! lost to another listener that has the address, or all addresses.
+//! lost to another listener that has the address, or all addresses: but for those that another
+//! process may have, too.
 //!
 //! Deliberately absent: how sockets are bound (`listen`), which listener has which place
 //! (`zonda_config`), and other numbers of workers for a listener that goes on: those of sockets
@@ -50,6 +51,9 @@ use zonda_transport::udp::{UdpCounters, UdpWorker, stop_workers};
 const REST_MIN: Duration = Duration::from_secs(3600);
 /// How long workers of a listener that is closed are waited for.
 const STOP_MAX: Duration = Duration::from_secs(5);
+/// The same where a new socket gets queries already that were answered before: to a single address
+/// beside a wildcard, say. A worker that does not run the user's code stops far sooner.
+const SHARED_STOP_MAX: Duration = Duration::from_millis(100);
 /// How long queries that wait for code or other servers, and connections, are waited for before the
 /// configuration is published that lacks their listener: new listeners are not answered on
 /// meanwhile. Nearly all upstreams answer in that time; queries that wait longer are refused.
@@ -78,11 +82,19 @@ struct FormerListener {
     address: SocketAddr,
     /// The UDP sockets, which workers and queries that wait keep open.
     sockets: Vec<Weak<UdpSocket>>,
+    /// Whether one of these receives until it is closed, what nobody reads.
+    is_receiving: bool,
     /// The task of connections that were open.
     tcp: Option<TcpTask>,
 }
 
 impl FormerListener {
+    /// Whether the address, or one that overlaps it, is this one.
+    fn meets(&self, address: SocketAddr) -> bool {
+        let is_same = self.address == address && address.port() != 0;
+        is_same || overlaps(self.address, address)
+    }
+
     /// Whether a UDP socket is open.
     fn has_socket(&self) -> bool {
         self.sockets.iter().any(|socket| socket.strong_count() > 0)
@@ -183,8 +195,13 @@ pub struct Listeners {
     state: Mutex<State>,
 }
 
-/// Sockets that are bound for listeners at these places.
-pub struct BoundListeners(Vec<(usize, Sockets)>);
+/// Sockets that are bound for listeners.
+pub struct BoundListeners {
+    /// The sockets, each with the place of its listener.
+    sockets: Vec<(usize, Sockets)>,
+    /// Whether one of the addresses overlaps one that is answered on, whose queries it may get.
+    has_overlap: bool,
+}
 
 /// The places of listeners that a reload has closed.
 #[must_use = "they are closed, whether or not the configuration comes into force"]
@@ -240,17 +257,30 @@ impl Listeners {
                         itself: reload once it has, or has failed"
                 .to_owned());
         }
-        self.bind_all(&new)
+        match self.await_former_sockets(&new) {
+            Some(address) => Err(format!(
+                "queries that were sent to {address} before still wait for an answer, and their \
+                 sockets, which another process handed over, would get new ones: reload later"
+            )),
+            None => self.bind_all(&new),
+        }
+    }
+
+    /// Waits for former sockets that might get queries in place of new ones, but not for long.
+    /// Returns the address of a listener that would lose queries so if it were bound now.
+    fn await_former_sockets(&self, new: &[(usize, &Listener)]) -> Option<SocketAddr> {
+        let start = Instant::now();
+        let is_met = |it: &(usize, &Listener), receiving| self.has_former(it.1, receiving);
+        while new.iter().any(|it| is_met(it, false)) && start.elapsed() < REBIND_MAX {
+            thread::sleep(LOOK);
+        }
+        new.iter().find(|it| is_met(it, true)).map(|(_, listener)| listener.address)
     }
 
     /// Binds the addresses of listeners that are to be at these places.
     fn bind_all(&self, new: &[(usize, &Listener)]) -> Result<BoundListeners, String> {
         let listeners: Vec<&Listener> = new.iter().map(|(_, listener)| *listener).collect();
         let (running, start) = (self.running(), Instant::now());
-        // A former socket might get queries in place of a new one, and keep them.
-        while self.has_former(&listeners) && start.elapsed() < REBIND_MAX {
-            thread::sleep(LOOK);
-        }
         let sockets = loop {
             match listen_more(&listeners, &running, self.is_shared) {
                 Err(error) if self.was_closed(&error, new) && start.elapsed() < REBIND_MAX => {
@@ -260,26 +290,36 @@ impl Listeners {
             }
         };
         let sockets = sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
-        Ok(BoundListeners(new.iter().map(|(place, _)| *place).zip(sockets).collect()))
+        let overlaps_running =
+            |it: &&Listener| running.iter().any(|(address, _)| overlaps(*address, it.address));
+        let has_overlap = listeners.iter().any(overlaps_running);
+        let sockets = new.iter().map(|(place, _)| *place).zip(sockets).collect();
+        Ok(BoundListeners { sockets, has_overlap })
     }
 
     /// Closes the listeners that a configuration, which is not in force yet, has closed: what they
-    /// have received is answered, and what waits for code or other servers is waited for a while.
-    pub fn close_those_gone(&self, config: &Config) -> ClosedListeners {
+    /// have received is answered, and what waits for code or other servers is waited for a while,
+    /// but not where a socket that is `bound` gets queries meanwhile that were answered before.
+    pub fn close_those_gone(&self, config: &Config, bound: &BoundListeners) -> ClosedListeners {
         let gone = self.gone(config);
-        self.close(&gone);
+        match bound.has_overlap {
+            true => self.close(&gone, (SHARED_STOP_MAX, Duration::ZERO)),
+            false => self.close(&gone, (STOP_MAX, DRAIN_MAX)),
+        }
         ClosedListeners(gone)
     }
 
-    /// Starts listeners with their sockets, of a configuration that is in force by now. Returns
-    /// what could not be started.
+    /// Starts listeners with their sockets, those that the configuration in force has. Returns what
+    /// could not be started.
     pub fn start_bound(&self, bound: BoundListeners, config: &Config) -> Vec<String> {
         let mut failed = Vec::new();
-        for (place, sockets) in bound.0 {
-            let Some(listener) = config.listeners.get(place) else { continue };
+        for (place, sockets) in bound.sockets {
+            let listener = config.listeners.get(place).filter(|it| !it.is_closed);
+            let Some(listener) = listener else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
-                Ok(()) => tracing::info!(%address, "listening"),
+                Ok(true) => tracing::info!(%address, "listening"),
+                Ok(false) => {} // the server stops
                 Err(error) => failed.push(format!("{address} is not answered on: {error}")),
             }
         }
@@ -292,6 +332,7 @@ impl Listeners {
         let ClosedListeners(closed) = closed;
         let again = config.open_listeners().filter(|(place, _)| closed.contains(place));
         let again: Vec<_> = again.collect();
+        let _ = self.await_former_sockets(&again); // some queries lost are better than all
         let failed = match self.bind_all(&again) {
             Ok(bound) => self.start_bound(bound, config),
             Err(error) => vec![error],
@@ -373,18 +414,18 @@ impl Listeners {
         StoppedListeners { workers, tasks }
     }
 
-    /// Starts the workers and the TCP task of a listener.
-    fn start_one(&self, place: usize, listener: &Listener, sockets: Sockets) -> io::Result<()> {
+    /// Starts the workers and the TCP task of a listener, unless the server stops; returns whether.
+    fn start_one(&self, place: usize, listener: &Listener, sockets: Sockets) -> io::Result<bool> {
         let number = u16::try_from(place).map_err(io::Error::other)?;
         let mut state = self.lock();
         if state.is_stopping {
-            return Ok(());
+            return Ok(false);
         }
         state.forget_former();
         let (address, tcp, last_address) =
             (listener.address, sockets.tcp.clone(), sockets.address());
         let mut running = RunningListener { address, sockets, workers: Vec::new(), tcp: None };
-        let mut started = Ok(());
+        let mut started = Ok(true);
         for socket in &running.sockets.udp {
             let counters = state.unused.pop().unwrap_or_else(|| self.counters.add());
             let name = format!("udp-{}", state.started);
@@ -411,24 +452,17 @@ impl Listeners {
         (at.open, at.last_address) = (Some(running), last_address);
         drop(state);
         if started.is_err() {
-            self.close(&[place]); // what has been started of it
+            self.close(&[place], (STOP_MAX, DRAIN_MAX)); // what has been started of it
         }
         started
     }
 
-    /// Closes the listeners at places: they answer what they have received.
-    fn close(&self, places: &[usize]) {
+    /// Closes the listeners at places: they answer what they have received. Workers are waited for
+    /// so long, and then queries that wait for code or other servers.
+    fn close(&self, places: &[usize], (stop_max, drain_max): (Duration, Duration)) {
         let mut closing = self.take_open(places);
         if closing.is_empty() {
             return;
-        }
-        for (_, listener) in &closing {
-            for socket in &listener.sockets.udp {
-                if let Err(error) = socket.end_receiving() {
-                    let address = socket.address();
-                    tracing::debug!(%address, %error, "a socket receives until it is closed");
-                }
-            }
         }
         let (mut workers, mut engines) = (Vec::new(), Vec::new());
         for (place, listener) in &mut closing {
@@ -437,7 +471,7 @@ impl Listeners {
                 workers.push(worker);
             }
         }
-        let mut late = stop_workers(workers, Instant::now() + STOP_MAX);
+        let mut late = stop_workers(workers, Instant::now() + stop_max);
         let mut state = self.lock(); // metrics have been read meanwhile
         for (place, counters, engine) in engines {
             let of_engine = |worker: &mut UdpWorker| Arc::ptr_eq(worker.counters(), &counters);
@@ -452,14 +486,14 @@ impl Listeners {
         drop(state);
         let addresses: Vec<_> = closing.iter().map(|(_, it)| it.last_address()).collect();
         drop(closing); // and with it the sockets, but for what waits
-        self.await_former(places);
+        self.await_former(places, drain_max);
         for address in addresses {
             tracing::info!(%address, "listening no more");
         }
     }
 
-    /// Takes the listeners at places out of those that are answered on, and has their connections
-    /// end. Nothing is taken where the server stops.
+    /// Takes the listeners at places out of those that are answered on, and has their sockets
+    /// receive no more, and their connections end. Nothing is taken where the server stops.
     fn take_open(&self, places: &[usize]) -> Vec<(usize, RunningListener)> {
         let mut state = self.lock();
         if state.is_stopping {
@@ -473,9 +507,10 @@ impl Listeners {
             listener.sockets.tcp = None; // the last one is that of the task now
             let tcp = listener.tcp.take();
             tcp.iter().for_each(|task| task.stop(tcp::Stop::Now));
+            let is_receiving = !listener.sockets.end_receiving();
             let (address, sockets) = (listener.address, listener.sockets.udp.iter());
             let sockets = sockets.map(Arc::downgrade).collect();
-            place.former.push(FormerListener { address, sockets, tcp });
+            place.former.push(FormerListener { address, sockets, is_receiving, tcp });
             place.closed_at = Some(Instant::now());
             taken.push((number, listener));
         }
@@ -483,8 +518,8 @@ impl Listeners {
     }
 
     /// Waits until nothing is left of the listeners that were closed at places, but not for long.
-    fn await_former(&self, places: &[usize]) {
-        let deadline = Instant::now() + DRAIN_MAX;
+    fn await_former(&self, places: &[usize], drain_max: Duration) {
+        let deadline = Instant::now() + drain_max;
         let is_over = || {
             let state = self.lock();
             places.iter().filter_map(|it| state.places.get(*it)).all(Place::is_over)
@@ -514,26 +549,22 @@ impl Listeners {
         self.lock().places.iter().filter_map(open).collect()
     }
 
-    /// Whether sockets are open of listeners that were closed, at the addresses of these or beside
-    /// them.
-    fn has_former(&self, new: &[&Listener]) -> bool {
-        let meets = |former: &FormerListener, address: SocketAddr| {
-            let is_same = former.address == address && address.port() != 0;
-            is_same || overlaps(former.address, address)
-        };
+    /// Whether sockets are open of listeners that were closed, at the address of one or beside it:
+    /// any, or only those that are `receiving`.
+    fn has_former(&self, new: &Listener, receiving: bool) -> bool {
         let state = self.lock();
         let mut former = state.places.iter().flat_map(|place| &place.former);
-        former.any(|former| {
-            former.has_socket() && new.iter().any(|listener| meets(former, listener.address))
-        })
+        former.any(|it| (it.is_receiving || !receiving) && it.has_socket() && it.meets(new.address))
     }
 
-    /// Whether an address is taken that one of these listeners had before, perhaps by replies that
-    /// are still to be sent.
+    /// Whether an address is taken that one of these listeners had before, or that overlaps one of
+    /// a listener that was closed: perhaps by what is still to be sent.
     fn was_closed(&self, error: &ListenError, new: &[(usize, &Listener)]) -> bool {
-        let places = self.lock().places.len();
-        let mut former = new.iter().filter(|(place, _)| *place < places);
-        error.is_taken() && former.any(|(_, listener)| listener.address == error.address())
+        let (state, address) = (self.lock(), error.address());
+        let mut again = new.iter().filter(|(place, _)| *place < state.places.len());
+        let mut former = state.places.iter().flat_map(|place| &place.former);
+        let was_there = again.any(|(_, listener)| listener.address == address);
+        error.is_taken() && (was_there || former.any(|it| it.meets(address)))
     }
 
     /// The places, for a moment, or while threads are started.

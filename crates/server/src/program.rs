@@ -31,9 +31,10 @@ pub type ConfigWatch = Box<dyn Fn(LastReading) -> bool + Send + Sync>;
 pub enum LastReading {
     /// The configuration is in force.
     InForce,
-    /// The configuration could not be put into force; an earlier one is.
+    /// The configuration could not be put into force, and an earlier one is; or it is in force
+    /// without one of its listeners, which could not be started.
     Refused,
-    /// The configuration could not be put into force, and is due to be tried again.
+    /// The same, and the configuration is due to be tried again.
     Due,
 }
 

@@ -187,10 +187,15 @@ impl ServedSettings {
         let is_restricted = rules.is_some_and(|rules| rules.listeners().next().is_some())
             || templates.is_some_and(|templates| templates.listeners().next().is_some());
         let of_view = |view: &Arc<View>| {
-            if !is_restricted {
+            if !is_restricted && !view.listeners.is_closed() {
                 return (Arc::clone(view), Arc::clone(&whole));
             }
             let has = |listeners: &[SocketAddr]| view.listeners.has(Some(listeners));
+            // Those without a list are at all listeners, but not at closed ones.
+            let (rules, templates) = match view.listeners.is_closed() {
+                true => (None, None),
+                false => (rules, templates),
+            };
             let rewrites = rules.and_then(|rules| rules.of_listeners(has)).map(Arc::new);
             let templates = templates.and_then(|it| it.of_listeners(has)).map(Arc::new);
             let settings = Settings { rewrites, templates, ..Settings::clone(&whole) };
@@ -428,6 +433,23 @@ mod tests {
         assert!(builder.notices().lock().unwrap().take().is_some(), "there is another one");
         assert!(are_same(&few, &more) && !are_same(&few, &many), "so that settings are made anew");
         assert!(builder.settings(&config(0)).notify.is_none());
+    }
+
+    #[test]
+    fn closed_listeners_have_no_rules_and_templates_even_of_all_listeners() {
+        let text = "version = 1\n[[listen]]\naddress = \"127.0.0.1:1\"\n\
+                    [[rewrite]]\nexact = \"a\"\nto = \"b\"\n\
+                    [[template]]\nzones = [\"made.test\"]\n\
+                    answer = [\"{{ .Name }} 60 IN A 192.0.2.5\"]\n";
+        let text = (Path::new("/zonda.toml"), text.to_owned());
+        let mut config = Config::load_text(text, [], &Flags::default()).unwrap().config;
+        config.listeners[0].is_closed = true;
+        let list = ViewList::new(&config);
+        let settings = SettingsBuilder::default().settings(&config);
+        let served = ServedSettings::new(settings, &config, &list);
+        assert!(served.whole.rewrites.is_some() && served.whole.templates.is_some());
+        let of_closed = served.of_view(&list.views[0]);
+        assert!(of_closed.rewrites.is_none() && of_closed.templates.is_none());
     }
 
     #[test]

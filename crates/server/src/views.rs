@@ -4,8 +4,8 @@
 //! listener then, and queries are answered from one table of zones.
 //!
 //! A query that came to a listener before that was closed may be answered afterwards. Closed
-//! listeners have a view of their own without zones, rules and templates: such a query is refused,
-//! and no upstream is asked for it, as those of its listener may be gone.
+//! listeners have a view of their own without zones, rules, templates and code: such a query is
+//! refused, and no upstream is asked for it, as those of its listener may be gone.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -38,6 +38,11 @@ impl ListenerSet {
         // What is at one listener of the set is at all of them.
         let first = self.addresses.first();
         first.is_some_and(|first| listeners.is_none_or(|listeners| listeners.contains(first)))
+    }
+
+    /// Whether these are the listeners that are closed.
+    pub fn is_closed(&self) -> bool {
+        self.addresses.is_empty()
     }
 
     /// A number that follows from the addresses, so that the set keeps it in a reload; not 0.

@@ -91,8 +91,14 @@ impl Control {
     /// Puts a configuration into force, with what threads outside of the publisher's care have of
     /// it: listeners, the bounds of TCP, the query log and the server's own log. What takes long
     /// or may fail comes first: no socket is bound for long without being answered on, and none is
-    /// left where the configuration does not come into force.
-    pub(super) fn put_into_force(&self, units: &mut UnitStates, config: Config) -> ReloadResult {
+    /// left where the configuration does not come into force. Where the publisher panics, it may be
+    /// in force all the same, and has its listeners then. Returns what was done, and whether all
+    /// new listeners are answered on.
+    pub(super) fn put_into_force(
+        &self,
+        units: &mut UnitStates,
+        config: Config,
+    ) -> Result<(Outcome, bool), String> {
         let former = Arc::clone(&self.state().config);
         let sink = if config.query_log == former.query_log {
             None
@@ -102,27 +108,32 @@ impl Control {
         };
         let loaded = self.load(units, Some(&config), Scope::Changed)?;
         let bound = self.listeners.bind(&config)?;
-        let closed = self.listeners.close_those_gone(&config);
-        let applied = self.apply(units, Some(config), loaded);
+        let closed = self.listeners.close_those_gone(&config, &bound);
+        let mut applied = self.apply(units, Some(config), loaded);
+        if applied.is_err() {
+            let _ = self.publisher.wait_for_state(); // of one that is down, it stays as it is
+        }
         let state = self.state();
-        let mut outcome = match applied {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                drop(bound);
+        let not_started = self.listeners.start_bound(bound, &state.config);
+        let is_whole = not_started.is_empty();
+        match &mut applied {
+            Ok(outcome) => outcome.failed.extend(not_started),
+            Err(_) => {
+                for error in not_started {
+                    tracing::error!(error, "a listener is not started");
+                }
                 self.listeners.restore(closed, &state.config);
-                return Err(error);
             }
-        };
-        outcome.failed.extend(self.listeners.start_bound(bound, &state.config));
+        }
         if state.config.tcp != former.tcp {
             self.tcp.configure(&tcp_config(&state.config));
         }
         if let (true, Some(set_level)) = (state.config.log != former.log, &self.log_level) {
             set_level(state.config.log.level);
         }
-        if let Some(sink) = sink {
+        if let (true, Some(sink)) = (state.config.query_log != former.query_log, sink) {
             self.query_log.replace(sink);
         }
-        Ok(outcome)
+        applied.map(|outcome| (outcome, is_whole))
     }
 }

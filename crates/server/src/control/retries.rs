@@ -25,7 +25,7 @@ struct RefusedConfig {
 }
 
 impl Retries {
-    /// Notes that a configuration was put into force, or that it could not be.
+    /// Notes that a configuration was put into force with all its listeners, or could not be.
     pub fn note(&self, is_in_force: bool, now: Instant) {
         let mut refused = self.lock();
         let pause = refused.as_ref().map_or(PAUSE_MIN, |it| (it.pause * 2).min(PAUSE_MAX));

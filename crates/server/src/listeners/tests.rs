@@ -44,6 +44,15 @@ fn config(addresses: &[SocketAddr]) -> Config {
 impl Server {
     /// Starts listeners at addresses. The worker that makes the first engine waits for the gate.
     fn start(addresses: &[SocketAddr], gate: &Arc<Mutex<()>>) -> Self {
+        Self::start_with(addresses, gate, InheritedSockets::default())
+    }
+
+    /// The same with sockets that another process handed over.
+    fn start_with(
+        addresses: &[SocketAddr],
+        gate: &Arc<Mutex<()>>,
+        found: InheritedSockets,
+    ) -> Self {
         let (config, runtime) = (config(addresses), Runtime::new().unwrap());
         let table = ZoneTable::new(Vec::new(), HashSeed(1));
         let snapshot = Arc::new(ArcSwap::from_pointee(Snapshot::of(table)));
@@ -67,7 +76,7 @@ impl Server {
         let handles = ThreadHandles::new(clock, Deferrals::default(), false, failed);
         let (watchdog, handle) = (Arc::<Watchdog>::default(), runtime.handle().clone());
         let starter = ListenerStarter { runtime: handle, make_engine, handles, tcp, watchdog };
-        let sockets = listen(&config.listeners, InheritedSockets::default(), false).unwrap();
+        let sockets = listen(&config.listeners, found, false).unwrap();
         let of_config = (sockets, &config);
         let counters = (&[] as &[_], EngineCounters::new(0));
         let listeners =
@@ -103,10 +112,10 @@ fn a_configuration_that_does_not_come_into_force_leaves_the_listeners_that_there
     let server = Server::start(&[stays, gone], &Arc::default());
     let next = server.next(&[stays, new]);
     let bound = server.listeners.bind(&next).unwrap();
-    let closed = server.listeners.close_those_gone(&next);
+    let closed = server.listeners.close_those_gone(&next, &bound);
     assert!(is_free(gone) && !is_free(new) && is_answered(stays));
-    drop(bound);
-    assert!(is_free(new));
+    assert_eq!(server.listeners.start_bound(bound, &server.config), [""; 0]);
+    assert!(is_free(new), "it is not in the configuration");
     server.listeners.restore(closed, &server.config);
     assert!(is_answered(gone) && is_answered(stays));
     let addresses: Vec<_> = server.listeners.addresses().into_iter().flatten().collect();
@@ -128,7 +137,8 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
     let (own, gate) = (address(), Arc::<Mutex<()>>::default());
     let held = gate.lock().unwrap();
     let server = Server::start(&[own], &gate);
-    let _ = server.listeners.close_those_gone(&server.next(&[]));
+    let next = server.next(&[]);
+    let _ = server.listeners.close_those_gone(&next, &server.listeners.bind(&next).unwrap());
     let open = || {
         let state = server.listeners.lock();
         let former = state.places[0].former.iter().flat_map(|former| &former.sockets);
@@ -147,6 +157,58 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
     let state = server.listeners.lock();
     assert!(state.places[0].late.is_empty() && state.meters.len() == 2);
     assert_eq!(server.listeners.counters.all().len(), 2, "engines count where others did");
+}
+
+#[test]
+fn a_wildcard_that_takes_the_queries_of_a_single_address_does_not_wait_for_its_workers() {
+    let (single, gate) = (address(), Arc::<Mutex<()>>::default());
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let held = gate.lock().unwrap();
+    let server = Server::start(&[single], &gate);
+    let next = server.next(&[wildcard]);
+    let (bound, start) = (server.listeners.bind(&next).unwrap(), Instant::now());
+    let _ = server.listeners.close_those_gone(&next, &bound);
+    let took = start.elapsed();
+    drop(held);
+    assert!(took < DRAIN_MAX, "{took:?}");
+    assert_eq!(server.listeners.start_bound(bound, &next), Vec::<String>::new());
+    assert!(is_answered(single));
+}
+
+#[test]
+fn an_address_is_not_bound_while_a_former_socket_of_another_process_receives() {
+    let (own, gate) = (address(), Arc::<Mutex<()>>::default());
+    let handed_over =
+        vec![StdSocket::bind(own).unwrap().into(), TcpListener::bind(own).unwrap().into()];
+    let held = gate.lock().unwrap();
+    let server = Server::start_with(&[own], &gate, InheritedSockets::adopt(handed_over));
+    server.listeners.close(&[0], (Duration::ZERO, Duration::ZERO));
+    let refused = server.listeners.bind(&server.config).err();
+    assert!(refused.is_some_and(|error| error.contains("reload later")));
+    drop(held);
+    let end = Instant::now() + Duration::from_secs(5);
+    while server.listeners.worker_count() > 0 && Instant::now() < end {
+        thread::sleep(LOOK);
+    }
+    assert!(server.listeners.bind(&server.config).is_ok());
+}
+
+#[test]
+fn a_wildcard_waits_for_the_tcp_socket_of_a_single_address_that_was_closed() {
+    let single = address();
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let server = Server::start(&[single], &Arc::default());
+    let state = server.listeners.lock();
+    let held = state.places[0].open.as_ref().unwrap().sockets.tcp.clone();
+    drop(state);
+    server.listeners.close(&[0], (STOP_MAX, Duration::ZERO));
+    let release = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        drop(held);
+    });
+    let bound = server.listeners.bind(&server.next(&[wildcard]));
+    release.join().unwrap();
+    assert!(bound.is_ok(), "{:?}", bound.err());
 }
 
 #[test]

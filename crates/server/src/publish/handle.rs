@@ -88,6 +88,15 @@ impl PublisherHandle {
         if self.alive.strong_count() > 0 { Ok(()) } else { Err(PublisherFailed) }
     }
 
+    /// Waits until what the publisher was given before is published, also what it panicked over:
+    /// the state is known then.
+    ///
+    /// # Errors
+    /// When the publisher is down; it publishes nothing more.
+    pub fn wait_for_state(&self) -> Result<(), PublisherFailed> {
+        self.call(|_| ())
+    }
+
     /// Has the publisher do something; returns what came of it once that is published.
     pub(super) fn call<R: Send + 'static>(
         &self,

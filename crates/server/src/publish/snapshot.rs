@@ -39,6 +39,7 @@ pub fn snapshot(
         .map(|((view, zones), place)| Snapshot {
             generation: generation | place << VIEW_SHIFT,
             view: view.listeners.number(),
+            handlers: handlers.clone().filter(|_| !view.listeners.is_closed()),
             ..make(zones, &settings.of_view(&view))
         })
         .collect();

@@ -234,6 +234,29 @@ fn work_that_panics_takes_no_other_work_of_its_batch_with_it() {
 }
 
 #[test]
+fn what_work_did_that_panicked_is_in_the_state_once_that_was_waited_for() {
+    let served = Served::start("wait");
+    let release = block(&served.handle);
+    let [first, second] = [(); 2].map(|()| Arc::clone(&served.handle));
+    let panicking = thread::spawn(move || {
+        first.call(|publisher| {
+            Arc::make_mut(&mut publisher.config).watch = true;
+            panic!("injected by the test")
+        })
+    });
+    thread::sleep(Duration::from_millis(50)); // so that it is in the queue
+    let slow = thread::spawn(move || second.call(|_| thread::sleep(Duration::from_millis(100))));
+    thread::sleep(Duration::from_millis(50));
+    release.send(()).unwrap();
+    let failed: Result<(), _> = panicking.join().unwrap();
+    assert!(failed.is_err());
+    served.handle.wait_for_state().unwrap();
+    assert!(served.handle.state().config.watch);
+    slow.join().unwrap().unwrap();
+    served.end();
+}
+
+#[test]
 fn a_publisher_that_is_down_is_known_to_be_and_leaves_the_states_of_files_as_they_were() {
     let mut served = Served::start("down");
     let name = "example.org".parse().unwrap();
