@@ -51,8 +51,9 @@ use zonda_transport::udp::{UdpCounters, UdpWorker, stop_workers};
 const REST_MIN: Duration = Duration::from_secs(3600);
 /// How long workers of a listener that is closed are waited for.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// The same where a new socket gets queries already that were answered before: to a single address
-/// beside a wildcard, say. A worker that does not run the user's code stops far sooner.
+/// How long workers are waited for where a new socket gets queries already that were answered
+/// before: to a single address beside a wildcard, say. A worker that does not run the user's code
+/// stops far sooner.
 const SHARED_STOP_MAX: Duration = Duration::from_millis(100);
 /// How long queries that wait for code or other servers, and connections, are waited for before the
 /// configuration is published that lacks their listener: new listeners are not answered on
@@ -82,7 +83,7 @@ struct FormerListener {
     address: SocketAddr,
     /// The UDP sockets, which workers and queries that wait keep open.
     sockets: Vec<Weak<UdpSocket>>,
-    /// Whether one of these receives until it is closed, what nobody reads.
+    /// Whether one of these receives until it is closed, though no worker reads it.
     is_receiving: bool,
     /// The task of connections that were open.
     tcp: Option<TcpTask>,

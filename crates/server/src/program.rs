@@ -34,7 +34,7 @@ pub enum LastReading {
     /// The configuration could not be put into force, and an earlier one is; or it is in force
     /// without one of its listeners, which could not be started.
     Refused,
-    /// The same, and the configuration is due to be tried again.
+    /// The configuration was refused, and is due to be tried again.
     Due,
 }
 

@@ -47,7 +47,7 @@ impl Server {
         Self::start_with(addresses, gate, InheritedSockets::default())
     }
 
-    /// The same with sockets that another process handed over.
+    /// Starts listeners, some with sockets that another process handed over.
     fn start_with(
         addresses: &[SocketAddr],
         gate: &Arc<Mutex<()>>,
