@@ -47,7 +47,7 @@ impl Sockets {
                 false
             })
         };
-        self.udp.iter().fold(true, |all, socket| has_ended(socket) && all)
+        self.udp.iter().filter(|socket| !has_ended(socket)).count() == 0 // each is told
     }
 
     /// Has sockets that are bound from now on have the same port; returns the sockets that did not

@@ -280,7 +280,8 @@ fn what_is_left_out_goes_to_standard_error_and_a_file_is_not_overwritten() {
     );
     let second = run();
     assert!(!second.status.success());
-    assert!(String::from_utf8_lossy(&second.stderr).contains("File exists"), "{second:?}");
+    let told = String::from_utf8_lossy(&second.stderr);
+    assert!(told.contains("it exists already"), "{told}");
 }
 
 #[test]
