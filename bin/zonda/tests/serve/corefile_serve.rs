@@ -381,6 +381,12 @@ fn a_query_log_that_cannot_be_opened_leaves_the_configuration_in_force() {
         number += 1;
         server.answer(&format!("c{number}.example")) == address(2)
     });
+    // The log is changed when the configuration is in force.
+    wait_until("queries are logged there", || {
+        number += 1;
+        let _ = server.answer(&format!("c{number}.example"));
+        fs::read_to_string(&other).is_ok_and(|text| text.contains(".example"))
+    });
     wait_for_line(&other, "d.example", 2);
     assert!(!fs::read_to_string(&log).unwrap().contains("d.example"));
 }
