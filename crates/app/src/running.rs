@@ -87,8 +87,8 @@ impl Running {
     }
 
     /// Returns the addresses that the app listens on, in the order in which they were given.
-    /// A reload adds those that the configuration file has got behind them, or in place of closed
-    /// ones.
+    /// A reload puts addresses that are new in the configuration file behind the former addresses,
+    /// or at the places of addresses that are closed.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.parts().map_or_else(|_| Vec::new(), |parts| parts.server.addresses())

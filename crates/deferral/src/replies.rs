@@ -168,8 +168,8 @@ impl<R: Responder> Replies<R> {
         std::mem::take(&mut self.batches)
     }
 
-    /// Exchanges what was gathered for an empty list, and takes empty batches back, whose memory is
-    /// used again.
+    /// Gives the gathered batches of replies away for an empty list, and takes empty batches in,
+    /// which later replies are gathered in.
     pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>, spare: &mut Vec<ReplyBatch>) {
         std::mem::swap(&mut self.batches, batches);
         self.spare.append(spare);

@@ -195,8 +195,8 @@ pub fn listen(
     sockets
 }
 
-/// Gets the sockets of listeners that are new, beside those that run, which agree to share their
-/// ports where that is needed, and go on doing so. If `is_shared`, other processes may bind the
+/// Binds the sockets of new listeners beside the running listeners, whose sockets are set to share
+/// their ports where addresses overlap, and stay so. If `is_shared`, other processes may bind the
 /// same addresses.
 ///
 /// # Errors

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The time before the first trial.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
-/// The longest time between two trials, each of which is logged; each is twice as long as the one
-/// before.
+/// The longest time between two trials, each of which is logged. Each time is twice as long as the
+/// time before it.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// What became of the configuration that was read last, and when it is tried again.
@@ -20,7 +20,7 @@ pub struct Retries(Mutex<Option<RefusedConfig>>);
 struct RefusedConfig {
     /// When it is tried again; none where a later one could not be read.
     due: Option<Instant>,
-    /// The time before that.
+    /// The time from the last refusal to that trial.
     pause: Duration,
 }
 

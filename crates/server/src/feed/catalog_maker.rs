@@ -194,8 +194,8 @@ impl LookedAt {
         }
     }
 
-    /// Leaves out catalogs that are not made, and finds the ids of zones that move from one to
-    /// another.
+    /// Leaves out catalogs that are not made, and finds the ids of zones that move from one catalog
+    /// to another one.
     fn find_ids(&mut self, makers: &[CatalogMaker]) {
         self.listed.retain(|catalog, _| makers.iter().any(|it| it.catalog.apex() == catalog));
         for maker in makers {
