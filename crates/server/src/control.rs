@@ -404,9 +404,9 @@ impl Control {
             || state.config.zones.iter().any(is_always_watched)
     }
 
-    /// How often watched files are looked at.
-    pub fn watch_interval(&self) -> Duration {
-        self.state().config.watch_interval
+    /// When watched files are to be looked at next.
+    pub fn next_look(&self) -> tokio::time::Instant {
+        tokio::time::Instant::now() + self.state().config.watch_interval
     }
 
     /// When changes of writable zones are to be written to their files next.

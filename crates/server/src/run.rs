@@ -396,7 +396,8 @@ impl Running {
 
     /// Reloads when told to, and when watched files change.
     async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
-        let mut next_look = self.control.watch_interval();
+        // Moments, as each turn of the loop would begin a time anew.
+        let mut next_look = self.control.next_look();
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
@@ -404,9 +405,9 @@ impl Running {
             tokio::select! {
                 () = caught(hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
-                    next_look = self.control.watch_interval();
+                    next_look = next_look.min(self.control.next_look());
                 }
-                () = tokio::time::sleep(next_look), if watches => {
+                () = tokio::time::sleep_until(next_look), if watches => {
                     next_look = self.look_at_watched_files().await;
                 }
                 () = tokio::time::sleep_until(next_flush) => {
@@ -425,10 +426,11 @@ impl Running {
 
     /// Reloads watched files that changed; returns when to look again. A million files take seconds
     /// to look at, so that takes at most a twentieth of the time.
-    async fn look_at_watched_files(&self) -> Duration {
-        let start = Instant::now();
+    async fn look_at_watched_files(&self) -> tokio::time::Instant {
+        let start = tokio::time::Instant::now();
         self.control.reload_watched().await;
-        self.control.watch_interval().max(start.elapsed() * 20)
+        let end = tokio::time::Instant::now();
+        self.control.next_look().max(end + (end - start) * 20)
     }
 
     /// Answers what was received, then stops.
