@@ -75,8 +75,8 @@ section! {
     fall_through_zones: Vec<Name>, like "in-addr.arpa, ip6.arpa";
     /// Names of the hosts file that stands beside `forward` of the zone around this one come
     /// before those of the cluster, in the zone and in those of `reverse`, and so do overridden
-    /// names. Until the names of the cluster are known once, all are SERVFAIL. Set it only where a
-    /// hosts file has names in the zone: answers of the cluster take longer then.
+    /// names; these are answered before the names of the cluster are known, too. Set it only where
+    /// a hosts file has names in the zone: answers of the cluster take longer then.
     hosts_first: bool = "false";
     /// The first name of a pod's search path is answered as an alias of the one that exists: see
     /// [search paths](../kubernetes.md#search-paths). Cannot stand beside a `fall-through` of the

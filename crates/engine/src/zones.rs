@@ -36,6 +36,9 @@ pub struct ZoneEntry {
     pub history: Option<Arc<ZoneHistory>>,
     /// When the zone expires, if it is transferred from primaries.
     pub expiry: Option<Arc<ZoneExpiry>>,
+    /// Whether names in front of the forwarded zone around this one are answered while this one has
+    /// no data; a cluster's own names say it once they are known.
+    pub hosts_first: bool,
     /// The version of the entry, which no other has: what was answered from it is valid no longer.
     version: u64,
 }
@@ -73,7 +76,8 @@ impl ZoneEntry {
         /// The version that was given out last.
         static LAST: AtomicU64 = AtomicU64::new(0);
         let version = LAST.fetch_add(1, Relaxed) + 1;
-        Self { apex, source, access, number, history: None, expiry: None, version }
+        let (history, expiry, hosts_first) = (None, None, false);
+        Self { apex, source, access, number, history, expiry, hosts_first, version }
     }
 
     /// The same entry with what told the last versions of the zone apart.
@@ -86,6 +90,13 @@ impl ZoneEntry {
     #[must_use]
     pub fn with_expiry(self, expiry: Option<Arc<ZoneExpiry>>) -> Self {
         Self { expiry, ..self }
+    }
+
+    /// The same entry with whether names in front of the forwarded zone around it are answered while
+    /// it has no data.
+    #[must_use]
+    pub fn with_hosts_first(self, hosts_first: bool) -> Self {
+        Self { hosts_first, ..self }
     }
 
     /// Returns the seconds until the zone expires at a server that has it from this one: those that

@@ -187,6 +187,8 @@ pub struct UnitTerms {
     pub in_directory: bool,
     /// What is made of the lines of a hosts file.
     pub hosts: hosts::Terms,
+    /// Whether names in front of the forwarded zone around are answered while there are no data.
+    pub hosts_first: bool,
 }
 
 impl Unit {
@@ -235,7 +237,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
         let in_directory = matches!(zone.source, Source::Directory(_));
         let writable = zone.writable;
         let hosts = hosts_terms(zone.hosts_terms);
-        let terms = Arc::new(UnitTerms { root, access, writable, in_directory, hosts });
+        let terms =
+            Arc::new(UnitTerms { root, access, writable, in_directory, hosts, hosts_first: false });
         let of_key = |key| Unit { key: Arc::new(key), terms: Arc::clone(&terms) };
         let unit = |path: &PathBuf, content| of_key(UnitKey::new(path.clone(), content));
         let hosts = |path: &PathBuf, name: &Name| unit(path, Content::Hosts(name.clone()));

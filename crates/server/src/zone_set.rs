@@ -445,7 +445,7 @@ impl ZoneSet {
                 let source = cluster.map(Source::Cluster).or(data.map(Source::Data));
                 let source = source.unwrap_or(Source::Unavailable(reason));
                 let entry = entry(name, source, access, number, history);
-                Arc::new(entry.with_expiry(expiry))
+                Arc::new(entry.with_expiry(expiry).with_hosts_first(unit.terms.hosts_first))
             }
         };
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));

@@ -820,6 +820,29 @@ fn real_cluster_hosts_of_a_corefile_come_before_the_cluster_as_in_coredns() {
 }
 
 #[test]
+fn names_of_hosts_in_the_zone_of_a_cluster_are_answered_before_the_cluster_is_known() {
+    let folder = Folder::new("hosts-unknown");
+    folder.write("hosts", "10.9.9.2 new.cluster.local nas.lan\n");
+    let text = format!(
+        ". {{\n kubernetes cluster.local in-addr.arpa {{\n  endpoint http://127.0.0.1:{}\n  \
+         fallthrough in-addr.arpa\n }}\n hosts {} {{\n  fallthrough\n }}\n forward . \
+         127.0.0.1:{}\n}}\n",
+        free_port(),
+        folder.path().join("hosts").display(),
+        free_port()
+    );
+    folder.write("Corefile", &text);
+    let server = Corefile::serve(&folder);
+    let of = |name: &str| server.answer(name);
+    assert_eq!(of("new.cluster.local"), "10.9.9.2");
+    assert_eq!(of("nas.lan"), "10.9.9.2");
+    assert_eq!(of("none.cluster.local"), "SERVFAIL");
+    let pointer = Question::new("2.9.9.10.in-addr.arpa", "PTR").recursive();
+    let reply = ask(server.dns, &pointer).unwrap();
+    assert_eq!(reply.answer[0].data.text, "new.cluster.local.");
+}
+
+#[test]
 fn probes_at_the_default_ports_are_answered_where_nothing_can_be_written() {
     let folder = Folder::new("ports");
     folder.write("Corefile", KUBEADM);

@@ -25,7 +25,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
         Source::Local(local) => Break(from_local(ask, answer, worker, local)),
         Source::Cluster(cluster) => Break(from_cluster(ask, answer, worker, cluster)),
         Source::Excepted => without_zone(ask, answer),
-        Source::Unavailable(reason) => reply(Rcode::SERVFAIL, *reason, NotReused::NoSource),
+        Source::Unavailable(reason) => Break(without_data(ask, answer, worker, (zone, *reason))),
     }
 }
 
@@ -184,6 +184,19 @@ fn zone_around<'s>(ask: &Ask<'s>) -> Option<&'s ZoneEntry> {
         }
     }
     None
+}
+
+/// Answers for a zone that has no data for a reason: from names that are in front of it, if they
+/// have the name, or else with a failure.
+#[inline(never)] // it would only make the path of zone data longer
+fn without_data(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (zone, reason): (&ZoneEntry, Reason),
+) -> Verdict {
+    let hosts = zone.hosts_first.then(|| from_hosts_around(ask, answer, worker)).flatten();
+    hosts.unwrap_or(Verdict::Reply(Rcode::SERVFAIL, reason, Reuse::No(NotReused::NoSource)))
 }
 
 /// Answers from the names in front of the forwarded zone around a cluster's, if they have the name.

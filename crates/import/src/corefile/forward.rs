@@ -272,7 +272,7 @@ impl Importer<'_> {
             Some(("tls", rest)) => ("tls://", 853, rest),
             Some(("https", rest)) => ("https://", 443, rest),
             Some(_) => {
-                self.leave(line, Lost, "upstreams are reached over UDP, TCP, TLS and HTTPS");
+                self.leave(line, Lost, "CoreDNS knows the schemes dns, tls and https");
                 return Ok(());
             }
         };

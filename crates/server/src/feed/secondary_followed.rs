@@ -120,7 +120,8 @@ impl Followed {
             new.is_member = true;
             let (zone, is_new) = next_of(kept, new);
             let (name, owner) = (apex.clone(), FedOwner::Catalog);
-            added.push((zone.number, NewFedZone { name, source, access, owner }));
+            let new = NewFedZone { name, source, access, owner, hosts_first: false };
+            added.push((zone.number, new));
             adopted.extend(is_new.then(|| apex.clone()));
             self.zones.insert(apex, zone);
         }

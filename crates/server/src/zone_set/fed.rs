@@ -29,24 +29,28 @@ impl ZoneSet {
             let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
             let source = format!("store {}", store.url).into();
             let access = zone.access.clone();
-            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
+            let hosts_first = false;
+            self.add_fed(NewFedZone { name, source, access, owner, hosts_first }, outcome);
         }
         let primaries: Arc<str> = PRIMARIES.into();
         for (zone, _) in config.secondaries() {
             let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
             let (source, access) = (Arc::clone(&primaries), zone.access.clone());
-            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
+            let hosts_first = false;
+            self.add_fed(NewFedZone { name, source, access, owner, hosts_first }, outcome);
         }
         for (zone, _) in config.made_catalogs() {
             let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
             let (source, access) = ("members".into(), zone.access.clone());
-            self.add_fed(NewFedZone { name, source, access, owner }, outcome);
+            let hosts_first = false;
+            self.add_fed(NewFedZone { name, source, access, owner, hosts_first }, outcome);
         }
         for (zone, keys) in config.clusters() {
             let names = zone.name.iter().map(Name::to_lowercase).chain(keys.reverse_zones());
             for name in names {
                 let (source, access) = ("Kubernetes cluster".into(), zone.access.clone());
-                self.add_fed(NewFedZone { name, source, access, owner }, outcome);
+                let hosts_first = keys.hosts_first;
+                self.add_fed(NewFedZone { name, source, access, owner, hosts_first }, outcome);
             }
         }
     }
@@ -74,8 +78,8 @@ impl ZoneSet {
 
     /// Serves a zone from what its feed sends, from now on.
     pub fn add_fed(&mut self, new: NewFedZone, outcome: &mut Outcome) {
-        let NewFedZone { name, source, access, owner } = new;
-        let terms = self.fed_terms(access);
+        let NewFedZone { name, source, access, owner, hosts_first } = new;
+        let terms = self.fed_terms(access, hosts_first);
         let key = UnitKey::of_feed(name.clone(), source);
         let former = self.fed.get(&name);
         // A zone of a catalog that the configuration names is served on, as that says.
@@ -109,8 +113,10 @@ impl ZoneSet {
     }
 
     /// The terms of a zone that a feed sends: those of the zone before, where they are the same.
-    fn fed_terms(&mut self, access: Option<Arc<Access>>) -> Arc<UnitTerms> {
-        let last = self.last_fed_terms.take().filter(|last| last.access == access);
+    fn fed_terms(&mut self, access: Option<Arc<Access>>, hosts_first: bool) -> Arc<UnitTerms> {
+        let is_same =
+            |last: &Arc<UnitTerms>| last.access == access && last.hosts_first == hosts_first;
+        let last = self.last_fed_terms.take().filter(is_same);
         let terms = last.unwrap_or_else(|| {
             let root = Path::new("/").into();
             Arc::new(UnitTerms {
@@ -119,6 +125,7 @@ impl ZoneSet {
                 writable: None,
                 in_directory: false,
                 hosts: hosts::Terms::default(),
+                hosts_first,
             })
         });
         Arc::clone(self.last_fed_terms.insert(terms))

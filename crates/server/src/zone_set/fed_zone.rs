@@ -42,16 +42,23 @@ pub struct NewFedZone {
     pub access: Option<Arc<Access>>,
     /// What names the zone.
     pub owner: FedOwner,
+    /// Whether names in front of the forwarded zone around are answered while there are no data.
+    pub hosts_first: bool,
 }
 
 impl NewFedZone {
     /// A zone of a store that the program has.
     pub fn of_store(name: Name) -> Self {
-        Self { name, source: "store of the program".into(), access: None, owner: FedOwner::Program }
+        Self::of_program(name, "store of the program".into())
     }
 
     /// A zone whose master file is a text of the program.
     pub fn of_text(name: Name) -> Self {
-        Self { name, source: TEXT.into(), access: None, owner: FedOwner::Program }
+        Self::of_program(name, TEXT.into())
+    }
+
+    /// A zone that the program has given.
+    fn of_program(name: Name, source: Arc<str>) -> Self {
+        Self { name, source, access: None, owner: FedOwner::Program, hosts_first: false }
     }
 }
