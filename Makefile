@@ -99,4 +99,5 @@ python: ## The Python package builds, installs into an empty environment and pas
 	scripts/python-package test
 
 wheel: ## Builds the Python package as a release, into target/python/wheels
+	@scripts/install-packages advancecomp
 	scripts/python-package wheel
