@@ -92,8 +92,8 @@ impl ZoneEntry {
         Self { expiry, ..self }
     }
 
-    /// The same entry with whether names in front of the forwarded zone around it are answered while
-    /// it has no data.
+    /// The same entry with whether names in front of the forwarded zone around it are answered
+    /// while it has no data.
     #[must_use]
     pub fn with_hosts_first(self, hosts_first: bool) -> Self {
         Self { hosts_first, ..self }
