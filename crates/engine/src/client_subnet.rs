@@ -23,7 +23,7 @@ pub fn believed(
     settings: &Settings,
     peer: &Peer,
 ) -> Option<SubnetOption> {
-    match query.edns {
+    match &query.edns {
         Some(edns) if edns.subnet_at > 0 => read(query, message, settings, peer),
         _ => None,
     }

@@ -36,7 +36,10 @@ pub fn reserved_bytes(
     settings: &Settings,
     transport: Transport,
 ) -> usize {
-    let Some(edns) = query.edns else { return 0 };
+    let Some(edns) = &query.edns else { return 0 };
+    if !edns.has_options() {
+        return OPT_BYTES;
+    }
     let mut bytes = OPT_BYTES;
     if let Some(subnet) = client_subnet {
         bytes += OPTION_HEADER + subnet.data().len();
@@ -47,7 +50,7 @@ pub fn reserved_bytes(
     if edns.nsid {
         bytes += settings.nsid.as_ref().map_or(0, |nsid| OPTION_HEADER + nsid.len());
     }
-    if sends_keepalive(&edns, settings, transport).is_some() {
+    if sends_keepalive(edns, settings, transport).is_some() {
         bytes += OPTION_HEADER + 2;
     }
     if edns.expire && matches!(query.qtype, Type::SOA | Type::IXFR) {
@@ -88,7 +91,7 @@ fn write_opt(
     (rcode, reason): (Rcode, Reason),
     room: usize,
 ) {
-    let Some(edns) = ask.query.edns else { return };
+    let Some(edns) = &ask.query.edns else { return };
     let settings = &ask.snapshot.settings;
     let mut opt = Opt { octets: &mut worker.opt, len: OPT_BYTES };
     opt.octets[..OPT_BYTES].fill(0);
@@ -105,7 +108,7 @@ fn write_opt(
     if let Some(subnet) = &ask.client_subnet {
         opt.option(option::CLIENT_SUBNET, [subnet.with_scope(answer.scope()).data(), &[]]);
     }
-    if let Some(timeout) = sends_keepalive(&edns, settings, ask.peer.transport) {
+    if let Some(timeout) = sends_keepalive(edns, settings, ask.peer.transport) {
         opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);
     }
     if edns.expire

@@ -75,6 +75,16 @@ pub struct Edns {
     pub subnet_at: u16,
 }
 
+impl Edns {
+    /// Whether there is an option that this type tells of.
+    #[inline]
+    #[must_use]
+    pub fn has_options(&self) -> bool {
+        let flags = self.nsid | self.keepalive | self.reason | self.expire;
+        u16::from(flags) | u16::from(self.cookie.1) | self.subnet_at != 0
+    }
+}
+
 /// Why a message cannot be answered as a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
