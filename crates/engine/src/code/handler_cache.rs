@@ -15,12 +15,13 @@ use super::handlers::Handlers;
 use super::keep::Vary;
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::kept_query;
 use crate::upstream_options::hash;
 use crate::worker::Worker;
 use std::net::IpAddr;
 use zonda_cache::{Key, Kind, Lifetime, VARIANT_BYTES_MAX, Variant};
 use zonda_wire::Rcode;
-use zonda_wire::query::flag;
+use zonda_wire::query::{HEADER_BYTES, flag};
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -40,6 +41,9 @@ pub fn lookup(
         let key = variant.key(ask);
         let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
+        if may_end_with_alias(ask, &worker.body) {
+            kept_query::keep(ask, answer, worker);
+        }
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
         answer.flags |= hit.flags & FLAGS;
         answer.ede = hit.ede; // without its text, which is not kept
@@ -54,6 +58,13 @@ pub fn lookup(
         return Some(Rcode(hit.flags & RCODE));
     }
     None
+}
+
+/// Whether the cached body may end with an alias: it does not where its first record is of the type
+/// asked for and has the question's name.
+fn may_end_with_alias(ask: &Ask<'_>, body: &[u8]) -> bool {
+    let [high, low] = ask.query.qtype.0.to_be_bytes();
+    !body.starts_with(&[0xc0, HEADER_BYTES as u8, high, low])
 }
 
 /// Keeps the answer that was just written for so many seconds, as code wants it. A cut one, and a

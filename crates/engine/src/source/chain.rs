@@ -29,8 +29,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     }
 }
 
-/// Has code answer the query, if there is any for it; an alias that ends its answer is followed
-/// into data of this server.
+/// Has code answer the query, if there is any for it; an alias that ends its answer is followed to
+/// other code, and into data of this server.
 #[inline]
 pub fn from_code(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     match ask.snapshot.handlers {
@@ -46,7 +46,7 @@ fn from_handlers(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) ->
         Break(Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Code)))
             if ends_with_alias(ask, answer) && code::is_followed(ask) =>
         {
-            Break(data::follow_into_data(ask, answer, worker, reason))
+            Break(data::follow_of_code(ask, answer, worker, reason))
         }
         flow => flow,
     }
@@ -119,7 +119,13 @@ fn behind_overlays(
 ) -> Verdict {
     match forward::answer(ask, answer, worker, (forward, data::must_fetch_behind)) {
         Break(verdict) => verdict,
-        Continue(reason) => data::continue_chain(ask, answer, worker, reason),
+        Continue(reason) => match data::continue_chain(ask, answer, worker, reason) {
+            // The query that code would be asked was written over before.
+            Verdict::GoesOn(reason) => {
+                Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Forwarded))
+            }
+            verdict => verdict,
+        },
     }
 }
 

@@ -1,0 +1,21 @@
+//! Queries over which an alias is about to be written.
+//!
+//! A reply lies over its query. Where the alias leads to a name that code has, the query is needed
+//! once more: code is asked the same for that name, and may be asked elsewhere.
+
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::worker::Worker;
+
+/// Copies the query, of which nothing was overwritten yet, into the worker. Only where there is
+/// code: the octets are those of the last query that was kept.
+#[cold]
+pub fn keep(ask: &Ask<'_>, answer: &Answer<'_>, worker: &mut Worker) {
+    worker.kept_query.clear();
+    if ask.snapshot.handlers.is_none() || !answer.reply.is_empty() {
+        return;
+    }
+    let buffer = answer.reply.buffer();
+    let message = ask.query.message_bytes(buffer).and_then(|len| buffer.get(..len));
+    worker.kept_query.extend_from_slice(message.unwrap_or_default());
+}
