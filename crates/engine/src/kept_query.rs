@@ -11,8 +11,11 @@ use crate::worker::Worker;
 /// code: the octets are those of the last query that was kept.
 #[cold]
 pub fn keep(ask: &Ask<'_>, answer: &Answer<'_>, worker: &mut Worker) {
+    if ask.snapshot.handlers.is_none() {
+        return;
+    }
     worker.kept_query.clear();
-    if ask.snapshot.handlers.is_none() || !answer.reply.is_empty() {
+    if !answer.reply.is_empty() {
         return;
     }
     let buffer = answer.reply.buffer();

@@ -5,11 +5,13 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use zonda_balance::{Answers, Member, MemberState, Order, Pool, Records, WhenAllDown};
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::code::{
     Elsewhere, Ending, Guard, Handler, HandlerQuery, HandlerReply, Handlers, NO_HANDLER, Route,
     Stage, Vary,
 };
+use zonda_engine::steering::{SteeredNames, SteeredSet, Steering};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     DeferredQuery, Engine, HandlerOutcome, Now, Outcome, Peer, Reason, Resumption, Settings,
@@ -31,19 +33,21 @@ const EXAMPLE: &str = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n\
     to-code CNAME code\nto-far CNAME Far.Test.\nto-chain CNAME one.chain.test.\n\
     to-loop CNAME loop.test.\nto-number CNAME 1.count.test.\nto-private CNAME x.private.test.\n\
     to-public CNAME x.public.test.\nto-net CNAME a.net.test.\nto-guarded CNAME guarded.test.\n\
-    a-loop CNAME b-loop\nb-loop CNAME c-loop.test.\ntree DNAME tree.test.\n*.wild CNAME far.test.\n";
+    a-loop CNAME b-loop\nb-loop CNAME c-loop.test.\ntree DNAME tree.test.\n\
+    *.wild CNAME far.test.\n";
 
 /// The settings, zones and code of an engine.
 struct Setup {
     settings: Settings,
     handlers: Handlers,
+    steering: Option<Arc<Steering>>,
 }
 
 impl Setup {
     /// Code with these routes.
     fn of(routes: Vec<Route<Handler>>) -> Self {
         let handlers = Handlers::new(routes, Vec::new(), None, SEED);
-        Self { settings: Settings::default(), handlers }
+        Self { settings: Settings::default(), handlers, steering: None }
     }
 
     /// An engine over `example`, over a zone that the client may not query, one that it may, and
@@ -70,7 +74,8 @@ impl Setup {
         };
         let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
         let (handlers, settings) = (Some(Arc::new(self.handlers)), Arc::new(self.settings));
-        let snapshot = Snapshot { handlers, settings, ..Snapshot::of(zones) };
+        let steering = self.steering;
+        let snapshot = Snapshot { handlers, settings, steering, ..Snapshot::of(zones) };
         Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
     }
 }
@@ -147,14 +152,14 @@ fn query(name: &str, dnssec_ok: bool) -> Vec<u8> {
 }
 
 /// A query on its way: its octets, and what has become of it.
-struct Asked {
+struct AskedQuery {
     peer: Peer,
     message: Vec<u8>,
     outcome: Outcome,
     buffer: Vec<u8>,
 }
 
-impl Asked {
+impl AskedQuery {
     /// Asks a query.
     fn new(engine: &mut Engine, transport: Transport, message: Vec<u8>) -> Self {
         let (peer, mut buffer) = (peer(transport), vec![0; 65_535]);
@@ -224,8 +229,8 @@ impl Asked {
 }
 
 /// Asks for the addresses of a name over TCP.
-fn asked(engine: &mut Engine, name: &str) -> Asked {
-    Asked::new(engine, Transport::Tcp, query(name, false))
+fn asked(engine: &mut Engine, name: &str) -> AskedQuery {
+    AskedQuery::new(engine, Transport::Tcp, query(name, false))
 }
 
 /// What becomes of a query for the addresses of a name.
@@ -489,7 +494,7 @@ fn an_answer_that_is_too_large_for_udp_is_cut_off_whole_and_comes_over_tcp() {
     let code = || here("code.example", |_, reply| (0..100).for_each(|last| push(reply, last)));
     let mut engine = engine(vec![code()]);
     let over = |engine: &mut Engine, transport| {
-        Asked::new(engine, transport, query("to-code.example", false)).told()
+        AskedQuery::new(engine, transport, query("to-code.example", false)).told()
     };
     assert!(over(&mut engine, Transport::Udp).starts_with("NOERROR aa tc"));
     assert_eq!(over(&mut engine, Transport::Tcp).matches(" A ").count(), 100);
@@ -531,7 +536,7 @@ fn a_target_that_guards_in_the_worker_are_for_is_left_to_the_client() {
     let guards = vec![Route { pattern: "guarded.test".parse().unwrap(), handler: guard }];
     let setup = Setup::of(vec![answers("guarded.test", 7)]);
     let handlers = setup.handlers.with_guards(guards, SEED);
-    let mut engine = Setup { handlers, settings: setup.settings }.engine();
+    let mut engine = Setup { handlers, ..Setup::of(Vec::new()) }.engine();
     assert_eq!(ask(&mut engine, "to-guarded.example"), "NOERROR aa; to-guarded.example. CNAME");
 }
 
@@ -562,10 +567,10 @@ fn the_alias_of_a_signed_zone_keeps_its_signatures_and_the_answer_of_code_has_no
         signed("to-code", "CNAME"),
     );
     let mut engine = Setup::of(vec![answers("code.example", 7)]).engine_over(&zone);
-    let told = Asked::new(&mut engine, Transport::Tcp, query("to-code.example", true)).told();
+    let told = AskedQuery::new(&mut engine, Transport::Tcp, query("to-code.example", true)).told();
     let records = "to-code.example. CNAME; to-code.example. RRSIG; code.example. A 7";
     assert_eq!(told, format!("NOERROR aa; {records}"));
-    let told = Asked::new(&mut engine, Transport::Tcp, query("to-code.example", false)).told();
+    let told = AskedQuery::new(&mut engine, Transport::Tcp, query("to-code.example", false)).told();
     assert_eq!(told, "NOERROR aa; to-code.example. CNAME; code.example. A 7");
 }
 
@@ -594,6 +599,65 @@ fn the_answer_of_code_follows_the_alias_of_a_template() {
     );
 }
 
+/// A pool that chooses an alias of `far.test` for `pool.example`.
+fn steering() -> Steering {
+    let target: Name = "far.test".parse().unwrap();
+    let member = Member { identity: 1, weight: 1, priority: 1, pool: None, site: None };
+    let rdatas = vec![Some(target.as_wire().into())];
+    let pool = Pool {
+        members: vec![member],
+        filters: Vec::new(),
+        order: Order::AsConfigured,
+        answers: Answers::Some(1),
+        when_all_down: WhenAllDown::ServFail,
+        records: vec![Records { rtype: Type::CNAME, rdatas }],
+    };
+    let [name, zone] = ["pool.example", "example"].map(|name| name.parse().unwrap());
+    let set = SteeredSet { name, zone, rtype: Type::CNAME, pool: 0 };
+    let pools = vec![Arc::new(pool.compile(&[MemberState::UP], 30, None))];
+    Steering { names: Arc::new(SteeredNames::new(&[set], SEED)), pools: pools.into(), labels: None }
+}
+
+#[test]
+fn the_answer_of_code_follows_the_alias_that_a_pool_has_chosen() {
+    let steering = Some(Arc::new(steering()));
+    let setup = Setup::of(vec![elsewhere("far.test", 5)]);
+    let mut engine = Setup { steering, ..setup }.engine();
+    let mut asked = asked(&mut engine, "pool.example");
+    assert_eq!(asked.told(), "far.test. for 5");
+    assert_eq!(
+        asked.supply(&mut engine, &reply(|it| push(it, 8))),
+        "NOERROR aa; pool.example. CNAME; far.test. A 8"
+    );
+}
+
+#[test]
+fn a_query_that_waits_for_a_target_can_be_turned_into_the_one_of_its_client() {
+    let mut engine = engine(vec![elsewhere("far.test", 5)]);
+    let asked = asked(&mut engine, "to-far.example");
+    let Outcome::Deferred(deferral) = &asked.outcome else { panic!("{}", asked.told()) };
+    let mut octets = deferral.octets.as_deref().unwrap().to_vec();
+    assert_ne!(octets, asked.message);
+    let prelude = deferral.history.prelude.as_ref().unwrap();
+    let question_end = prelude.restore_query(&mut octets);
+    assert_eq!(octets, asked.message);
+    assert_eq!(question_end, Query::parse(&asked.message).unwrap().question_end());
+}
+
+#[test]
+fn a_target_behind_a_long_beginning_is_left_to_the_client_where_it_would_have_to_wait() {
+    let long = here("long.test", |_, reply| {
+        for number in 0..20 {
+            let owner: Name = format!("{number}{}.test", "x".repeat(50)).parse().unwrap();
+            reply.push(Section::Answer, owner.as_wire(), (Type::TXT, 60), b"\x01x").unwrap();
+        }
+        alias(reply, "far.test");
+    });
+    let mut engine = engine(vec![long, elsewhere("far.test", 5)]);
+    let told = ask(&mut engine, "long.test");
+    assert!(told.ends_with("; long.test. CNAME") && told.matches(" TXT").count() == 20, "{told}");
+}
+
 #[test]
 fn a_rewritten_query_that_waits_for_a_target_is_answered_with_the_clients_names() {
     let name = Some(NameMatch { kind: MatchKind::Suffix, text: ".old".to_owned() });
@@ -617,7 +681,7 @@ fn what_code_asks_to_see_below_it_has_the_answer_for_the_target_too() {
     let (query, mut buffer) = (query("to-code.example", false), vec![0; 65_535]);
     buffer[..query.len()].copy_from_slice(&query);
     let outcome = engine.answer_below(NOW, &peer(Transport::Tcp), &mut buffer, query.len());
-    let below = Asked { peer: peer(Transport::Tcp), message: query, outcome, buffer };
+    let below = AskedQuery { peer: peer(Transport::Tcp), message: query, outcome, buffer };
     assert_eq!(below.told(), "NOERROR aa; to-code.example. CNAME; code.example. A 7");
     assert!(engine.take_facts().is_some_and(|facts| facts.counts == [2, 0, 0]));
 }

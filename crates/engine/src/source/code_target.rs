@@ -5,8 +5,8 @@
 //! has it in step 3a, and what is answered is put behind the alias:
 //!
 //! ```text
-//! source ─ aliases ─► GoesOn ─► query for the target ─► code ─┬─ answered ─► both in one reply
-//!                        ▲                              │     └─ passed on ─► access, templates, zone
+//! source ─ aliases ─► GoesOn ─► query for the target ─► code ─┬─ answered ─► one reply of all
+//!                        ▲                              │     └─ passed on ─► zone of the target
 //!                        └── its answer is an alias ────┴─ elsewhere ─► deferred, with a prelude
 //! ```
 //! The query for the target is a message like any: it takes the place of the client's in the
@@ -24,7 +24,7 @@
 //! Signatures of aliases in zone data stay, and what code says has none.
 //!
 //! # Invariants
-//! - Each step of a chain adds an alias to the reply, and behind [`CHAIN_MAX`] of them there is none.
+//! - Each step of a chain adds an alias to the reply; behind [`CHAIN_MAX`] of them, none is made.
 //! - No such reply gets into the hot table. The handler cache has what code has said under the name
 //!   that it has said it for, without the aliases that led there.
 //!
