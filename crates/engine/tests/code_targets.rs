@@ -645,6 +645,32 @@ fn a_query_that_waits_for_a_target_can_be_turned_into_the_one_of_its_client() {
 }
 
 #[test]
+fn an_alias_that_code_gives_again_is_not_followed_again() {
+    let calls = Arc::<AtomicU32>::default();
+    let counted = Arc::clone(&calls);
+    let again = |reply: &mut HandlerReply| {
+        let [owner, target] = ["x.test", "again.test"].map(|it| it.parse::<Name>().unwrap());
+        let fixed = (Type::CNAME, 60);
+        reply.push(Section::Answer, owner.as_wire(), fixed, target.as_wire()).unwrap();
+        reply.reply(Rcode::NOERROR);
+    };
+    let here = here("again.test", move |_, reply| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        again(reply);
+    });
+    let told = "NOERROR aa; first.test. CNAME; x.test. CNAME";
+    let first = || leads("first.test", "again.test");
+    assert_eq!(ask(&mut engine(vec![first(), here]), "first.test"), told);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+
+    let mut engine = engine(vec![first(), elsewhere("again.test", 4)]);
+    let mut asked = asked(&mut engine, "first.test");
+    let given = reply(again);
+    assert_eq!(asked.supply(&mut engine, &given), "again.test. for 4");
+    assert_eq!(asked.supply(&mut engine, &given), told);
+}
+
+#[test]
 fn a_target_behind_a_long_beginning_is_left_to_the_client_where_it_would_have_to_wait() {
     let long = here("long.test", |_, reply| {
         for number in 0..20 {

@@ -24,7 +24,8 @@
 //! Signatures of aliases in zone data stay, and what code says has none.
 //!
 //! # Invariants
-//! - Each step of a chain adds an alias to the reply; behind [`CHAIN_MAX`] of them, none is made.
+//! - Each step of a chain adds an alias to the reply, or is the last one, and behind [`CHAIN_MAX`]
+//!   aliases there is none.
 //! - No such reply gets into the hot table. The handler cache has what code has said under the name
 //!   that it has said it for, without the aliases that led there.
 //!
@@ -155,7 +156,7 @@ impl Target<'_, '_, '_> {
             return self.end(LEFT);
         }
         match self.ask_target(self.ask.progress) {
-            Verdict::GoesOn(_) if self.take_records().is_some() => self.follow_taken(),
+            Verdict::GoesOn(_) if self.takes_alias() => self.follow_taken(),
             verdict => self.end(verdict),
         }
     }
@@ -172,10 +173,25 @@ impl Target<'_, '_, '_> {
                 return self.end(LEFT);
             }
             match self.ask_target(&progress) {
-                Verdict::GoesOn(_) if self.take_records().is_some() => {}
+                Verdict::GoesOn(_) if self.takes_alias() => {}
                 verdict => return self.end(verdict),
             }
         }
+    }
+
+    /// Adds the records of the reply to those so far; whether there is an alias among them that was
+    /// not there before. Without, code would be asked the same again and again.
+    fn takes_alias(&mut self) -> bool {
+        let before = self.alias_owners().count();
+        self.take_records().is_some() && self.alias_owners().count() > before
+    }
+
+    /// The owners of the aliases so far.
+    fn alias_owners(&self) -> impl Iterator<Item = &[u8]> {
+        let records = self.memory.records.records();
+        records
+            .filter(|(section, _, rtype, ..)| *section == Section::Answer && *rtype == Type::CNAME)
+            .map(|(_, owner, ..)| owner)
     }
 
     /// Adds the records of the reply to those so far, but for aliases and proofs that are there
@@ -222,14 +238,8 @@ impl Target<'_, '_, '_> {
     /// Whether the worker's target is a name of the chain, or there are too many of them.
     fn is_end_of_chain(&self) -> bool {
         let target = &self.worker.target;
-        let records = self.memory.records.records();
-        let aliases = records
-            .filter(|(section, _, rtype, ..)| *section == Section::Answer && *rtype == Type::CNAME);
-        let mut count = 0;
-        let is_known = aliases
-            .inspect(|_| count += 1)
-            .any(|(_, owner, ..)| owner.eq_ignore_ascii_case(target));
-        is_known || count >= CHAIN_MAX
+        self.alias_owners().count() >= CHAIN_MAX
+            || self.alias_owners().any(|owner| owner.eq_ignore_ascii_case(target))
     }
 
     /// Puts a query for a target in place of the one in the buffer, and reads it; whether it may be
