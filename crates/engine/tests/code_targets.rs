@@ -645,6 +645,26 @@ fn a_query_that_waits_for_a_target_can_be_turned_into_the_one_of_its_client() {
 }
 
 #[test]
+fn code_is_shown_the_options_of_the_client_also_behind_what_has_waited() {
+    let routes = vec![elsewhere("one.chain.test", 1), elsewhere("two.chain.test", 2)];
+    let (mut engine, mut message) = (engine(routes), query("to-chain.example", false));
+    let data_bytes = message.len() - 12;
+    assert_eq!(message[data_bytes], 11, "of the options, the subnet's alone");
+    message[data_bytes] += 5;
+    message.extend(b"\xfd\xe9\0\x01x"); // one that this server knows nothing of
+    let mut asked = AskedQuery::new(&mut engine, Transport::Tcp, message);
+    let leads = reply(|it| alias(it, "two.chain.test"));
+    asked.resume(&mut engine, Resumption::Code(HandlerOutcome::Reply(&leads)));
+    let Outcome::Deferred(deferral) = &asked.outcome else { panic!("{}", asked.told()) };
+    let shown = Message::parse(deferral.octets.as_deref().unwrap()).unwrap();
+    let codes: Vec<u16> = shown.opt.unwrap().options.iter().map(|(code, _)| *code).collect();
+    assert_eq!(
+        (shown.questions[0].name.to_string(), codes),
+        ("two.chain.test.".into(), vec![8, 65_001])
+    );
+}
+
+#[test]
 fn an_alias_that_code_gives_again_is_not_followed_again() {
     let calls = Arc::<AtomicU32>::default();
     let counted = Arc::clone(&calls);

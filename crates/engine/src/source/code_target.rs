@@ -84,6 +84,7 @@ pub fn follow(
             memory.text.clear();
             memory.text.extend_from_slice(&worker.body[..answer.text_bytes]);
             memory.records.clear();
+            memory.message.clear();
             Target { ask, answer, worker, memory: &mut memory, facts }.follow()
         }
         false => Verdict::Reply(Rcode::NOERROR, reason, REUSE),
@@ -224,10 +225,14 @@ impl Target<'_, '_, '_> {
             return false;
         }
         let mut message = std::mem::take(&mut self.memory.next);
-        let asked = &self.memory.asked;
-        let rest = asked.get(usize::from(self.ask.query.name_end)..).unwrap_or_default();
+        // What has waited has the options for code, which the client's query has left out since.
+        let (former, name_end) = match self.memory.message.is_empty() {
+            true => (&self.memory.asked, self.ask.query.name_end),
+            false => (&self.memory.message, self.memory.query.name_end),
+        };
+        let rest = former.get(usize::from(name_end)..).unwrap_or_default();
         message.clear();
-        message.extend_from_slice(asked.get(..HEADER_BYTES).unwrap_or_default());
+        message.extend_from_slice(former.get(..HEADER_BYTES).unwrap_or_default());
         message.extend_from_slice(&self.worker.target);
         message.extend_from_slice(rest);
         let is_entered = self.enter(&message);
