@@ -599,22 +599,23 @@ fn the_answer_of_code_follows_the_alias_of_a_template() {
     );
 }
 
-/// A pool that chooses an alias of `far.test` for `pool.example`.
+/// A pool of two members, of which it chooses one by the client's network, that are both an alias
+/// of `far.test` for `pool.example`.
 fn steering() -> Steering {
     let target: Name = "far.test".parse().unwrap();
-    let member = Member { identity: 1, weight: 1, priority: 1, pool: None, site: None };
-    let rdatas = vec![Some(target.as_wire().into())];
+    let member = |identity| Member { identity, weight: 1, priority: 1, pool: None, site: None };
+    let rdatas = vec![Some(target.as_wire().into()); 2];
     let pool = Pool {
-        members: vec![member],
+        members: vec![member(1), member(2)],
         filters: Vec::new(),
-        order: Order::AsConfigured,
+        order: Order::HashClient { v4: 20, v6: 48 },
         answers: Answers::Some(1),
         when_all_down: WhenAllDown::ServFail,
         records: vec![Records { rtype: Type::CNAME, rdatas }],
     };
     let [name, zone] = ["pool.example", "example"].map(|name| name.parse().unwrap());
     let set = SteeredSet { name, zone, rtype: Type::CNAME, pool: 0 };
-    let pools = vec![Arc::new(pool.compile(&[MemberState::UP], 30, None))];
+    let pools = vec![Arc::new(pool.compile(&[MemberState::UP; 2], 30, None))];
     Steering { names: Arc::new(SteeredNames::new(&[set], SEED)), pools: pools.into(), labels: None }
 }
 
@@ -629,6 +630,9 @@ fn the_answer_of_code_follows_the_alias_that_a_pool_has_chosen() {
         asked.supply(&mut engine, &reply(|it| push(it, 8))),
         "NOERROR aa; pool.example. CNAME; far.test. A 8"
     );
+    let reply = Message::parse(&asked.buffer[..asked.outcome.reply_bytes()]).unwrap();
+    let (code, subnet) = &reply.opt.unwrap().options[0];
+    assert_eq!((*code, subnet[3]), (8, 20), "the alias is one for the network that it is told for");
 }
 
 #[test]

@@ -355,6 +355,8 @@ impl Target<'_, '_, '_> {
     /// Has the query wait for the answer to the target. What was written so far goes with it.
     fn wait(mut self) -> Verdict {
         self.write_whole(self.facts.flags);
+        // A pool may have chosen the alias by the client's network, and does not choose again.
+        self.answer.note_code(self.answer.bits_looked_at());
         let (body, counts) = (self.answer.reply.body(), self.answer.reply.counts());
         if self.answer.flags & flag::TC != 0 || body.len() > PRELUDE_BYTES_MAX {
             return self.end_left();
