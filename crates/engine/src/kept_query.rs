@@ -7,13 +7,18 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::worker::Worker;
 
-/// Copies the query, of which nothing was overwritten yet, into the worker. Only where there is
-/// code: the octets are those of the last query that was kept.
-#[cold]
+/// Copies the query, of which nothing was overwritten yet, into the worker where there is code: the
+/// octets are those of the last query that was kept.
+#[inline]
 pub fn keep(ask: &Ask<'_>, answer: &Answer<'_>, worker: &mut Worker) {
-    if ask.snapshot.handlers.is_none() {
-        return;
+    if ask.snapshot.handlers.is_some() {
+        copy(ask, answer, worker);
     }
+}
+
+/// Copies the query into the worker; none if something was written over it.
+#[cold]
+fn copy(ask: &Ask<'_>, answer: &Answer<'_>, worker: &mut Worker) {
     worker.kept_query.clear();
     if !answer.reply.is_empty() {
         return;

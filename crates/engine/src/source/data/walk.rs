@@ -108,7 +108,10 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             if self.hop == CHAIN_MAX || self.is_loop() || !self.enter_zone() {
                 let Some(answer) = self.answer_here() else {
                     self.prove_expansions()?;
-                    return Ok(self.end_of_alias());
+                    return Ok(match self.has_code() {
+                        true => self.end_at_alias(),
+                        false => self.verdict(Rcode::NOERROR, Reason::Answered),
+                    });
                 };
                 alias::append(&mut self.writer, answer)?;
                 self.is_behind_answer = true;
@@ -126,12 +129,18 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// The end of a chain whose last name is in no zone that the chain may be followed into: code
     /// goes on that has the name.
     #[cold]
-    fn end_of_alias(&self) -> Verdict {
+    fn end_at_alias(&self) -> Verdict {
         let has_end = self.hop < CHAIN_MAX && !self.is_loop();
         match has_end && is_of_code(self.writer.ask.snapshot, self.name(), self.qtype()) {
             true => Verdict::GoesOn(Reason::Answered),
             false => self.verdict(Rcode::NOERROR, Reason::Answered),
         }
+    }
+
+    /// Whether there is code at all.
+    #[inline]
+    fn has_code(&self) -> bool {
+        self.writer.ask.snapshot.handlers.is_some()
     }
 
     /// The type asked for.
@@ -189,7 +198,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// Whether a query may wait for upstreams whose name asked for is an alias; where there is
     /// code, takes note of the query, which code is asked anew.
-    #[inline(never)] // it would only make the path of other aliases longer
+    #[inline]
     fn may_wait(&mut self) -> bool {
         let Writer { ask, answer, worker, .. } = &mut self.writer;
         kept_query::keep(ask, answer, worker);
@@ -283,7 +292,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     #[inline(always)] // on the shortest path
     fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
         let claim = self.claim();
-        if self.hop > 0 && self.is_left_to_code(claim) {
+        if self.hop > 0 && self.has_code() && self.is_left_to_code(claim) {
             return self.leave_to_code();
         }
         if let Some(flow) = self.answer_steered(None, encloser)? {
@@ -396,7 +405,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
 
     /// The name exists, the type does not (rfc2308#2.2).
     fn no_data(&mut self, node: Node<'s>, encloser: Option<usize>) -> Result<Flow, Full> {
-        if self.hop > 0 && self.is_left_to_code(self.claim()) {
+        if self.hop > 0 && self.has_code() && self.is_left_to_code(self.claim()) {
             return self.leave_to_code();
         }
         self.write_soa()?;
