@@ -89,6 +89,7 @@ fn a_reply_has_an_alias_and_what_the_handler_says_of_its_target() {
         ("to-user.example.org", "CNAME ann.users.example.org. A 3"),
         ("to-first.example.org", &format!("CNAME {chain}")),
         ("first.test", chain.strip_prefix("first.test. ").unwrap()),
+        ("second.test", chain.strip_prefix("first.test. CNAME second.test. ").unwrap()),
     ] {
         let reply = ask(&running, name).unwrap();
         assert_eq!(told(&reply), format!("NOERROR aa {name}. {rest}"));

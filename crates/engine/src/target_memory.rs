@@ -10,7 +10,7 @@ use zonda_zone::LookupName;
 pub struct TargetMemory {
     /// The query of the client.
     pub asked: Vec<u8>,
-    /// The query for the target, which is the client's but for its name.
+    /// The query for the target, which is the client's but for its name; empty before the first.
     pub message: Vec<u8>,
     /// Memory for the query for the next target.
     pub next: Vec<u8>,
