@@ -79,14 +79,24 @@ fn behind_sources(
     worker: &mut Worker,
     verdict: Verdict,
 ) -> Verdict {
-    match (&ask.snapshot.handlers, verdict) {
-        (None, verdict) => verdict,
-        (Some(_), Verdict::GoesOn(reason)) => {
-            let verdict = code_target::follow(ask, answer, worker, reason);
-            middleware::after(ask, answer, worker, verdict)
-        }
-        (Some(_), verdict) => middleware::after(ask, answer, worker, verdict),
+    match ask.snapshot.handlers {
+        None => verdict,
+        Some(_) => behind_code(ask, answer, worker, verdict),
     }
+}
+
+/// Goes on as [`behind_sources`] does where there is code.
+#[inline(never)] // it would only make the path of zone data longer
+fn behind_code(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    mut verdict: Verdict,
+) -> Verdict {
+    if let Verdict::GoesOn(reason) = verdict {
+        verdict = code_target::follow(ask, answer, worker, reason);
+    }
+    middleware::after(ask, answer, worker, verdict)
 }
 
 /// Processes a query that was deferred for what is answered to the target of its aliases: all of
