@@ -6,6 +6,8 @@
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::worker::Worker;
+use zonda_wire::Type;
+use zonda_wire::query::HEADER_BYTES;
 
 /// Copies the query, of which nothing was overwritten yet, into the worker where there is code: the
 /// octets are those of the last query that was kept.
@@ -26,4 +28,12 @@ fn copy(ask: &Ask<'_>, answer: &Answer<'_>, worker: &mut Worker) {
     let buffer = answer.reply.buffer();
     let message = ask.query.message_bytes(buffer).and_then(|len| buffer.get(..len));
     worker.kept_query.extend_from_slice(message.unwrap_or_default());
+}
+
+/// Whether the records of a body may end with an alias: they do not where the first one is of the
+/// type asked for and has the question's name, as in nearly all answers.
+#[inline]
+pub fn may_end_with_alias(qtype: Type, body: &[u8]) -> bool {
+    let [high, low] = qtype.0.to_be_bytes();
+    !body.starts_with(&[0xc0, HEADER_BYTES as u8, high, low])
 }

@@ -21,7 +21,7 @@ use crate::worker::Worker;
 use std::net::IpAddr;
 use zonda_cache::{Key, Kind, Lifetime, VARIANT_BYTES_MAX, Variant};
 use zonda_wire::Rcode;
-use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::query::flag;
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -41,7 +41,7 @@ pub fn lookup(
         let key = variant.key(ask);
         let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
-        if may_end_with_alias(ask, &worker.body) {
+        if kept_query::may_end_with_alias(ask.query.qtype, &worker.body) {
             kept_query::keep(ask, answer, worker);
         }
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
@@ -58,13 +58,6 @@ pub fn lookup(
         return Some(Rcode(hit.flags & RCODE));
     }
     None
-}
-
-/// Whether the cached body may end with an alias: it does not where its first record is of the type
-/// asked for and has the question's name.
-fn may_end_with_alias(ask: &Ask<'_>, body: &[u8]) -> bool {
-    let [high, low] = ask.query.qtype.0.to_be_bytes();
-    !body.starts_with(&[0xc0, HEADER_BYTES as u8, high, low])
 }
 
 /// Keeps the answer that was just written for so many seconds, as code wants it. A cut one, and a
