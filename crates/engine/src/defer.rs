@@ -25,7 +25,6 @@ pub(crate) fn deferral(
         To::Code(elsewhere) => Some(elsewhere),
         To::Forward(_) | To::Transfer | To::Update | To::Relay => None,
     };
-    let received_nanos = ask.received_nanos();
     let History { then, is_guarded, has_passed_middleware, search_step, .. } =
         worker.deferral.history;
     let target = worker.deferral.history.checkpoint.take();
@@ -34,17 +33,16 @@ pub(crate) fn deferral(
         None => target.or_else(|| checkpoint(ask, &worker.deferral, prepared)),
         Some(_) => target,
     };
-    let code_scope = answer.code_scope;
     let change = ask.progress.change().map(|change| Box::new(change.clone()));
     let history = History {
-        received_nanos,
+        received_nanos: ask.received_nanos(),
         tags,
         code,
         then,
         is_guarded,
         has_passed_middleware,
         asked_by_code,
-        code_scope,
+        code_scope: answer.code_scope,
         checkpoint,
         prelude,
         change,
@@ -67,7 +65,19 @@ pub(crate) fn deferral(
         edns.subnet_at = 0;
     }
     let octets = of_target.or_else(|| octets.map(Into::into));
-    let deferral = Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() };
+    let Deferral { to, name_hash, is_alias, missed_at, .. } = worker.deferral;
+    let signature_record = worker.deferral.signature_record.take();
+    let deferral = Deferral {
+        to,
+        query,
+        hides_subnet,
+        name_hash,
+        is_alias,
+        missed_at,
+        octets,
+        signature_record,
+        history,
+    };
     match deferral.to {
         To::Relay => with_signature_record(deferral, answer.reply.buffer(), prepared),
         _ => deferral,
