@@ -713,7 +713,7 @@ fn chain(reply: &Message) -> String {
 }
 
 #[test]
-fn an_alias_that_ends_the_answer_of_a_handler_is_followed_into_zones() {
+fn an_alias_that_ends_the_answer_of_a_handler_is_followed_into_zones_and_to_handlers() {
     let running = aliases().start_blocking().unwrap();
     let www = "www.example.org. A";
     for (name, expected) in [
@@ -721,6 +721,12 @@ fn an_alias_that_ends_the_answer_of_a_handler_is_followed_into_zones() {
         ("async.test", format!("NOERROR async.test. CNAME {www}")),
         ("chain.test", format!("NOERROR chain.test. CNAME alias.example.org. CNAME {www}")),
         ("absent.test", "NXDOMAIN absent.test. CNAME".to_owned()),
+        ("to-code.test", "NOERROR to-code.test. CNAME www.code.example.org. A".to_owned()),
+        (
+            "by-code.test",
+            "NOERROR by-code.test. CNAME of-code.example.org. CNAME www.code.example.org. A"
+                .to_owned(),
+        ),
         ("kept.test", format!("NOERROR kept.test. CNAME {www}")),
         ("kept.test", format!("NOERROR kept.test. CNAME {www}")), // from the handler cache
     ] {
@@ -741,13 +747,11 @@ fn an_alias_that_ends_the_answer_of_a_handler_is_followed_into_zones() {
 }
 
 #[test]
-fn an_alias_of_a_name_that_no_zone_has_is_left_to_the_client() {
+fn an_alias_of_a_name_that_no_zone_and_no_handler_has_is_left_to_the_client() {
     let running = aliases().start_blocking().unwrap();
     for (name, expected) in [
         ("elsewhere.test", "NOERROR elsewhere.test. CNAME"),
         ("out.test", "NOERROR out.test. CNAME out.example.org. CNAME"),
-        ("to-code.test", "NOERROR to-code.test. CNAME"),
-        ("by-code.test", "NOERROR by-code.test. CNAME of-code.example.org. CNAME"),
         ("denied.test", "NXDOMAIN denied.test. CNAME"),
     ] {
         assert_eq!(chain(&ask(&running, name, Type::A)), expected, "{name}");

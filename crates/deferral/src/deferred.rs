@@ -62,7 +62,8 @@ impl Deferred {
 
     /// Has the query wait for something else.
     pub(crate) fn defer_again(&mut self, mut deferral: Deferral) {
-        if self.query.len() > ABRIDGED_BYTES_MAX {
+        // Behind an alias, the query is one for another name.
+        if self.query.len() > ABRIDGED_BYTES_MAX || deferral.octets.is_some() {
             self.query = keep_octets(&self.query, &mut deferral);
         }
         self.deferral = deferral;
@@ -71,8 +72,11 @@ impl Deferred {
     /// Answers the query SERVFAIL without an engine.
     #[cold]
     pub fn fail(mut self) {
+        let mut question_end = self.deferral.query.question_end();
+        if let Some(prelude) = &self.deferral.history.prelude {
+            question_end = prelude.restore_query(&mut self.query);
+        }
         if let Some(change) = &self.deferral.history.change {
-            let question_end = self.deferral.query.question_end();
             change.restore_question(&mut self.query, question_end);
         }
         let len = self.query.len();

@@ -128,7 +128,7 @@ impl AliasLookup {
             Verdict::Reply(Rcode::NOERROR, ..) => found(&answer, qtype),
             Verdict::Reply(_, reason, _) | Verdict::Drop(reason) => AliasAddresses::Failed(reason),
             Verdict::Defer => due(&self.worker, qtype).unwrap_or(failed),
-            Verdict::Transfer => failed,
+            Verdict::Transfer | Verdict::GoesOn(_) => failed,
         }
     }
 }

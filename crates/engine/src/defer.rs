@@ -25,23 +25,26 @@ pub(crate) fn deferral(
         To::Code(elsewhere) => Some(elsewhere),
         To::Forward(_) | To::Transfer | To::Update | To::Relay => None,
     };
-    let received_nanos = ask.received_nanos();
     let History { then, is_guarded, has_passed_middleware, search_step, .. } =
         worker.deferral.history;
     let target = worker.deferral.history.checkpoint.take();
-    let checkpoint = target.or_else(|| checkpoint(ask, &worker.deferral, prepared));
-    let code_scope = answer.code_scope;
+    let prelude = worker.deferral.history.prelude.take();
+    let checkpoint = match prelude {
+        None => target.or_else(|| checkpoint(ask, &worker.deferral, prepared)),
+        Some(_) => target,
+    };
     let change = ask.progress.change().map(|change| Box::new(change.clone()));
     let history = History {
-        received_nanos,
+        received_nanos: ask.received_nanos(),
         tags,
         code,
         then,
         is_guarded,
         has_passed_middleware,
         asked_by_code,
-        code_scope,
+        code_scope: answer.code_scope,
         checkpoint,
+        prelude,
         change,
         signature: ask.signature.map(|signature| Box::new(*signature)),
         search_step,
@@ -51,7 +54,9 @@ pub(crate) fn deferral(
     // Of a signed query, what was in front of its signature.
     let unsigned = prepared.signature.map(|_| prepared.signed_at).filter(|len| *len > 0);
     let octets = rewritten.or(unsigned).and_then(|len| answer.reply.buffer().get(..len));
-    let mut query = *ask.query;
+    // What code is asked for the target of an alias has a question of its own.
+    let of_target = worker.deferral.octets.take();
+    let mut query = if of_target.is_some() { worker.deferral.query } else { *ask.query };
     let mut hides_subnet = false;
     if let Some(edns) = &mut query.edns
         && ask.client_subnet.is_none()
@@ -59,8 +64,20 @@ pub(crate) fn deferral(
         hides_subnet = edns.subnet_at > 0;
         edns.subnet_at = 0;
     }
-    let octets = octets.map(Into::into);
-    let deferral = Deferral { history, query, hides_subnet, octets, ..worker.deferral.clone() };
+    let octets = of_target.or_else(|| octets.map(Into::into));
+    let Deferral { to, name_hash, is_alias, missed_at, .. } = worker.deferral;
+    let signature_record = worker.deferral.signature_record.take();
+    let deferral = Deferral {
+        to,
+        query,
+        hides_subnet,
+        name_hash,
+        is_alias,
+        missed_at,
+        octets,
+        signature_record,
+        history,
+    };
     match deferral.to {
         To::Relay => with_signature_record(deferral, answer.reply.buffer(), prepared),
         _ => deferral,

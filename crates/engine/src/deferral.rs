@@ -25,8 +25,8 @@ pub struct Deferral {
     pub is_alias: bool,
     /// When the answer cache was found to hold nothing for the question, if it was.
     pub missed_at: Option<Inserts>,
-    /// The octets of the query, where rules have changed its question: those that were received
-    /// have the client's.
+    /// The octets of the query, where rules have changed its question, or aliases have led to
+    /// another one: those that were received have the client's.
     pub octets: Option<Box<[u8]>>,
     /// The TSIG record that was cut off an update which is forwarded, if it had one.
     pub signature_record: Option<Box<[u8]>>,

@@ -14,7 +14,7 @@ use crate::prepared::{PreparedQuery, RewrittenQuery};
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
 use crate::reuse::Reuse;
-use crate::sent_reply::{SentReply, count};
+use crate::sent_reply::{SentReply, count, is_forwarded_nodata};
 use crate::snapshot::Snapshot;
 use crate::transfer::Transfer;
 use crate::verdict::Verdict;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use zonda_balance::Dice;
 use zonda_rewrite::{RewriteRules, replace_question};
-use zonda_wire::{Fault, Places, Query, Rcode, Reply, query::flag};
+use zonda_wire::{Fault, Places, Query, Rcode, Reply};
 use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -316,7 +316,7 @@ impl Engine {
         query: DeferredQuery<'_>,
         resumption: Resumption<'_>,
     ) -> Outcome {
-        let DeferredQuery { peer, history, buffer, len, query } = query;
+        let DeferredQuery { peer, history, buffer, mut len, mut query } = query;
         let loaded = self.snapshot.load();
         let snapshot = loaded.at(peer.listener);
         self.is_observed = self.observers.iter().any(|observer| observer.is_active());
@@ -326,7 +326,11 @@ impl Engine {
         if let (Resumption::Upstream(_), Some(checkpoint)) = (resumption, &history.checkpoint) {
             zone = checkpoint.zone(snapshot.generation, &snapshot.zones);
         }
-        if zone.is_some() {
+        if let Some(prelude) = &history.prelude {
+            let memory = self.worker.target_memory.get_or_insert_default();
+            len = prelude.bring_back(buffer, len, &mut memory.message);
+            (plan, zone, query) = (plan::resume_target, None, None);
+        } else if zone.is_some() {
             plan = plan::resume;
         }
         match query {
@@ -438,7 +442,8 @@ impl Engine {
                 return Outcome::Deferred(defer::deferral(&ask, &answer, worker, prepared));
             }
             Verdict::Transfer => (Some(SentReply::TRANSFER), Reason::Transferred),
-            Verdict::Drop(reason) => (None, reason),
+            // The plan has asked on behind an alias, and sends nothing else.
+            Verdict::Drop(reason) | Verdict::GoesOn(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
                 debug_assert!(
                     answer.client_scope.is_none() || matches!(reuse, Reuse::No(_)),
@@ -559,15 +564,6 @@ fn facts(
         answering_label: answer.answering_label,
         bits_looked_at: answer.bits_looked_at(),
     }
-}
-
-/// Whether upstreams say that a name exists, but nothing of the type.
-#[inline]
-fn is_forwarded_nodata(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> bool {
-    answer.reply.counts()[0] == 0 // first: most replies have an answer
-        && rcode == Rcode::NOERROR
-        && matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
-        && answer.flags & flag::TC == 0 // or there is too much
 }
 
 /// Inserts a reply into the hot table.

@@ -7,7 +7,7 @@ use crate::gate::{
 };
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
-use crate::source::{chain, hot};
+use crate::source::{chain, code_target, hot};
 use crate::transfer;
 use crate::update;
 use crate::verdict::{Flow, Verdict};
@@ -63,12 +63,55 @@ pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdi
     }
     for source in SOURCES {
         if let Break(verdict) = source(ask, answer, worker) {
-            // Whatever source has made the reply, middleware sees it.
-            let verdict = middleware::after(ask, answer, worker, verdict);
+            let verdict = behind_sources(ask, answer, worker, verdict);
             return rate::limit(ask, answer, worker, verdict);
         }
     }
     unreachable!("the last source ends every query")
+}
+
+/// Has code go on behind an answer whose alias leads to it, and shows the reply to middleware,
+/// whatever source has made it.
+#[inline]
+fn behind_sources(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    verdict: Verdict,
+) -> Verdict {
+    match ask.snapshot.handlers {
+        None => verdict,
+        Some(_) => behind_code(ask, answer, worker, verdict),
+    }
+}
+
+/// Goes on as [`behind_sources`] does where there is code.
+#[inline(never)] // it would only make the path of zone data longer
+fn behind_code(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    mut verdict: Verdict,
+) -> Verdict {
+    if let Verdict::GoesOn(reason) = verdict {
+        verdict = code_target::follow(ask, answer, worker, reason);
+    }
+    middleware::after(ask, answer, worker, verdict)
+}
+
+/// Processes a query that was deferred for what is answered to the target of its aliases: all of
+/// what is in front of that was passed before, or written.
+#[cold]
+pub fn resume_target(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
+    let Some(prelude) = ask.progress.history.and_then(|history| history.prelude.as_deref()) else {
+        return run(ask, answer, worker);
+    };
+    let ended = GATES.iter().find_map(|gate| gate(ask, answer).break_value());
+    let verdict = ended.unwrap_or_else(|| {
+        let verdict = code_target::resume(ask, answer, worker, prelude);
+        middleware::after(ask, answer, worker, verdict)
+    });
+    rate::limit(ask, answer, worker, verdict)
 }
 
 /// Processes a query that has passed all gates and overlays before, and would pass them again:
@@ -79,7 +122,7 @@ pub fn resume(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     let Some(verdict) = chain::resume(ask, answer, worker) else {
         return run(ask, answer, worker);
     };
-    let verdict = middleware::after(ask, answer, worker, verdict);
+    let verdict = behind_sources(ask, answer, worker, verdict);
     rate::limit(ask, answer, worker, verdict)
 }
 

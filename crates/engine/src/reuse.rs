@@ -69,6 +69,8 @@ not_reused! {
     Forwarded = "the answer cache keeps what upstreams answer",
     /// The user's code has answered: the handler cache keeps what the code allows it to.
     Code = "the handler cache keeps what code answers",
+    /// Aliases lead to a name that code answers for, or may: it is asked for each query.
+    CodeTarget = "aliases lead to a name that the user's code answers for",
     /// A template has made the records, perhaps from the client's address.
     Template = "a template makes the records anew for each query",
     /// The user's code has left an answer as it was shown: the code is shown each one.

@@ -1,5 +1,6 @@
 //! Replies that leave, and the counters of what became of messages.
 
+use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::counters::{Counters, OPCODES};
 use crate::labels::LabelTable;
@@ -61,6 +62,15 @@ impl SentReply {
 
     /// Flags that are not the query's.
     const FLAGS: u16 = flag::AA | flag::TC | flag::RA | flag::AD;
+}
+
+/// Whether upstreams say that a name exists, but nothing of the type.
+#[inline]
+pub fn is_forwarded_nodata(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> bool {
+    answer.reply.counts()[0] == 0 // first: most replies have an answer
+        && rcode == Rcode::NOERROR
+        && matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
+        && answer.flags & flag::TC == 0 // or there is too much
 }
 
 /// Counts what became of a message.

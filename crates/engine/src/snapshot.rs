@@ -78,6 +78,12 @@ impl Snapshot {
         Self { zones, handlers, steering, settings, generation: 1, view: 0, views: None }
     }
 
+    /// Whether an alias may lead to what zone data alone do not tell: to upstreams, or to code.
+    #[inline]
+    pub(crate) fn leads_on(&self) -> bool {
+        self.zones.has_forwards() | self.handlers.is_some()
+    }
+
     /// What queries to a listener are answered from, by the listener's place in the configuration:
     /// its view, or this snapshot where there are no views. Questions of the server itself come to
     /// no listener and have all zones.

@@ -12,6 +12,9 @@ pub enum Verdict {
     Reply(Rcode, Reason, Reuse),
     /// No reply is sent.
     Drop(Reason),
+    /// The answer that was written for this reason ends with an alias of a name that code may have:
+    /// its answer comes behind that, and the plan asks for it. No query ends so.
+    GoesOn(Reason),
     /// The reply is a zone, in as many messages as it takes: [`Worker::transfer`] has it.
     ///
     /// [`Worker::transfer`]: crate::worker::Worker::transfer

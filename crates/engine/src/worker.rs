@@ -4,6 +4,7 @@ use crate::code::{HandlerReply, NO_TAGS, Tags, Watch};
 use crate::deferral::{Deferral, To};
 use crate::hot::HotTable;
 use crate::opt::OPT_BYTES_MAX;
+use crate::target_memory::TargetMemory;
 use crate::transfer::Transfer;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -54,6 +55,11 @@ pub struct Worker {
     /// The reply that code in the worker fills in, and what code has noted about the query; taken
     /// while code runs, by [`Worker::take_handler_reply`]. The reply itself is never moved.
     pub handler_reply: Option<Box<HandlerReply>>,
+    /// The query of a reply that aliases lead on, as it was before one was written over it: only
+    /// where there is code.
+    pub kept_query: Vec<u8>,
+    /// Memory for replies behind whose aliases code answers, once there was one.
+    pub target_memory: Option<Box<TargetMemory>>,
     /// The places of the guards that a query passes.
     pub guards: Vec<usize>,
     /// The code that is called at the moment.
@@ -94,6 +100,8 @@ impl Default for Worker {
             rdata: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
             handler_reply: Some(Box::default()),
+            kept_query: Vec::new(),
+            target_memory: None,
             guards: Vec::new(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],

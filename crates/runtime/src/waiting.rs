@@ -51,7 +51,9 @@ pub(crate) struct WaitingQueries {
 
 /// Places that a query takes, at least 1.
 fn places(query: &Deferred) -> usize {
-    query.query.len().div_ceil(PLACE_BYTES).max(1)
+    let prelude = &query.deferral.history.prelude;
+    let prelude_bytes = prelude.as_ref().map_or(0, |prelude| prelude.memory_bytes());
+    (query.query.len() + prelude_bytes).div_ceil(PLACE_BYTES).max(1)
 }
 
 /// Room for a query.

@@ -49,6 +49,7 @@ fn snapshot(
                 www CNAME ns\n*.wild A 192.0.2.2\n@ MX 10 ns\ncut NS ns.cut\nns.cut A 192.0.2.3\n\
                 local ALIAS www\nlb ALIAS www.example.net.\nback ALIAS alias.example.net.\n\
                 none ALIAS nothing.example.net.\nvia CNAME lb\nold DNAME wild\n\
+                to-code CNAME code.example.net.\n\
                 $GENERATE 1-50 many A 192.0.2.$\n";
     let apex: Name = "example.org".parse().unwrap();
     let options = file::Options::default();
@@ -176,6 +177,26 @@ fn answering_with_code_in_the_worker_allocates_nothing() {
     let route = Route { pattern: "*.example.org/A".parse().unwrap(), handler };
     let snapshot = snapshot(Settings::default(), None, vec![route]);
     assert_eq!(allocations_of(snapshot, &queries()), 0);
+}
+
+#[test]
+fn answering_with_code_for_the_targets_of_aliases_allocates_nothing() {
+    let here = |pattern: &str, rtype, rdata: Vec<u8>| {
+        let code = move |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
+            let pushed = draft.push(Section::Answer, &[], (rtype, 60), &rdata);
+            draft.reply(if pushed.is_ok() { Rcode::NOERROR } else { Rcode::SERVFAIL });
+        };
+        Route { pattern: pattern.parse().unwrap(), handler: Handler::Here(Arc::new(code)) }
+    };
+    let target: Name = "more.example.net".parse().unwrap();
+    let routes = vec![
+        here("code.example.net", Type::CNAME, target.as_wire().to_vec()),
+        here("more.example.net", Type::A, vec![192, 0, 2, 1]),
+    ];
+    let snapshot = snapshot(Settings::default(), None, routes);
+    let questions = ["to-code.example.org", "code.example.net", "more.example.net"];
+    let queries = queries_for(&questions.map(|name| (name, Type::A)));
+    assert_eq!(allocations_of(snapshot, &queries), 0);
 }
 
 /// A cached answer of an upstream: the name, the kind of answer, flags, the records of each

@@ -190,6 +190,23 @@ impl Query {
         })
     }
 
+    /// Returns the number of octets of the message that this was read from, with which `octets`
+    /// begin; nothing if they hold less than its header counts.
+    #[must_use]
+    pub fn message_bytes(&self, octets: &[u8]) -> Option<usize> {
+        let mut reader = Reader { message: octets, at: self.question_end() };
+        for count_at in [6, 8, 10] {
+            let count = octets.get(count_at..)?.first_chunk()?;
+            for _ in 0..u16::from_be_bytes(*count) {
+                reader.skip_to_type()?;
+                reader.skip(6)?; // class and TTL
+                let len = reader.u16()?;
+                reader.skip(usize::from(len))?;
+            }
+        }
+        (reader.at <= octets.len()).then_some(reader.at)
+    }
+
     /// Reads the question behind the header.
     #[inline]
     fn read_question(&mut self, reader: &mut Reader<'_>) -> Option<()> {
@@ -422,6 +439,23 @@ mod tests {
         }
         message.extend_from_slice(tail);
         message
+    }
+
+    #[test]
+    fn a_message_ends_behind_the_last_record_that_its_header_counts() {
+        const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\x04\0\x03\0\0";
+        const OTHER: &[u8] = b"\x01b\xc0\x0c\0\x10\0\x01\0\0\0\0\0\x02\x01x";
+        let both = [OTHER, OPT].concat();
+        for (counts, tail) in
+            [([1, 0, 0, 0], &b""[..]), ([1, 0, 0, 1], OPT), ([1, 0, 1, 1], &both), ([0; 4], b"")]
+        {
+            let message = message(counts, tail);
+            let query = Query::parse(&message).unwrap_or_else(|(query, _)| query);
+            let longer = [&message[..], b"left from before"].concat();
+            assert_eq!(query.message_bytes(&longer), Some(message.len()), "{counts:?}");
+            let shorter = &message[..message.len() - 1];
+            assert_eq!(query.message_bytes(shorter), None, "{counts:?}");
+        }
     }
 
     #[test]

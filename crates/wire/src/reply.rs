@@ -184,6 +184,19 @@ impl<'a> Reply<'a> {
         self.places.count = 0; // nothing is left to be written but OPT
     }
 
+    /// Begins anew as the reply to another message, whose question ends at `question_end`, and
+    /// which is copied into the buffer.
+    ///
+    /// # Errors
+    /// When the buffer has no room for the message; the reply is as it was then.
+    pub fn restart(&mut self, message: &[u8], question_end: usize) -> Result<(), Full> {
+        self.buffer.get_mut(..message.len()).ok_or(Full)?.copy_from_slice(message);
+        (self.question_end, self.len) = (question_end, question_end);
+        self.counts = [0; 3];
+        self.places.count = 0;
+        Ok(())
+    }
+
     /// Appends a whole record in wire form.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use super::{Ending, HandlerReply};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::deferral::{Deferral, To};
+use crate::kept_query;
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::{Flow, Verdict};
@@ -148,6 +149,9 @@ pub fn answer_with(
     }
     let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
     let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
+    if filled.ends_with_alias() {
+        kept_query::keep(ask, answer, worker);
+    }
     write(ask, answer, worker, (filled, pattern));
     if let Some(Keep { ttl_secs, vary }) = wanted {
         let depends_on = Dependence { vary, scope: filled.scope };

@@ -15,6 +15,7 @@ use super::handlers::Handlers;
 use super::keep::Vary;
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::kept_query;
 use crate::upstream_options::hash;
 use crate::worker::Worker;
 use std::net::IpAddr;
@@ -40,6 +41,9 @@ pub fn lookup(
         let key = variant.key(ask);
         let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
+        if kept_query::may_end_with_alias(ask.query.qtype, &worker.body) {
+            kept_query::keep(ask, answer, worker);
+        }
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
         answer.flags |= hit.flags & FLAGS;
         answer.ede = hit.ede; // without its text, which is not kept

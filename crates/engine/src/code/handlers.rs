@@ -124,6 +124,11 @@ impl Handlers {
         self.guards.has_elsewhere() && self.guards.runtime_for(name, qtype).is_some()
     }
 
+    /// Whether a query passes guards in the worker.
+    pub(crate) fn has_guard_here(&self, name: &LookupName, qtype: Type) -> bool {
+        self.guards.here.find(name, qtype).is_some()
+    }
+
     /// Returns the point at which a query goes on that the handler of a route, which is elsewhere,
     /// passes on; `place` is the route's.
     pub(crate) fn resume_point(&self, elsewhere: Elsewhere, place: usize) -> ResumePoint {

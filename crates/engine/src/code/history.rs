@@ -4,6 +4,7 @@ use super::elsewhere::Elsewhere;
 use super::routes::PassedRoute;
 use crate::checkpoint::Checkpoint;
 use crate::option_codes::OptionCodes;
+use crate::prelude::Prelude;
 use std::borrow::Cow;
 use std::fmt::Display;
 use zonda_rewrite::Change;
@@ -33,6 +34,9 @@ pub struct History {
     /// zone that holds its name, or the target of an alias that a template has made, or of an ALIAS
     /// record.
     pub checkpoint: Option<Checkpoint>,
+    /// The beginning of its reply, whose aliases lead to the name in its octets, and the query that
+    /// its client has sent; none if that name is the client's.
+    pub prelude: Option<Box<Prelude>>,
     /// What rules have made of its question, if they have changed it: the octets of the query have
     /// the new one.
     pub change: Option<Box<Change>>,

@@ -289,6 +289,11 @@ impl Reply {
         })
     }
 
+    /// Whether the record that was added last is an alias.
+    pub(crate) fn ends_with_alias(&self) -> bool {
+        self.records.last().is_some_and(|record| record.rtype == Type::CNAME)
+    }
+
     /// The least TTL of all records, and of the one by which a negative reply is cached; nothing if
     /// there are none, which say for how long they hold.
     #[must_use]

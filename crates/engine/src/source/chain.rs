@@ -6,6 +6,7 @@ use super::{code, data, forward, local, template};
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
+use crate::kept_query;
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::{Flow, Verdict, reply};
@@ -29,8 +30,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     }
 }
 
-/// Has code answer the query, if there is any for it; an alias that ends its answer is followed
-/// into data of this server.
+/// Has code answer the query, if there is any for it; an alias that ends its answer is followed to
+/// other code, and into data of this server.
 #[inline]
 pub fn from_code(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     match ask.snapshot.handlers {
@@ -46,7 +47,7 @@ fn from_handlers(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) ->
         Break(Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Code)))
             if ends_with_alias(ask, answer) && code::is_followed(ask) =>
         {
-            Break(data::follow_into_data(ask, answer, worker, reason))
+            Break(data::follow_of_code(ask, answer, worker, reason))
         }
         flow => flow,
     }
@@ -58,13 +59,14 @@ fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
     if !matches!(ask.query.qtype, Type::A | Type::AAAA)
         || answer.flags & flag::TC != 0
         || answer.reply.counts()[1..] != [0, 0]
+        || !kept_query::may_end_with_alias(ask.query.qtype, answer.reply.body())
     {
         return false;
     }
     let mut ends = false;
     for record in answer.reply.records() {
         if record.rtype == ask.query.qtype {
-            return false; // the first one of nearly all answers
+            return false;
         }
         ends = record.rtype == Type::CNAME;
     }
@@ -74,6 +76,15 @@ fn ends_with_alias(ask: &Ask<'_>, answer: &Answer<'_>) -> bool {
 /// Answers by a template, if one is for the question; an alias that ends its answer is followed.
 #[inline]
 pub fn from_templates(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
+    match ask.snapshot.settings.templates {
+        None => Continue(()),
+        Some(_) => from_any_template(ask, answer, worker),
+    }
+}
+
+/// Answers as [`from_templates`] does where there are templates.
+#[inline(never)] // it would only make the path of zone data longer
+fn from_any_template(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     match template::answer(ask, answer, worker, data::must_fetch_written) {
         Break(Verdict::Reply(Rcode::NOERROR, reason, _)) if ends_with_alias(ask, answer) => {
             Break(data::follow_written(ask, answer, worker, reason))
@@ -119,7 +130,13 @@ fn behind_overlays(
 ) -> Verdict {
     match forward::answer(ask, answer, worker, (forward, data::must_fetch_behind)) {
         Break(verdict) => verdict,
-        Continue(reason) => data::continue_chain(ask, answer, worker, reason),
+        Continue(reason) => match data::continue_chain(ask, answer, worker, reason) {
+            // The query that code would be asked was written over before.
+            Verdict::GoesOn(reason) => {
+                Verdict::Reply(Rcode::NOERROR, reason, Reuse::No(NotReused::Forwarded))
+            }
+            verdict => verdict,
+        },
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod chain;
 pub mod code;
+pub mod code_target;
 pub mod data;
 pub mod forward;
 pub mod hot;

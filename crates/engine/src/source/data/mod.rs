@@ -18,7 +18,7 @@ mod write;
 
 pub use cluster::is_of_cluster;
 pub use flatten::must_fetch_behind;
-pub use onward::{continue_chain, follow_into_data, follow_written, must_fetch_written};
+pub use onward::{continue_chain, follow_of_code, follow_written, must_fetch_written};
 pub use search_path::fetched_name;
 
 use crate::answer::Answer;

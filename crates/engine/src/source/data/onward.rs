@@ -9,8 +9,9 @@ use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::checkpoint::Checkpoint;
 use crate::code::History;
-use crate::code::claim::{has_exact_route, has_route};
+use crate::code::claim::{has_exact_route, has_route, is_of_code};
 use crate::deferral::{Deferral, To};
+use crate::kept_query;
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::snapshot::Snapshot;
@@ -50,9 +51,10 @@ fn end_of_written(snapshot: &Snapshot, target: LookupName, qtype: Type) -> Writt
 
 /// Whether the reply that a template makes has to wait because it ends with an alias of the
 /// worker's target, which leads to upstreams or to a name with an ALIAS record; notes what to
-/// fetch, then.
+/// fetch, then, and of the query, which code may be asked anew.
 pub fn must_fetch_written(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> bool {
     let (snapshot, qtype) = (ask.snapshot, ask.query.qtype);
+    kept_query::keep(ask, answer, worker);
     if ask.progress.upstream_answer().is_some() || !snapshot.zones.has_forwards() {
         return false;
     }
@@ -72,8 +74,9 @@ pub fn must_fetch_written(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut W
 }
 
 /// Follows the alias that ends an answer which a template has made: into zones of this server, and
-/// to what upstreams have said, for which the query has waited. A target that this server does not
-/// answer for, or that the client may not ask for, is left to the client.
+/// to what upstreams have said, for which the query has waited. Code goes on where it has the
+/// target. One that this server does not answer for, or that the client may not ask for, is left to
+/// the client.
 pub fn follow_written(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
@@ -87,7 +90,9 @@ pub fn follow_written(
         return end;
     }
     let target = LookupName::new(&worker.target, snapshot.zones.seed());
+    let is_of_code = is_of_code(snapshot, &target, qtype);
     let name = match end_of_written(snapshot, target, qtype) {
+        WrittenEnd::Left if is_of_code => return Verdict::GoesOn(reason),
         WrittenEnd::Left => return end,
         WrittenEnd::Data => return continue_chain(ask, answer, worker, reason),
         WrittenEnd::Forwarded(_, name) => name,
@@ -118,11 +123,11 @@ pub fn follow_written(
     }
 }
 
-/// Follows the alias that ends an answer of code into zone data of this server that the client may
-/// query. A target that code has, that upstreams would be asked for, or that this server does not
-/// answer for is left to the client: a reply of code has begun, and could not wait.
+/// Follows the alias that ends an answer of code to code that has the target, or into zone data of
+/// this server that the client may query. A target that upstreams would be asked for, or that this
+/// server does not answer for, is left to the client.
 #[inline(never)] // it would only make the path of other answers longer
-pub fn follow_into_data(
+pub fn follow_of_code(
     ask: &Ask<'_>,
     answer: &mut Answer<'_>,
     worker: &mut Worker,
@@ -137,11 +142,15 @@ pub fn follow_into_data(
     let target = LookupName::new(&worker.target, snapshot.zones.seed());
     let found = snapshot.zones.find_answering(&target, qtype);
     let is_data = found.is_some_and(|it| data_of(&snapshot.zones.get(it.index).source).is_some());
-    if !is_data || has_route(snapshot, &target, qtype) {
+    if has_route(snapshot, &target, qtype) || !is_data && is_of_code(snapshot, &target, qtype) {
+        return Verdict::GoesOn(reason);
+    }
+    if !is_data {
         return end;
     }
     match continue_chain(ask, answer, worker, reason) {
         Verdict::Reply(rcode, reason, _) => Verdict::Reply(rcode, reason, REUSE),
+        Verdict::GoesOn(_) => Verdict::GoesOn(reason),
         _ => end, // nothing waits behind what was written
     }
 }
@@ -173,6 +182,7 @@ pub fn continue_chain(
     match ended {
         Ok(Verdict::Reply(Rcode::SERVFAIL, why, _)) => Verdict::Reply(Rcode::SERVFAIL, why, REUSE),
         Ok(Verdict::Reply(rcode, _, _)) => Verdict::Reply(rcode, reason, REUSE),
+        Ok(Verdict::GoesOn(_)) => Verdict::GoesOn(reason),
         Ok(verdict) => verdict,
         Err(Full) => {
             walk.writer.answer.flags |= flag::TC;

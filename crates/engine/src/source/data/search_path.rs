@@ -12,9 +12,11 @@ use super::alias::{append, forwarded_target};
 use super::cluster::is_of_cluster;
 use super::follow::is_allowed;
 use super::walk::Walk;
+use super::write::Writer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
 use crate::deferral::{Deferral, To, UpstreamAnswer};
+use crate::kept_query;
 use crate::reason::Reason;
 use crate::snapshot::Snapshot;
 use crate::source::local::overlay_of;
@@ -300,6 +302,8 @@ impl<'s> Walk<'_, 's, '_> {
     /// Writes that the name asked for is an alias of the one found, which lies in the worker's
     /// buffer for targets.
     fn write_found(&mut self, ttl: u32) -> Result<(), Full> {
+        let Writer { ask, answer, worker, .. } = &mut self.writer;
+        kept_query::keep(ask, answer, worker);
         self.writer.answer.flags |= flag::AA;
         let (fixed, owner) = ((Type::CNAME, Class::IN, ttl), Owner::Question { skip: 0 });
         let target = &self.writer.worker.target;

@@ -4,8 +4,9 @@ use super::follow::ZoneData;
 use super::write::{OwnerAt, Writer, owner};
 use super::{additional, alias, follow, proof};
 use crate::code::Claim;
-use crate::code::claim::claim;
+use crate::code::claim::{claim, has_route, is_of_code};
 use crate::deferral::UpstreamAnswer;
+use crate::kept_query;
 use crate::message::Transport;
 use crate::reason::Reason;
 use crate::verdict::{Flow, Verdict};
@@ -107,7 +108,10 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
             if self.hop == CHAIN_MAX || self.is_loop() || !self.enter_zone() {
                 let Some(answer) = self.answer_here() else {
                     self.prove_expansions()?;
-                    return Ok(self.verdict(Rcode::NOERROR, Reason::Answered));
+                    return Ok(match self.has_code() {
+                        true => self.end_at_alias(),
+                        false => self.verdict(Rcode::NOERROR, Reason::Answered),
+                    });
                 };
                 alias::append(&mut self.writer, answer)?;
                 self.is_behind_answer = true;
@@ -120,6 +124,28 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
                 return Ok(verdict);
             }
         }
+    }
+
+    /// The end of a chain whose last name is in no zone that the chain may be followed into: code
+    /// goes on that has the name.
+    #[cold]
+    fn end_at_alias(&self) -> Verdict {
+        let has_end = self.hop < CHAIN_MAX && !self.is_loop();
+        match has_end && is_of_code(self.writer.ask.snapshot, self.name(), self.qtype()) {
+            true => Verdict::GoesOn(Reason::Answered),
+            false => self.verdict(Rcode::NOERROR, Reason::Answered),
+        }
+    }
+
+    /// Whether there is code at all.
+    #[inline]
+    fn has_code(&self) -> bool {
+        self.writer.ask.snapshot.handlers.is_some()
+    }
+
+    /// The type asked for.
+    fn qtype(&self) -> Type {
+        self.writer.ask.query.qtype
     }
 
     /// The end of the query with this response code.
@@ -164,20 +190,27 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     /// the name asked for to one that is forwarded, and the client may have it looked up.
     #[inline]
     fn must_wait_for_target(&mut self) -> bool {
-        let ask = self.writer.ask;
         self.hop == 0
-            && ask.progress.upstream_answer().is_none()
-            && ask.snapshot.zones.has_forwards()
+            && self.writer.ask.snapshot.leads_on()
+            && self.may_wait()
             && (follow::must_fetch_target(&mut self.writer) || self.must_fetch_addresses())
+    }
+
+    /// Whether a query may wait for upstreams whose name asked for is an alias; where there is
+    /// code, takes note of the query, which code is asked anew.
+    #[inline]
+    fn may_wait(&mut self) -> bool {
+        let Writer { ask, answer, worker, .. } = &mut self.writer;
+        kept_query::keep(ask, answer, worker);
+        ask.progress.upstream_answer().is_none() && ask.snapshot.zones.has_forwards()
     }
 
     /// Whether something must be fetched before the alias is written that a pool has chosen for the
     /// name asked for, because it leads to a name with an ALIAS record.
     pub(super) fn must_wait_behind_pool(&mut self) -> bool {
-        let ask = self.writer.ask;
         self.hop == 0
-            && ask.progress.upstream_answer().is_none()
-            && ask.snapshot.zones.has_forwards()
+            && self.writer.ask.snapshot.leads_on()
+            && self.may_wait()
             && self.must_fetch_addresses()
     }
 
@@ -259,7 +292,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     #[inline(always)] // on the shortest path
     fn deny_name(&mut self, encloser: usize) -> Result<Flow, Full> {
         let claim = self.claim();
-        if claim.is_own && self.hop > 0 {
+        if self.hop > 0 && self.has_code() && self.is_left_to_code(claim) {
             return self.leave_to_code();
         }
         if let Some(flow) = self.answer_steered(None, encloser)? {
@@ -357,15 +390,22 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
         self.done(Rcode::NOERROR, Reason::NoData)
     }
 
-    /// Ends a chain with the alias of a name of code, which the client asks for next.
+    /// Whether code may have the target of an alias, which the zone does not have, or not with the
+    /// type.
+    #[cold]
+    fn is_left_to_code(&self, claim: Claim) -> bool {
+        claim.is_own || has_route(self.writer.ask.snapshot, self.name(), self.qtype())
+    }
+
+    /// Ends a chain in zone data with the alias of a name that code may have, which goes on.
     fn leave_to_code(&mut self) -> Result<Flow, Full> {
         self.prove_expansions()?;
-        self.done(Rcode::NOERROR, Reason::Answered)
+        Ok(Break(Verdict::GoesOn(Reason::Answered)))
     }
 
     /// The name exists, the type does not (rfc2308#2.2).
     fn no_data(&mut self, node: Node<'s>, encloser: Option<usize>) -> Result<Flow, Full> {
-        if self.hop > 0 && self.claim().is_own {
+        if self.hop > 0 && self.has_code() && self.is_left_to_code(self.claim()) {
             return self.leave_to_code();
         }
         self.write_soa()?;
