@@ -4,7 +4,7 @@ mod in_force;
 mod program_zones;
 mod retries;
 
-use crate::admin::Counters as AdminCounters;
+use crate::admin::{Counters as AdminCounters, PageServers};
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
 use crate::engine_counters::EngineCounters;
@@ -167,6 +167,8 @@ pub struct Control {
     log_level: Option<SetLogLevel>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
+    /// The addresses at which its pages are answered.
+    pub pages: PageServers,
     /// The state of the files of the database of locations that was last found to be unusable, or
     /// taken over.
     refused_locations: AtomicU64,
@@ -219,6 +221,7 @@ impl Control {
             retries: Retries::default(),
             log_level: parts.config.2,
             admin: AdminCounters::default(),
+            pages: PageServers::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
         })
@@ -264,7 +267,10 @@ impl Control {
             sockets: Box::new(move || {
                 let Some(control) = sockets.upgrade() else { return Ok(Vec::new()) };
                 let _reload = control.units(); // one that runs brings its listeners to an end
-                control.listeners.offer()
+                Ok([control.listeners.offer()?, control.pages.descriptors()?]
+                    .into_iter()
+                    .flatten()
+                    .collect())
             }),
             before: Box::new(move || {
                 if let Some(file) = &file {

@@ -65,6 +65,10 @@ const REBIND_MAX: Duration = Duration::from_secs(2);
 /// How often it is looked meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Why no address comes or goes while a successor has the sockets, too, and may take over.
+pub const OFFERED: &str = "a successor is taking over the sockets, and reads the configuration by \
+                           itself: reload once it has, or has failed";
+
 /// A UDP worker, with the counters of its engine.
 type CountedWorker = (UdpWorker, Arc<Counters>);
 
@@ -254,9 +258,7 @@ impl Listeners {
         let is_offered = state.is_offered;
         drop(state);
         if is_offered && !(new.is_empty() && self.gone(config).is_empty()) {
-            return Err("a successor is taking over the sockets, and reads the configuration by \
-                        itself: reload once it has, or has failed"
-                .to_owned());
+            return Err(OFFERED.to_owned());
         }
         match self.await_former_sockets(&new) {
             Some(address) => Err(format!(
@@ -373,6 +375,11 @@ impl Listeners {
         let running = self.running();
         let all = running.iter().flat_map(|(_, sockets)| sockets.descriptors());
         all.map(|descriptor| descriptor.try_clone_to_owned()).collect()
+    }
+
+    /// Whether a successor has the sockets, too, and may take over.
+    pub fn is_offered(&self) -> bool {
+        self.lock().is_offered
     }
 
     /// Notes that the successor has gone away.

@@ -160,12 +160,14 @@ pub(crate) fn run(
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
         admin.stop(); // the sockets are the successor's now
+        control.pages.stop();
         running.stop(&runtime, tcp::Stop::HandedOver);
     } else {
         running.stop(&runtime, tcp::Stop::Now);
         admin.remove_sockets();
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
+    control.pages.end(); // the program may keep `control`
     reason?;
     if down.is_empty() { Ok(()) } else { Err(ServeError::Down(down)) }
 }
