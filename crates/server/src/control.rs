@@ -402,12 +402,17 @@ impl Control {
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        self.config_watch.is_some()
+        self.follows_config()
             || state.config.watch
             || state.config.has_location_files()
             || state.config.kube_dns.is_some()
             || state.config.has_server_files()
             || state.config.zones.iter().any(is_always_watched)
+    }
+
+    /// Whether the files are followed that the configuration is made of.
+    pub fn follows_config(&self) -> bool {
+        self.config_watch.is_some()
     }
 
     /// How often watched files are looked at.
@@ -420,8 +425,8 @@ impl Control {
         tokio::time::Instant::now() + self.state().config.flush_interval
     }
 
-    /// Reloads what is watched and changed.
-    pub async fn reload_watched(self: &Arc<Self>) {
+    /// Reloads what is watched and changed: the configuration, and other files if these `are_due`.
+    pub async fn reload_watched(self: &Arc<Self>, are_due: bool) {
         let control = Arc::clone(self);
         let work = move || {
             let last = control.retries.last_reading(Instant::now());
@@ -431,6 +436,9 @@ impl Control {
                     _ => tracing::info!("the configuration has changed"),
                 }
                 let _ = control.reload(); // what became of it is logged
+                return;
+            }
+            if !are_due {
                 return;
             }
             let mut units = match control.units.try_lock() {

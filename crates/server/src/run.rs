@@ -16,6 +16,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::listeners::{Listeners, StoppedListeners};
 use crate::load::LoadError;
 use crate::log;
+use crate::looks::Looks;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
 use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle, SetLogLevel};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
@@ -398,7 +399,8 @@ impl Running {
 
     /// Reloads when told to, and when watched files change.
     async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
-        let mut next_look = self.control.watch_interval();
+        let interval = || self.control.watch_interval();
+        let mut looks = Looks::new(Instant::now(), interval(), self.control.follows_config());
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
@@ -406,10 +408,12 @@ impl Running {
             tokio::select! {
                 () = caught(hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
-                    next_look = self.control.watch_interval();
+                    looks.note_interval(Instant::now(), interval());
                 }
-                () = tokio::time::sleep(next_look), if watches => {
-                    next_look = self.look_at_watched_files().await;
+                () = tokio::time::sleep_until(looks.next().into()), if watches => {
+                    let start = Instant::now();
+                    self.control.reload_watched(looks.are_all_due(start)).await;
+                    looks.note(start, Instant::now(), interval());
                 }
                 () = tokio::time::sleep_until(next_flush) => {
                     flush_in_background(&self.control).await;
@@ -423,14 +427,6 @@ impl Running {
                 }
             }
         }
-    }
-
-    /// Reloads watched files that changed; returns when to look again. A million files take seconds
-    /// to look at, so that takes at most a twentieth of the time.
-    async fn look_at_watched_files(&self) -> Duration {
-        let start = Instant::now();
-        self.control.reload_watched().await;
-        self.control.watch_interval().max(start.elapsed() * 20)
     }
 
     /// Answers what was received, then stops.
