@@ -26,6 +26,7 @@
 //!   that wait do.
 
 mod meter;
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use crate::listen::{ListenError, Sockets, listen_more, overlaps};
 use crate::threads::{ListenerStarter, TcpTask};
 use meter::Meter;
 pub use meter::UdpCounts;
+use place::{CountedWorker, FormerListener, Place, RunningListener};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -42,7 +44,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use zonda_config::{Config, Listener};
 use zonda_engine::counters::Counters;
-use zonda_netio::UdpSocket;
 use zonda_transport::tcp;
 use zonda_transport::udp::{UdpCounters, UdpWorker, stop_workers};
 
@@ -68,71 +69,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Why no address comes or goes while a successor has the sockets, too, and may take over.
 pub const OFFERED: &str = "a successor is taking over the sockets, and reads the configuration by \
                            itself: reload once it has, or has failed";
-
-/// A UDP worker, with the counters of its engine.
-type CountedWorker = (UdpWorker, Arc<Counters>);
-
-/// A listener that runs.
-struct RunningListener {
-    /// The address in the configuration, where the port may be 0.
-    address: SocketAddr,
-    sockets: Sockets,
-    workers: Vec<CountedWorker>,
-    tcp: Option<TcpTask>,
-}
-
-/// What is left of a listener that was closed.
-struct FormerListener {
-    /// The address in the configuration.
-    address: SocketAddr,
-    /// The UDP sockets, which workers and queries that wait keep open.
-    sockets: Vec<Weak<UdpSocket>>,
-    /// Whether one of these receives until it is closed, though no worker reads it.
-    is_receiving: bool,
-    /// The task of connections that were open.
-    tcp: Option<TcpTask>,
-}
-
-impl FormerListener {
-    /// Whether the address, or one that overlaps it, is this one.
-    fn meets(&self, address: SocketAddr) -> bool {
-        let is_same = self.address == address && address.port() != 0;
-        is_same || overlaps(self.address, address)
-    }
-
-    /// Whether a UDP socket is open.
-    fn has_socket(&self) -> bool {
-        self.sockets.iter().any(|socket| socket.strong_count() > 0)
-    }
-
-    /// Whether nothing is left.
-    fn is_over(&self) -> bool {
-        !self.has_socket() && self.tcp.as_ref().is_none_or(TcpTask::is_finished)
-    }
-}
-
-/// What is at a place.
-#[derive(Default)]
-struct Place {
-    /// The listener that is answered on, if there is one.
-    open: Option<RunningListener>,
-    /// What is left of listeners that were closed.
-    former: Vec<FormerListener>,
-    /// Workers of these that did not stop in time.
-    late: Vec<CountedWorker>,
-    /// When the last of them was closed.
-    closed_at: Option<Instant>,
-    /// The address that was answered on last.
-    last_address: Option<SocketAddr>,
-}
-
-impl Place {
-    /// Whether nothing is left of listeners that were closed.
-    fn is_over(&self) -> bool {
-        self.former.iter().all(FormerListener::is_over)
-            && self.late.iter().all(|(worker, _)| worker.has_ended())
-    }
-}
 
 /// The places, and what counts.
 #[derive(Default)]
@@ -579,13 +515,6 @@ impl Listeners {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic left at worst a listener that is not started.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RunningListener {
-    /// The address that was answered on, or else that of the configuration.
-    fn last_address(&self) -> SocketAddr {
-        self.sockets.address().unwrap_or(self.address)
     }
 }
 
