@@ -22,8 +22,8 @@
 //! - No count ever falls: those of a worker that has ended go into a sum, and a new worker goes on
 //!   counting in the engine's counters of one that has ended.
 //! - A place is not given to another address while queries that came to the former may wait.
-//! - Nothing here keeps a socket open of a listener that is closed: its workers and the queries
-//!   that wait do.
+//! - Nothing here keeps a socket open of a listener that is closed, but one that a supervisor keeps
+//!   open anyway: its workers and the queries that wait do.
 
 mod meter;
 mod place;
@@ -31,7 +31,7 @@ mod place;
 mod tests;
 
 use crate::engine_counters::EngineCounters;
-use crate::listen::{ListenError, Sockets, listen_more, overlaps};
+use crate::listen::{InheritedSockets, ListenError, Sockets, listen_more, overlaps};
 use crate::threads::{ListenerStarter, TcpTask};
 use meter::Meter;
 pub use meter::UdpCounts;
@@ -86,6 +86,10 @@ struct State {
     is_stopping: bool,
     /// Whether a successor has the sockets, too, and may take over.
     is_offered: bool,
+    /// Handles on the sockets that a supervisor keeps open, each with its address in the
+    /// configuration: where a listener comes back, its sockets are these, as a share of its queries
+    /// would go on to them beside new ones.
+    supervised: Vec<(SocketAddr, Sockets)>,
 }
 
 impl State {
@@ -174,6 +178,10 @@ impl Listeners {
         let (rest, state) = (REST_MIN.max(patience.saturating_mul(2)), Mutex::new(state));
         let listeners = Self { starter, counters, is_shared, rest, state };
         for (place, (sockets, listener)) in sockets.into_iter().zip(&config.listeners).enumerate() {
+            if sockets.is_supervised {
+                let kept = sockets.try_clone()?;
+                listeners.lock().supervised.push((listener.address, kept));
+            }
             listeners.start_one(place, listener, sockets)?;
         }
         Ok(listeners)
@@ -209,7 +217,9 @@ impl Listeners {
     /// Returns the address of a listener that would lose queries so if it were bound now.
     fn await_former_sockets(&self, new: &[(usize, &Listener)]) -> Option<SocketAddr> {
         let start = Instant::now();
-        let is_met = |it: &(usize, &Listener), receiving| self.has_former(it.1, receiving);
+        let is_met = |it: &(usize, &Listener), receiving| {
+            self.has_former(it.1, receiving) && !self.is_supervised(it.1.address)
+        };
         while new.iter().any(|it| is_met(it, false)) && start.elapsed() < REBIND_MAX {
             thread::sleep(LOOK);
         }
@@ -221,7 +231,8 @@ impl Listeners {
         let listeners: Vec<&Listener> = new.iter().map(|(_, listener)| *listener).collect();
         let (running, start) = (self.running(), Instant::now());
         let sockets = loop {
-            match listen_more(&listeners, &running, self.is_shared) {
+            let found = self.supervised(&listeners).map_err(|error| error.to_string())?;
+            match listen_more(&listeners, &running, found, self.is_shared) {
                 Err(error) if self.was_closed(&error, new) && start.elapsed() < REBIND_MAX => {
                     thread::sleep(LOOK);
                 }
@@ -491,6 +502,21 @@ impl Listeners {
             Some((listener.address, listener.sockets.clone()))
         };
         self.lock().places.iter().filter_map(open).collect()
+    }
+
+    /// Whether a supervisor keeps the sockets of an address open.
+    fn is_supervised(&self, address: SocketAddr) -> bool {
+        self.lock().supervised.iter().any(|(it, _)| *it == address)
+    }
+
+    /// The sockets of listeners that a supervisor keeps open.
+    fn supervised(&self, listeners: &[&Listener]) -> io::Result<InheritedSockets> {
+        let (state, mut found) = (self.lock(), InheritedSockets::default().of_supervisor());
+        let is_new = |address| listeners.iter().any(|listener| listener.address == address);
+        for (_, sockets) in state.supervised.iter().filter(|(address, _)| is_new(*address)) {
+            found.extend(sockets)?;
+        }
+        Ok(found)
     }
 
     /// Whether sockets are open of listeners that were closed, at the address of one or beside it:

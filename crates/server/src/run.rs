@@ -101,8 +101,8 @@ pub(crate) fn run(
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
     let ports_max = rights::raise_descriptor_limit(&config).map_err(ServeError::Descriptors)?;
-    let mut found =
-        InheritedSockets::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
+    let inherited = rights::inherited_sockets(signals).map_err(ServeError::Start)?;
+    let mut found = InheritedSockets::adopt(inherited).of_supervisor();
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
         found = InheritedSockets::adopt(descriptors);

@@ -194,6 +194,23 @@ fn an_address_is_not_bound_while_a_former_socket_of_another_process_receives() {
 }
 
 #[test]
+fn an_address_that_comes_back_is_answered_on_at_the_sockets_that_a_supervisor_keeps_open() {
+    let own = address();
+    let of_supervisor = listen(&config(&[own]).listeners, InheritedSockets::default(), false);
+    let of_supervisor = of_supervisor.unwrap().remove(0);
+    let given = of_supervisor.descriptors().map(|it| it.try_clone_to_owned().unwrap()).collect();
+    let found = InheritedSockets::adopt(given).of_supervisor();
+    let server = Server::start_with(&[own], &Arc::default(), found);
+    for _ in 0..2 {
+        server.listeners.close(&[0], (STOP_MAX, DRAIN_MAX));
+        let bound = server.listeners.bind(&server.config).unwrap();
+        assert_eq!(server.listeners.start_bound(bound, &server.config), [""; 0]);
+        // Each from a new port, by which the kernel chooses a socket.
+        assert_eq!((0..40).filter(|_| !is_answered(own)).count(), 0);
+    }
+}
+
+#[test]
 fn a_wildcard_waits_for_the_tcp_socket_of_a_single_address_that_was_closed() {
     let single = address();
     let wildcard = SocketAddr::from(([0; 4], single.port()));
