@@ -309,6 +309,10 @@ impl Control {
             let outcome = self.put_into_force(&mut units, config);
             let is_whole = outcome.as_ref().is_ok_and(|(_, is_whole)| *is_whole);
             self.retries.note(is_whole, Instant::now());
+            if let (true, Some(is_to_be_read)) = (is_whole, &self.config_watch) {
+                // At once, as other readings may come before the next look, which sees changes.
+                let _ = is_to_be_read(LastReading::InForce);
+            }
             let (outcome, _) = outcome?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
