@@ -70,6 +70,7 @@ mod running;
 mod serve_error;
 mod settings;
 mod settle;
+mod shared_ports;
 mod signals;
 #[cfg(test)]
 mod small_zones;

@@ -1,5 +1,6 @@
 //! Sockets: bound, inherited from systemd, or handed over by the former process.
 
+use crate::shared_ports::SharedPorts;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
@@ -65,18 +66,14 @@ impl Sockets {
         self.udp.iter().filter(|socket| !has_ended(socket)).count() == 0 // each is told
     }
 
-    /// Has sockets that are bound from now on have the same port; returns the sockets that did not
-    /// share it before.
-    fn share_port(&self) -> Vec<BorrowedFd<'_>> {
-        let shares = |socket: &BorrowedFd<'_>| match share_port(*socket, true) {
-            Ok(is_new) => is_new,
-            Err(error) => {
+    /// Has sockets that are bound from now on have the same port.
+    fn share_port(&self, shared: &mut SharedPorts) {
+        for socket in self.descriptors() {
+            if let Err(error) = shared.share(socket) {
                 let address = self.address().map(tracing::field::display);
                 tracing::warn!(address, %error, "a socket does not share its port");
-                false
             }
-        };
-        self.descriptors().filter(shares).collect()
+        }
     }
 }
 
@@ -231,9 +228,9 @@ pub fn listen(
     sockets
 }
 
-/// Gets the sockets of new listeners, out of `found` where they are there, beside the running listeners, whose sockets are set to share
-/// their ports where addresses overlap, and stay so. If `is_shared`, other processes may bind the
-/// same addresses.
+/// Gets the sockets of new listeners, out of `found` where they are there, beside the running
+/// listeners. Their sockets share their ports where addresses overlap, and are returned as well. If
+/// `is_shared`, other processes may bind the same addresses.
 ///
 /// # Errors
 /// The first socket that could not be bound.
@@ -242,7 +239,7 @@ pub fn listen_more(
     running: &[(SocketAddr, Sockets)],
     mut found: InheritedSockets,
     is_shared: bool,
-) -> Result<Vec<Sockets>, ListenError> {
+) -> Result<(Vec<Sockets>, SharedPorts), ListenError> {
     let running_addresses = running.iter().map(|(address, _)| *address);
     let addresses: Vec<SocketAddr> =
         new.iter().map(|listener| listener.address).chain(running_addresses).collect();
@@ -253,14 +250,11 @@ pub fn listen_more(
     let beside = running
         .iter()
         .filter(|(address, _)| overlapping().any(|listener| overlaps(listener.address, *address)));
-    let sharing: Vec<_> = beside.flat_map(|(_, sockets)| sockets.share_port()).collect();
-    let bound: Result<Vec<_>, _> =
+    let mut shared = SharedPorts::default();
+    beside.for_each(|(_, sockets)| sockets.share_port(&mut shared));
+    let bound: Result<_, _> =
         new.iter().map(|it| sockets_beside(it, &addresses, &mut found, is_shared)).collect();
-    if bound.is_err() {
-        // Or another process of the user might share the port unnoticed.
-        sharing.into_iter().for_each(|socket| _ = share_port(socket, false));
-    }
-    bound
+    Ok((bound?, shared))
 }
 
 /// Gets the sockets of a listener, out of `found` where they are there, beside listeners at all
@@ -498,7 +492,7 @@ mod tests {
             let running: Vec<_> =
                 running.into_iter().map(|it| (listeners[place].address, it)).collect();
             let new = &listeners[1 - place];
-            let sockets = listen_more(&[new], &running, InheritedSockets::default(), false)
+            let (sockets, _) = listen_more(&[new], &running, InheritedSockets::default(), false)
                 .unwrap_or_else(|it| panic!("{it}"));
             assert_eq!(sockets[0].address(), Some(new.address));
             assert!(

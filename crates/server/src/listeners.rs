@@ -32,6 +32,7 @@ mod tests;
 
 use crate::engine_counters::EngineCounters;
 use crate::listen::{InheritedSockets, ListenError, Sockets, listen_more, overlaps};
+use crate::shared_ports::SharedPorts;
 use crate::threads::{ListenerStarter, TcpTask};
 use meter::Meter;
 pub use meter::UdpCounts;
@@ -146,6 +147,8 @@ pub struct BoundListeners {
     sockets: Vec<(usize, Sockets)>,
     /// Whether one of the addresses overlaps one that is answered on, whose queries it may get.
     has_overlap: bool,
+    /// Sockets that share their ports for these, which ends where none is started.
+    shared: SharedPorts,
 }
 
 /// The places of listeners that a reload has closed.
@@ -239,12 +242,13 @@ impl Listeners {
                 sockets => break sockets,
             }
         };
-        let sockets = sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
+        let (sockets, shared) =
+            sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
         let overlaps_running =
             |it: &&Listener| running.iter().any(|(address, _)| overlaps(*address, it.address));
         let has_overlap = listeners.iter().any(overlaps_running);
         let sockets = new.iter().map(|(place, _)| *place).zip(sockets).collect();
-        Ok(BoundListeners { sockets, has_overlap })
+        Ok(BoundListeners { sockets, has_overlap, shared })
     }
 
     /// Closes the listeners that a configuration, which is not in force yet, has closed: what they
@@ -262,16 +266,22 @@ impl Listeners {
     /// Starts listeners with their sockets, those that the configuration in force has. Returns what
     /// could not be started.
     pub fn start_bound(&self, bound: BoundListeners, config: &Config) -> Vec<String> {
-        let mut failed = Vec::new();
+        let (mut failed, mut is_one_started) = (Vec::new(), false);
         for (place, sockets) in bound.sockets {
             let listener = config.listeners.get(place).filter(|it| !it.is_closed);
             let Some(listener) = listener else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
-                Ok(true) => tracing::info!(%address, "listening"),
+                Ok(true) => {
+                    is_one_started = true;
+                    tracing::info!(%address, "listening");
+                }
                 Ok(false) => {} // the server stops
                 Err(error) => failed.push(format!("{address} is not answered on: {error}")),
             }
+        }
+        if is_one_started {
+            bound.shared.keep();
         }
         failed
     }

@@ -9,6 +9,7 @@
 use super::page_sockets::{PageMap, PageSocket, Pages, bind_one, page_map};
 use crate::listen::overlaps;
 use crate::listeners::OFFERED;
+use crate::shared_ports::SharedPorts;
 use crate::watchdog::Watchdog;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,7 +20,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use zonda_config::Admin;
-use zonda_netio::share_port;
 
 /// How long sockets of addresses that are answered no more are waited for.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ struct PageServer {
     /// The address in the configuration, where the port may be 0.
     address: SocketAddr,
     /// A handle on the socket, for a successor.
-    socket: Arc<TcpListener>,
+    socket: TcpListener,
     pages: Arc<Mutex<Pages>>,
     /// The name of the task.
     name: String,
@@ -70,7 +70,7 @@ struct PageServer {
 struct BoundPage {
     address: SocketAddr,
     pages: Pages,
-    socket: Arc<TcpListener>,
+    socket: TcpListener,
     listener: tokio::net::TcpListener,
     /// The name of the task that will answer.
     name: String,
@@ -85,17 +85,6 @@ pub struct BoundPages {
     new: Vec<BoundPage>,
     /// Sockets that share their port until those are closed that are gone.
     sharing: SharedPorts,
-}
-
-/// Sockets that share their port for a while.
-#[derive(Default)]
-struct SharedPorts(Vec<Arc<TcpListener>>);
-
-impl Drop for SharedPorts {
-    fn drop(&mut self) {
-        // Or another process of the user might share the port unnoticed.
-        self.0.iter().for_each(|socket| _ = share_port(socket.as_fd(), false));
-    }
 }
 
 impl PageServers {
@@ -153,7 +142,7 @@ impl PageServers {
             let page = starter.prepare(socket);
             let page = page.map_err(|error| format!("{address} cannot be answered at: {error}"))?;
             if is_shared {
-                sharing.0.push(Arc::clone(&page.socket));
+                sharing.add(page.socket.as_fd()).map_err(|error| error.to_string())?;
             }
             new.push(page);
         }
@@ -223,10 +212,8 @@ impl State {
         let gone = self.running.iter().filter(|it| !wanted.contains_key(&it.address));
         let beside: Vec<_> = gone.filter(|it| overlaps(it.address, address)).collect();
         for server in &beside {
-            match share_port(server.socket.as_fd(), true) {
-                Ok(true) => sharing.0.push(Arc::clone(&server.socket)),
-                Ok(false) => {} // on purpose, or for another address
-                Err(error) => tracing::debug!(%error, "the socket of a page shares no port"),
+            if let Err(error) = sharing.share(server.socket.as_fd()) {
+                tracing::debug!(%error, "the socket of a page does not share its port");
             }
         }
         !beside.is_empty()
@@ -240,7 +227,7 @@ impl Starter {
         let name = format!("admin-pages-{}", socket.local_addr()?);
         let _context = self.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(socket.try_clone()?)?;
-        Ok(BoundPage { address, pages, socket: Arc::new(socket), listener, name })
+        Ok(BoundPage { address, pages, socket, listener, name })
     }
 
     /// Answers pages at an address; none where the server has ended.

@@ -7,6 +7,7 @@ use crate::threads::{ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;
 use std::net::{TcpListener, UdpSocket as StdSocket};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals};
 use zonda_engine::zones::ZoneTable;
 use zonda_engine::{Engine, Snapshot};
+use zonda_netio::share_port;
 use zonda_transport::tcp::TcpServer;
 use zonda_zone::HashSeed;
 
@@ -120,6 +122,20 @@ fn a_configuration_that_does_not_come_into_force_leaves_the_listeners_that_there
     assert!(is_answered(gone) && is_answered(stays));
     let addresses: Vec<_> = server.listeners.addresses().into_iter().flatten().collect();
     assert_eq!((addresses, server.listeners.worker_count()), (vec![stays, gone], 4));
+}
+
+#[test]
+fn a_listener_that_is_not_started_leaves_no_port_shared() {
+    let single = address();
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let server = Server::start(&[single], &Arc::default());
+    let bound = server.listeners.bind(&server.next(&[single, wildcard])).unwrap();
+    let state = server.listeners.lock();
+    let tcp = state.places[0].open.as_ref().unwrap().sockets.tcp.clone().unwrap();
+    drop(state);
+    assert!(!share_port(tcp.as_fd(), true).unwrap(), "it is shared while the other is bound");
+    assert_eq!(server.listeners.start_bound(bound, &server.config), [""; 0]);
+    assert!(share_port(tcp.as_fd(), true).unwrap(), "it was not shared any more");
 }
 
 #[test]
