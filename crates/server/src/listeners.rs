@@ -83,6 +83,8 @@ struct State {
     unused: Vec<Arc<Counters>>,
     /// The number of workers so far, by which they are named.
     started: usize,
+    /// The number of reloads and failed starts whose workers are being stopped.
+    closings: usize,
     /// Whether the server stops, so that no listener is started any more.
     is_stopping: bool,
     /// Whether a successor has the sockets, too, and may take over.
@@ -379,6 +381,18 @@ impl Listeners {
         StoppedListeners { workers, tasks }
     }
 
+    /// Waits for workers that a reload was stopping when the server was [stopped](Self::stop), and
+    /// that answer what they have received; returns whether they have stopped in time.
+    pub fn await_closings(&self, deadline: Instant) -> bool {
+        while self.lock().closings > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
+    }
+
     /// Starts the workers and the TCP task of a listener, unless the server stops; returns whether.
     fn start_one(&self, place: usize, listener: &Listener, sockets: Sockets) -> io::Result<bool> {
         let number = u16::try_from(place).map_err(io::Error::other)?;
@@ -448,6 +462,7 @@ impl Listeners {
                 }
             }
         }
+        state.closings -= 1;
         drop(state);
         let addresses: Vec<_> = closing.iter().map(|(_, it)| it.last_address()).collect();
         drop(closing); // and with it the sockets, but for what waits
@@ -457,8 +472,9 @@ impl Listeners {
         }
     }
 
-    /// Takes the listeners at places out of those that are answered on, and has their sockets
-    /// receive no more, and their connections end. Nothing is taken where the server stops.
+    /// Takes the listeners at places out of those that are answered on, which begins a closing, and
+    /// has their sockets receive no more, and their connections end. Nothing is taken where the
+    /// server stops.
     fn take_open(&self, places: &[usize]) -> Vec<(usize, RunningListener)> {
         let mut state = self.lock();
         if state.is_stopping {
@@ -479,6 +495,7 @@ impl Listeners {
             place.closed_at = Some(Instant::now());
             taken.push((number, listener));
         }
+        state.closings += usize::from(!taken.is_empty());
         taken
     }
 

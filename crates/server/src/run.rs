@@ -440,7 +440,8 @@ impl Running {
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
         let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
         let StoppedListeners { workers, tasks } = self.control.listeners.stop(how);
-        if !stop_workers(workers, deadline).is_empty() {
+        let have_stopped = stop_workers(workers, deadline).is_empty();
+        if !self.control.listeners.await_closings(deadline) || !have_stopped {
             tracing::error!("a worker did not stop in time");
         }
         let left = deadline.saturating_duration_since(Instant::now());

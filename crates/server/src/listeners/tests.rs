@@ -176,6 +176,27 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
 }
 
 #[test]
+fn a_server_that_stops_waits_for_workers_that_a_reload_is_stopping() {
+    let (own, gate) = (address(), Arc::<Mutex<()>>::default());
+    let held = gate.lock().unwrap();
+    let server = Server::start(&[own], &gate);
+    let listeners = &server.listeners;
+    let soon = || Instant::now() + Duration::from_secs(3);
+    thread::scope(|scope| {
+        scope.spawn(|| listeners.close(&[0], (STOP_MAX, Duration::ZERO)));
+        let end = soon();
+        while !listeners.addresses().iter().all(Option::is_none) && Instant::now() < end {
+            thread::sleep(LOOK);
+        }
+        let stopped = listeners.stop(tcp::Stop::Now);
+        assert!(stopped.workers.is_empty(), "the reload has them");
+        assert!(!listeners.await_closings(Instant::now() + 2 * LOOK));
+        drop(held);
+        assert!(listeners.await_closings(soon()));
+    });
+}
+
+#[test]
 fn a_wildcard_that_takes_the_queries_of_a_single_address_does_not_wait_for_its_workers() {
     let (single, gate) = (address(), Arc::<Mutex<()>>::default());
     let wildcard = SocketAddr::from(([0; 4], single.port()));
