@@ -49,7 +49,7 @@ mod local;
 mod log;
 mod log_budget;
 mod log_events;
-mod looks;
+mod look_schedule;
 #[cfg(feature = "whole")]
 mod node_local;
 #[cfg(not(feature = "whole"))]

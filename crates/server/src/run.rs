@@ -16,7 +16,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::listeners::{Listeners, StoppedListeners};
 use crate::load::LoadError;
 use crate::log;
-use crate::looks::Looks;
+use crate::look_schedule::LookSchedule;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
 use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle, SetLogLevel};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
@@ -400,7 +400,8 @@ impl Running {
     /// Reloads when told to, and when watched files change.
     async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
         let interval = || self.control.watch_interval();
-        let mut looks = Looks::new(Instant::now(), interval(), self.control.follows_config());
+        let mut looks =
+            LookSchedule::new(Instant::now(), interval(), self.control.follows_config());
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {

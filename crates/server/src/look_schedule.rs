@@ -13,14 +13,14 @@ const PAUSE_FACTOR: u32 = 20;
 
 /// When files are looked at next.
 #[derive(Clone, Copy, Debug)]
-pub struct Looks {
+pub struct LookSchedule {
     /// When all files are due: those of zones, locations and upstreams.
     all: Instant,
     /// When the files are due that the configuration is made of; none if they are not followed.
     config: Option<Instant>,
 }
 
-impl Looks {
+impl LookSchedule {
     /// The first looks, with the interval of the configuration.
     pub fn new(now: Instant, interval: Duration, follows_config: bool) -> Self {
         let config = follows_config.then(|| now + interval.min(CONFIG_INTERVAL_MAX));
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn files_are_due_once_in_an_interval() {
         let start = Instant::now();
-        let mut looks = Looks::new(start, 2 * SECOND, false);
+        let mut looks = LookSchedule::new(start, 2 * SECOND, false);
         assert_eq!(looks.next(), start + 2 * SECOND);
         assert!(!looks.are_all_due(start + SECOND) && looks.are_all_due(start + 2 * SECOND));
         looks.note(start + 2 * SECOND, start + 2 * SECOND, 2 * SECOND);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_followed_configuration_is_looked_at_every_two_seconds_beside_files_of_an_hour() {
         let (start, hour) = (Instant::now(), 3600 * SECOND);
-        let mut looks = Looks::new(start, hour, true);
+        let mut looks = LookSchedule::new(start, hour, true);
         for round in 1..=10 {
             let now = start + round * 2 * SECOND;
             assert_eq!(looks.next(), now);
@@ -84,7 +84,7 @@ mod tests {
             looks.note(now, now, hour);
         }
         assert!(looks.are_all_due(start + hour));
-        let sooner = Looks::new(start, SECOND / 10, true);
+        let sooner = LookSchedule::new(start, SECOND / 10, true);
         assert_eq!(sooner.next(), start + SECOND / 10);
     }
 
@@ -92,7 +92,7 @@ mod tests {
     fn a_look_that_takes_long_puts_off_the_next_one() {
         let start = Instant::now();
         for follows_config in [false, true] {
-            let mut looks = Looks::new(start, SECOND, follows_config);
+            let mut looks = LookSchedule::new(start, SECOND, follows_config);
             let (begun, ended) = (start + SECOND, start + 3 * SECOND);
             looks.note(begun, ended, SECOND);
             assert_eq!(looks.next(), ended + 40 * SECOND);
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn another_interval_brings_a_look_forward_and_never_puts_it_off() {
         let (start, hour) = (Instant::now(), 3600 * SECOND);
-        let mut looks = Looks::new(start, hour, false);
+        let mut looks = LookSchedule::new(start, hour, false);
         looks.note_interval(start + SECOND, SECOND);
         assert_eq!(looks.next(), start + 2 * SECOND);
         looks.note_interval(start + SECOND, hour);
