@@ -123,8 +123,8 @@ impl Config {
     }
 }
 
-/// Returns the keys of the top that a restart changes; `root` is part of each zone, and `workers` of
-/// each listener.
+/// Returns the keys of the top that a restart changes; `root` is part of each zone, and `workers`
+/// of each listener.
 fn top(config: &Config) -> impl PartialEq {
     (config.user.clone(), config.state.clone(), config.flush_interval)
 }

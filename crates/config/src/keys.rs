@@ -76,8 +76,9 @@ pub const SECTIONS: &[&Section] = &[
 ];
 
 section! {
-    /// Keys of the whole server. They stand before the first header. `user`, `state`,
-    /// `flush-interval`, and `workers` for addresses that are answered on, change at a restart only.
+    /// Keys of the whole server. They stand before the first header. `user`, `state`
+    /// and `flush-interval` change at a restart only, and so does `workers` for addresses that are
+    /// answered on.
     pub struct Top: Top "", Reload;
 
     /// The version of the file format. Every file states it.

@@ -1,4 +1,4 @@
-//! Sockets that share their ports for a while, so that others can be bound beside them.
+//! Sockets that share their ports for a while, so that listeners can be bound beside them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

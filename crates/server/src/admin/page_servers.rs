@@ -80,7 +80,7 @@ struct BoundPage {
 pub struct BoundPages {
     /// All that the configuration has.
     all: PageMap,
-    /// Those that can be answered without a restart.
+    /// The pages that can be answered without a restart.
     wanted: PageMap,
     new: Vec<BoundPage>,
     /// Sockets that share their port until those are closed that are gone.
@@ -149,8 +149,8 @@ impl PageServers {
         Ok(bound)
     }
 
-    /// Answers the pages of a configuration, and no others, if it is in force by now; `admin` is of
-    /// the one that is.
+    /// Answers the pages of a configuration, and no page besides, if it is in force by now; `admin`
+    /// is of the one that is.
     pub fn follow(&self, bound: BoundPages, admin: &Admin) {
         if page_map(admin) != bound.all {
             return;
