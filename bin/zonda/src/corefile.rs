@@ -80,6 +80,7 @@ impl CorefileSource {
         for warning in &mut loaded.warnings {
             place(&mut warning.origin, &toml);
         }
+        loaded.config.admin.page_origins.iter_mut().for_each(|origin| place(origin, &toml));
         let is_new = |line: &ReportLine| known.told.insert(line.to_string());
         let report = import.report.into_iter().filter(|it| it.effect != Effect::Taken);
         Ok(LoadOutcome { loaded, report: report.filter(is_new).collect() })

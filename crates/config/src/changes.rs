@@ -6,8 +6,9 @@ use crate::keys::{
     SpecialNames, Tcp, TemplateKeys, Top, TransfersKeys, TsigKeys, ZoneKeys,
 };
 use crate::section::{Keys, Section};
-use crate::{Config, Listener};
+use crate::{Admin, Config, Listener};
 use std::mem;
+use std::time::Duration;
 
 /// The part of a [`Config`] that a section of the file makes.
 struct Part {
@@ -48,7 +49,10 @@ const PARTS: &[Part] = &[
     Part {
         section: &Top::SECTION,
         is_same_start: Some(|config, next| top(config) == top(next)),
-        take_over: None,
+        take_over: Some(|config, next| {
+            config.watch = next.watch;
+            config.watch_interval = next.watch_interval;
+        }),
     },
     restarted!(&NodeLocalKeys::SECTION, node_local),
     Part {
@@ -87,7 +91,11 @@ const PARTS: &[Part] = &[
     reloaded!(&Edns::SECTION, edns),
     reloaded!(&Identity::SECTION, identity),
     reloaded!(&RateLimit::SECTION, rate_limit),
-    restarted!(&AdminKeys::SECTION, admin),
+    Part {
+        section: &AdminKeys::SECTION,
+        is_same_start: Some(|config, next| admin_at_start(config) == admin_at_start(next)),
+        take_over: Some(take_over_admin),
+    },
     reloaded!(&Metrics::SECTION, metrics),
     Part {
         section: &Log::SECTION,
@@ -115,10 +123,27 @@ impl Config {
     }
 }
 
-/// Returns the keys of the top that a restart changes; `root` is part of each zone.
+/// Returns the keys of the top that a restart changes; `root` is part of each zone, and `workers`
+/// of each listener.
 fn top(config: &Config) -> impl PartialEq {
-    let watch = (config.watch, config.watch_interval);
-    (config.user.clone(), watch, config.state.clone(), config.flush_interval)
+    (config.user.clone(), config.state.clone(), config.flush_interval)
+}
+
+/// Returns the keys of the administrative interface that a restart changes.
+fn admin_at_start(config: &Config) -> impl PartialEq {
+    let (health, ready, metrics) = (Vec::new(), Vec::new(), Vec::new());
+    Admin { health, ready, metrics, lameduck: Duration::ZERO, ..config.admin.clone() }
+}
+
+/// Takes over the other keys of the interface: the addresses of single pages, and the time for
+/// which a server that is to stop goes on answering.
+fn take_over_admin(config: &mut Config, next: &mut Config) {
+    let (admin, next) = (&mut config.admin, &mut next.admin);
+    mem::swap(&mut admin.health, &mut next.health);
+    mem::swap(&mut admin.ready, &mut next.ready);
+    mem::swap(&mut admin.metrics, &mut next.metrics);
+    mem::swap(&mut admin.page_origins, &mut next.page_origins);
+    admin.lameduck = next.lameduck;
 }
 
 /// Returns the keys of the cache that a restart changes.

@@ -76,8 +76,10 @@ pub const SECTIONS: &[&Section] = &[
 ];
 
 section! {
-    /// Keys of the whole server. They stand before the first header.
-    pub struct Top: Top "", Restart;
+    /// Keys of the whole server. They stand before the first header. `user`, `state`
+    /// and `flush-interval` change at a restart only, and so does `workers` for addresses that are
+    /// answered on.
+    pub struct Top: Top "", Reload;
 
     /// The version of the file format. Every file states it.
     version: Version = "1";
@@ -500,8 +502,9 @@ section! {
 }
 
 section! {
-    /// The administrative interface: metrics, health and control, over HTTP.
-    pub struct AdminKeys: Table "admin", Restart;
+    /// The administrative interface: metrics, health and control, over HTTP. All keys but `health`,
+    /// `ready`, `metrics` and `lameduck` change at a restart only.
+    pub struct AdminKeys: Table "admin", Reload;
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";

@@ -37,6 +37,7 @@ mod looked_up;
 mod mistake;
 mod node_keys;
 mod option_value;
+mod page_origins;
 mod places;
 mod pool_keys;
 mod pool_value;
@@ -79,6 +80,7 @@ pub use load::{Flags, LoadedConfig};
 pub use looked_up::with_addresses;
 pub use mistake::Mistake;
 pub use option_value::{OptionData, UpstreamOption};
+pub use page_origins::PageOrigins;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use server_file::{ServerFileError, ServerFileMistake};
@@ -549,6 +551,8 @@ pub struct Admin {
     pub ready: Vec<SocketAddr>,
     /// Addresses at which metrics are told, to all clients.
     pub metrics: Vec<SocketAddr>,
+    /// The places of these three keys.
+    pub page_origins: PageOrigins,
     /// Time for which a server that is to stop goes on answering.
     pub lameduck: Duration,
     /// The bearer token with which all requests are answered at `address`.

@@ -513,6 +513,38 @@ fn of_the_cache_a_restart_is_needed_for_its_memory_and_its_file_alone() {
     assert_eq!(config.cache, after.cache, "the memory stays");
 }
 
+#[test]
+fn a_reload_takes_over_some_keys_of_the_top_and_of_the_interface_and_names_the_others() {
+    let load = |keys: &str| load("keys", &format!("version = 1\n{keys}\n")).unwrap().config;
+    for keys in [
+        "watch = true",
+        "watch-interval = \"1h\"",
+        "[admin]\nhealth = [\"127.0.0.1:8080\"]",
+        "[admin]\nready = [\"127.0.0.1:8181\"]",
+        "[admin]\nmetrics = [\"127.0.0.1:9154\"]",
+        "[admin]\nlameduck = \"5s\"",
+    ] {
+        let (mut config, after) = (load(""), load(keys));
+        assert!(config != after && config.restart_sections(&after).is_empty(), "{keys}");
+        config.take_over(after.clone());
+        assert!(config == after, "{keys}");
+    }
+    for (keys, section) in [
+        ("user = \"nobody\"", ""),
+        ("flush-interval = \"1h\"", ""),
+        ("state = \"/var/lib/other\"", ""),
+        ("[admin]\naddress = \"127.0.0.1:9154\"", "[admin]"),
+        ("[admin]\ntoken = \"0123456789abcdef\"", "[admin]"),
+        ("[admin]\nbind-statistics = \"127.0.0.1:8053\"", "[admin]"),
+        ("[admin]\nsocket = \"/run/other.sock\"", "[admin]"),
+    ] {
+        let (mut config, after) = (load(""), load(keys));
+        assert_eq!(config.restart_sections(&after), [section], "{keys}");
+        config.take_over(after);
+        assert!(config == load(""), "{keys}");
+    }
+}
+
 /// Returns how the first forwarded zone is forwarded.
 fn upstream_keys(config: &Config) -> &zonda_config::ForwardKeys {
     &config.forwards().next().unwrap().1.keys

@@ -4,7 +4,7 @@ mod in_force;
 mod program_zones;
 mod retries;
 
-use crate::admin::Counters as AdminCounters;
+use crate::admin::{Counters as AdminCounters, PageServers};
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
 use crate::engine_counters::EngineCounters;
@@ -167,6 +167,8 @@ pub struct Control {
     log_level: Option<SetLogLevel>,
     /// What was counted of connections to the admin interface.
     pub admin: AdminCounters,
+    /// The addresses at which its pages are answered.
+    pub pages: PageServers,
     /// The state of the files of the database of locations that was last found to be unusable, or
     /// taken over.
     refused_locations: AtomicU64,
@@ -219,6 +221,7 @@ impl Control {
             retries: Retries::default(),
             log_level: parts.config.2,
             admin: AdminCounters::default(),
+            pages: PageServers::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
         })
@@ -264,7 +267,10 @@ impl Control {
             sockets: Box::new(move || {
                 let Some(control) = sockets.upgrade() else { return Ok(Vec::new()) };
                 let _reload = control.units(); // one that runs brings its listeners to an end
-                control.listeners.offer()
+                Ok([control.listeners.offer()?, control.pages.descriptors()?]
+                    .into_iter()
+                    .flatten()
+                    .collect())
             }),
             before: Box::new(move || {
                 if let Some(file) = &file {
@@ -303,6 +309,10 @@ impl Control {
             let outcome = self.put_into_force(&mut units, config);
             let is_whole = outcome.as_ref().is_ok_and(|(_, is_whole)| *is_whole);
             self.retries.note(is_whole, Instant::now());
+            if let (true, Some(is_to_be_read)) = (is_whole, &self.config_watch) {
+                // At once, as other readings may come before the next look, which sees changes.
+                let _ = is_to_be_read(LastReading::InForce);
+            }
             let (outcome, _) = outcome?;
             self.log_stores(self.stores.follow().map(drop));
             Ok(outcome)
@@ -396,7 +406,7 @@ impl Control {
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        self.config_watch.is_some()
+        self.follows_config()
             || state.config.watch
             || state.config.has_location_files()
             || state.config.kube_dns.is_some()
@@ -404,9 +414,14 @@ impl Control {
             || state.config.zones.iter().any(is_always_watched)
     }
 
-    /// When watched files are to be looked at next.
-    pub fn next_look(&self) -> tokio::time::Instant {
-        tokio::time::Instant::now() + self.state().config.watch_interval
+    /// Whether the files are followed that the configuration is made of.
+    pub fn follows_config(&self) -> bool {
+        self.config_watch.is_some()
+    }
+
+    /// How often watched files are looked at.
+    pub fn watch_interval(&self) -> Duration {
+        self.state().config.watch_interval
     }
 
     /// When changes of writable zones are to be written to their files next.
@@ -414,8 +429,8 @@ impl Control {
         tokio::time::Instant::now() + self.state().config.flush_interval
     }
 
-    /// Reloads what is watched and changed.
-    pub async fn reload_watched(self: &Arc<Self>) {
+    /// Reloads what is watched and changed: the configuration, and other files if these `are_due`.
+    pub async fn reload_watched(self: &Arc<Self>, are_due: bool) {
         let control = Arc::clone(self);
         let work = move || {
             let last = control.retries.last_reading(Instant::now());
@@ -425,6 +440,9 @@ impl Control {
                     _ => tracing::info!("the configuration has changed"),
                 }
                 let _ = control.reload(); // what became of it is logged
+                return;
+            }
+            if !are_due {
                 return;
             }
             let mut units = match control.units.try_lock() {

@@ -49,6 +49,7 @@ mod local;
 mod log;
 mod log_budget;
 mod log_events;
+mod look_schedule;
 #[cfg(feature = "whole")]
 mod node_local;
 #[cfg(not(feature = "whole"))]
@@ -69,6 +70,7 @@ mod running;
 mod serve_error;
 mod settings;
 mod settle;
+mod shared_ports;
 mod signals;
 #[cfg(test)]
 mod small_zones;

@@ -1,5 +1,6 @@
 //! Sockets: bound, inherited from systemd, or handed over by the former process.
 
+use crate::shared_ports::SharedPorts;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
@@ -20,6 +21,8 @@ pub struct Sockets {
     pub udp: Vec<Arc<UdpSocket>>,
     /// None without TCP.
     pub tcp: Option<Arc<TcpListener>>,
+    /// Whether a supervisor has all of the sockets as well, and keeps them open.
+    pub is_supervised: bool,
 }
 
 impl Sockets {
@@ -27,6 +30,19 @@ impl Sockets {
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let tcp = self.tcp.iter().map(|socket| socket.as_fd());
         self.udp.iter().map(|socket| socket.as_fd()).chain(tcp)
+    }
+
+    /// Other handles on the same sockets, which keep them open.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let mut udp = Vec::with_capacity(self.udp.len());
+        for socket in &self.udp {
+            udp.push(Arc::new(socket.try_clone()?));
+        }
+        let tcp = self.tcp.as_ref().map(|tcp| tcp.try_clone()).transpose()?;
+        Ok(Self { udp, tcp: tcp.map(Arc::new), is_supervised: self.is_supervised })
     }
 
     /// The address that is answered on; none where the machine lacks the family of addresses.
@@ -50,18 +66,14 @@ impl Sockets {
         self.udp.iter().filter(|socket| !has_ended(socket)).count() == 0 // each is told
     }
 
-    /// Has sockets that are bound from now on have the same port; returns the sockets that did not
-    /// share it before.
-    fn share_port(&self) -> Vec<BorrowedFd<'_>> {
-        let shares = |socket: &BorrowedFd<'_>| match share_port(*socket, true) {
-            Ok(is_new) => is_new,
-            Err(error) => {
+    /// Has sockets that are bound from now on have the same port.
+    fn share_port(&self, shared: &mut SharedPorts) {
+        for socket in self.descriptors() {
+            if let Err(error) = shared.share(socket) {
                 let address = self.address().map(tracing::field::display);
                 tracing::warn!(address, %error, "a socket does not share its port");
-                false
             }
-        };
-        self.descriptors().filter(shares).collect()
+        }
     }
 }
 
@@ -135,6 +147,8 @@ pub struct InheritedSockets {
     udp: HashMap<SocketAddr, Vec<UdpSocket>>,
     tcp: HashMap<SocketAddr, TcpListener>,
     unix: HashMap<PathBuf, UnixListener>,
+    /// Whether they are a supervisor's, which keeps them open.
+    is_supervised: bool,
 }
 
 impl InheritedSockets {
@@ -161,6 +175,25 @@ impl InheritedSockets {
             }
         }
         found
+    }
+
+    /// The same sockets, as those of a supervisor, which keeps them open.
+    pub fn of_supervisor(self) -> Self {
+        Self { is_supervised: true, ..self }
+    }
+
+    /// Adds other handles on the sockets of a listener.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn extend(&mut self, sockets: &Sockets) -> io::Result<()> {
+        for socket in &sockets.udp {
+            self.udp.entry(socket.address()).or_default().push(socket.try_clone()?);
+        }
+        if let Some(tcp) = &sockets.tcp {
+            self.tcp.insert(tcp.local_addr()?, tcp.try_clone()?);
+        }
+        Ok(())
     }
 
     /// The listening TCP socket that was found for an address.
@@ -195,17 +228,18 @@ pub fn listen(
     sockets
 }
 
-/// Binds the sockets of new listeners beside the running listeners, whose sockets are set to share
-/// their ports where addresses overlap, and stay so. If `is_shared`, other processes may bind the
-/// same addresses.
+/// Gets the sockets of new listeners, out of `found` where they are there, beside the running
+/// listeners. Their sockets share their ports where addresses overlap, and are returned as well. If
+/// `is_shared`, other processes may bind the same addresses.
 ///
 /// # Errors
 /// The first socket that could not be bound.
 pub fn listen_more(
     new: &[&Listener],
     running: &[(SocketAddr, Sockets)],
+    mut found: InheritedSockets,
     is_shared: bool,
-) -> Result<Vec<Sockets>, ListenError> {
+) -> Result<(Vec<Sockets>, SharedPorts), ListenError> {
     let running_addresses = running.iter().map(|(address, _)| *address);
     let addresses: Vec<SocketAddr> =
         new.iter().map(|listener| listener.address).chain(running_addresses).collect();
@@ -216,15 +250,11 @@ pub fn listen_more(
     let beside = running
         .iter()
         .filter(|(address, _)| overlapping().any(|listener| overlaps(listener.address, *address)));
-    let sharing: Vec<_> = beside.flat_map(|(_, sockets)| sockets.share_port()).collect();
-    let mut none = InheritedSockets::default();
-    let bound: Result<Vec<_>, _> =
-        new.iter().map(|it| sockets_beside(it, &addresses, &mut none, is_shared)).collect();
-    if bound.is_err() {
-        // Or another process of the user might share the port unnoticed.
-        sharing.into_iter().for_each(|socket| _ = share_port(socket, false));
-    }
-    bound
+    let mut shared = SharedPorts::default();
+    beside.for_each(|(_, sockets)| sockets.share_port(&mut shared));
+    let bound: Result<_, _> =
+        new.iter().map(|it| sockets_beside(it, &addresses, &mut found, is_shared)).collect();
+    Ok((bound?, shared))
 }
 
 /// Gets the sockets of a listener, out of `found` where they are there, beside listeners at all
@@ -246,7 +276,7 @@ fn sockets_beside(
         Err(error) if error.is_without_ipv6() && has_ipv4_beside(addresses, error.address) => {
             let ListenError { address, error, .. } = error;
             tracing::warn!(%address, %error, "queries are answered over IPv4 only");
-            Ok(Sockets { udp: Vec::new(), tcp: None })
+            Ok(Sockets { udp: Vec::new(), tcp: None, is_supervised: false })
         }
         sockets => sockets,
     }
@@ -334,6 +364,9 @@ fn sockets(
     let mut address = listener.address;
     let fail = |protocol| move |error| ListenError { address: listener.address, protocol, error };
     let mut udp = Vec::new();
+    let is_supervised = found.is_supervised
+        && (!listener.udp || found.udp.contains_key(&address))
+        && (!listener.tcp || found.tcp.contains_key(&address));
     if listener.udp {
         let inherited = found.udp.remove(&address);
         udp = udp_sockets(listener, inherited, is_shared).map_err(fail("UDP"))?;
@@ -348,7 +381,7 @@ fn sockets(
         }
         _ => None,
     };
-    Ok(Sockets { udp, tcp: tcp.map(Arc::new) })
+    Ok(Sockets { udp, tcp: tcp.map(Arc::new), is_supervised })
 }
 
 /// The UDP sockets of a listener: those found, each of which needs a worker because the kernel
@@ -438,7 +471,7 @@ mod tests {
             // As a server binds them that has this listener alone.
             let former = listen(&listeners[place..=place], InheritedSockets::default(), false);
             let mut found = InheritedSockets::default();
-            for Sockets { udp, tcp } in former.unwrap() {
+            for Sockets { udp, tcp, .. } in former.unwrap() {
                 let udp = udp.into_iter().map(|socket| Arc::try_unwrap(socket).unwrap());
                 found.udp.insert(listeners[place].address, udp.collect());
                 let tcp = tcp.map(|tcp| (listeners[place].address, Arc::try_unwrap(tcp).unwrap()));
@@ -459,9 +492,13 @@ mod tests {
             let running: Vec<_> =
                 running.into_iter().map(|it| (listeners[place].address, it)).collect();
             let new = &listeners[1 - place];
-            let sockets = listen_more(&[new], &running, false).unwrap_or_else(|it| panic!("{it}"));
+            let (sockets, _) = listen_more(&[new], &running, InheritedSockets::default(), false)
+                .unwrap_or_else(|it| panic!("{it}"));
             assert_eq!(sockets[0].address(), Some(new.address));
-            assert!(listen_more(&[new], &[], false).is_err_and(|error| error.is_taken()));
+            assert!(
+                listen_more(&[new], &[], InheritedSockets::default(), false)
+                    .is_err_and(|error| error.is_taken())
+            );
         }
     }
 
@@ -474,7 +511,10 @@ mod tests {
         let address = taken.local_addr().unwrap();
         let new = [listeners[1].clone(), Listener { address, ..listeners[1].clone() }];
         let new: Vec<_> = new.iter().collect();
-        assert!(listen_more(&new, &running, false).is_err_and(|error| error.is_taken()));
+        assert!(
+            listen_more(&new, &running, InheritedSockets::default(), false)
+                .is_err_and(|error| error.is_taken())
+        );
         for socket in running[0].1.descriptors() {
             assert!(!share_port(socket, false).unwrap(), "it is not shared by now");
         }

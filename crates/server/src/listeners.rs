@@ -22,18 +22,21 @@
 //! - No count ever falls: those of a worker that has ended go into a sum, and a new worker goes on
 //!   counting in the engine's counters of one that has ended.
 //! - A place is not given to another address while queries that came to the former may wait.
-//! - Nothing here keeps a socket open of a listener that is closed: its workers and the queries
-//!   that wait do.
+//! - Nothing here keeps a socket open of a listener that is closed, but one that a supervisor keeps
+//!   open anyway: its workers and the queries that wait do.
 
 mod meter;
+mod place;
 #[cfg(test)]
 mod tests;
 
 use crate::engine_counters::EngineCounters;
-use crate::listen::{ListenError, Sockets, listen_more, overlaps};
+use crate::listen::{InheritedSockets, ListenError, Sockets, listen_more, overlaps};
+use crate::shared_ports::SharedPorts;
 use crate::threads::{ListenerStarter, TcpTask};
 use meter::Meter;
 pub use meter::UdpCounts;
+use place::{CountedWorker, FormerListener, Place, RunningListener};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -42,7 +45,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use zonda_config::{Config, Listener};
 use zonda_engine::counters::Counters;
-use zonda_netio::UdpSocket;
 use zonda_transport::tcp;
 use zonda_transport::udp::{UdpCounters, UdpWorker, stop_workers};
 
@@ -65,70 +67,9 @@ const REBIND_MAX: Duration = Duration::from_secs(2);
 /// How often it is looked meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A UDP worker, with the counters of its engine.
-type CountedWorker = (UdpWorker, Arc<Counters>);
-
-/// A listener that runs.
-struct RunningListener {
-    /// The address in the configuration, where the port may be 0.
-    address: SocketAddr,
-    sockets: Sockets,
-    workers: Vec<CountedWorker>,
-    tcp: Option<TcpTask>,
-}
-
-/// What is left of a listener that was closed.
-struct FormerListener {
-    /// The address in the configuration.
-    address: SocketAddr,
-    /// The UDP sockets, which workers and queries that wait keep open.
-    sockets: Vec<Weak<UdpSocket>>,
-    /// Whether one of these receives until it is closed, though no worker reads it.
-    is_receiving: bool,
-    /// The task of connections that were open.
-    tcp: Option<TcpTask>,
-}
-
-impl FormerListener {
-    /// Whether the address, or one that overlaps it, is this one.
-    fn meets(&self, address: SocketAddr) -> bool {
-        let is_same = self.address == address && address.port() != 0;
-        is_same || overlaps(self.address, address)
-    }
-
-    /// Whether a UDP socket is open.
-    fn has_socket(&self) -> bool {
-        self.sockets.iter().any(|socket| socket.strong_count() > 0)
-    }
-
-    /// Whether nothing is left.
-    fn is_over(&self) -> bool {
-        !self.has_socket() && self.tcp.as_ref().is_none_or(TcpTask::is_finished)
-    }
-}
-
-/// What is at a place.
-#[derive(Default)]
-struct Place {
-    /// The listener that is answered on, if there is one.
-    open: Option<RunningListener>,
-    /// What is left of listeners that were closed.
-    former: Vec<FormerListener>,
-    /// Workers of these that did not stop in time.
-    late: Vec<CountedWorker>,
-    /// When the last of them was closed.
-    closed_at: Option<Instant>,
-    /// The address that was answered on last.
-    last_address: Option<SocketAddr>,
-}
-
-impl Place {
-    /// Whether nothing is left of listeners that were closed.
-    fn is_over(&self) -> bool {
-        self.former.iter().all(FormerListener::is_over)
-            && self.late.iter().all(|(worker, _)| worker.has_ended())
-    }
-}
+/// Why no address comes or goes while a successor has the sockets, too, and may take over.
+pub const OFFERED: &str = "a successor is taking over the sockets, and reads the configuration by \
+                           itself: reload once it has, or has failed";
 
 /// The places, and what counts.
 #[derive(Default)]
@@ -142,10 +83,16 @@ struct State {
     unused: Vec<Arc<Counters>>,
     /// The number of workers so far, by which they are named.
     started: usize,
+    /// The number of reloads and failed starts whose workers are being stopped.
+    closings: usize,
     /// Whether the server stops, so that no listener is started any more.
     is_stopping: bool,
     /// Whether a successor has the sockets, too, and may take over.
     is_offered: bool,
+    /// Handles on the sockets that a supervisor keeps open, each with its address in the
+    /// configuration: where a listener comes back, its sockets are these, as a share of its queries
+    /// would go on to them beside new ones.
+    supervised: Vec<(SocketAddr, Sockets)>,
 }
 
 impl State {
@@ -202,6 +149,8 @@ pub struct BoundListeners {
     sockets: Vec<(usize, Sockets)>,
     /// Whether one of the addresses overlaps one that is answered on, whose queries it may get.
     has_overlap: bool,
+    /// Sockets that share their ports for these, which ends where none is started.
+    shared: SharedPorts,
 }
 
 /// The places of listeners that a reload has closed.
@@ -234,6 +183,10 @@ impl Listeners {
         let (rest, state) = (REST_MIN.max(patience.saturating_mul(2)), Mutex::new(state));
         let listeners = Self { starter, counters, is_shared, rest, state };
         for (place, (sockets, listener)) in sockets.into_iter().zip(&config.listeners).enumerate() {
+            if sockets.is_supervised {
+                let kept = sockets.try_clone()?;
+                listeners.lock().supervised.push((listener.address, kept));
+            }
             listeners.start_one(place, listener, sockets)?;
         }
         Ok(listeners)
@@ -254,9 +207,7 @@ impl Listeners {
         let is_offered = state.is_offered;
         drop(state);
         if is_offered && !(new.is_empty() && self.gone(config).is_empty()) {
-            return Err("a successor is taking over the sockets, and reads the configuration by \
-                        itself: reload once it has, or has failed"
-                .to_owned());
+            return Err(OFFERED.to_owned());
         }
         match self.await_former_sockets(&new) {
             Some(address) => Err(format!(
@@ -271,7 +222,9 @@ impl Listeners {
     /// Returns the address of a listener that would lose queries so if it were bound now.
     fn await_former_sockets(&self, new: &[(usize, &Listener)]) -> Option<SocketAddr> {
         let start = Instant::now();
-        let is_met = |it: &(usize, &Listener), receiving| self.has_former(it.1, receiving);
+        let is_met = |it: &(usize, &Listener), receiving| {
+            self.has_former(it.1, receiving) && !self.is_supervised(it.1.address)
+        };
         while new.iter().any(|it| is_met(it, false)) && start.elapsed() < REBIND_MAX {
             thread::sleep(LOOK);
         }
@@ -283,19 +236,21 @@ impl Listeners {
         let listeners: Vec<&Listener> = new.iter().map(|(_, listener)| *listener).collect();
         let (running, start) = (self.running(), Instant::now());
         let sockets = loop {
-            match listen_more(&listeners, &running, self.is_shared) {
+            let found = self.supervised(&listeners).map_err(|error| error.to_string())?;
+            match listen_more(&listeners, &running, found, self.is_shared) {
                 Err(error) if self.was_closed(&error, new) && start.elapsed() < REBIND_MAX => {
                     thread::sleep(LOOK);
                 }
                 sockets => break sockets,
             }
         };
-        let sockets = sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
+        let (sockets, shared) =
+            sockets.map_err(|error| format!("{error}{}", hint(&error, &running)))?;
         let overlaps_running =
             |it: &&Listener| running.iter().any(|(address, _)| overlaps(*address, it.address));
         let has_overlap = listeners.iter().any(overlaps_running);
         let sockets = new.iter().map(|(place, _)| *place).zip(sockets).collect();
-        Ok(BoundListeners { sockets, has_overlap })
+        Ok(BoundListeners { sockets, has_overlap, shared })
     }
 
     /// Closes the listeners that a configuration, which is not in force yet, has closed: what they
@@ -313,16 +268,22 @@ impl Listeners {
     /// Starts listeners with their sockets, those that the configuration in force has. Returns what
     /// could not be started.
     pub fn start_bound(&self, bound: BoundListeners, config: &Config) -> Vec<String> {
-        let mut failed = Vec::new();
+        let (mut failed, mut is_one_started) = (Vec::new(), false);
         for (place, sockets) in bound.sockets {
             let listener = config.listeners.get(place).filter(|it| !it.is_closed);
             let Some(listener) = listener else { continue };
             let address = sockets.address().unwrap_or(listener.address);
             match self.start_one(place, listener, sockets) {
-                Ok(true) => tracing::info!(%address, "listening"),
+                Ok(true) => {
+                    is_one_started = true;
+                    tracing::info!(%address, "listening");
+                }
                 Ok(false) => {} // the server stops
                 Err(error) => failed.push(format!("{address} is not answered on: {error}")),
             }
+        }
+        if is_one_started {
+            bound.shared.keep();
         }
         failed
     }
@@ -375,6 +336,11 @@ impl Listeners {
         all.map(|descriptor| descriptor.try_clone_to_owned()).collect()
     }
 
+    /// Whether a successor has the sockets, too, and may take over.
+    pub fn is_offered(&self) -> bool {
+        self.lock().is_offered
+    }
+
     /// Notes that the successor has gone away.
     pub fn end_offer(&self) {
         self.lock().is_offered = false;
@@ -413,6 +379,18 @@ impl Listeners {
         }
         tasks.iter().for_each(|task: &TcpTask| task.stop(how));
         StoppedListeners { workers, tasks }
+    }
+
+    /// Waits for workers that a reload was stopping when the server was [stopped](Self::stop), and
+    /// that answer what they have received; returns whether they have stopped in time.
+    pub fn await_closings(&self, deadline: Instant) -> bool {
+        while self.lock().closings > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
     }
 
     /// Starts the workers and the TCP task of a listener, unless the server stops; returns whether.
@@ -484,6 +462,7 @@ impl Listeners {
                 }
             }
         }
+        state.closings -= 1;
         drop(state);
         let addresses: Vec<_> = closing.iter().map(|(_, it)| it.last_address()).collect();
         drop(closing); // and with it the sockets, but for what waits
@@ -493,8 +472,9 @@ impl Listeners {
         }
     }
 
-    /// Takes the listeners at places out of those that are answered on, and has their sockets
-    /// receive no more, and their connections end. Nothing is taken where the server stops.
+    /// Takes the listeners at places out of those that are answered on, which begins a closing, and
+    /// has their sockets receive no more, and their connections end. Nothing is taken where the
+    /// server stops.
     fn take_open(&self, places: &[usize]) -> Vec<(usize, RunningListener)> {
         let mut state = self.lock();
         if state.is_stopping {
@@ -515,6 +495,7 @@ impl Listeners {
             place.closed_at = Some(Instant::now());
             taken.push((number, listener));
         }
+        state.closings += usize::from(!taken.is_empty());
         taken
     }
 
@@ -550,6 +531,21 @@ impl Listeners {
         self.lock().places.iter().filter_map(open).collect()
     }
 
+    /// Whether a supervisor keeps the sockets of an address open.
+    fn is_supervised(&self, address: SocketAddr) -> bool {
+        self.lock().supervised.iter().any(|(it, _)| *it == address)
+    }
+
+    /// The sockets of listeners that a supervisor keeps open.
+    fn supervised(&self, listeners: &[&Listener]) -> io::Result<InheritedSockets> {
+        let (state, mut found) = (self.lock(), InheritedSockets::default().of_supervisor());
+        let is_new = |address| listeners.iter().any(|listener| listener.address == address);
+        for (_, sockets) in state.supervised.iter().filter(|(address, _)| is_new(*address)) {
+            found.extend(sockets)?;
+        }
+        Ok(found)
+    }
+
     /// Whether sockets are open of listeners that were closed, at the address of one or beside it:
     /// any, or only those that are `receiving`.
     fn has_former(&self, new: &Listener, receiving: bool) -> bool {
@@ -572,13 +568,6 @@ impl Listeners {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic left at worst a listener that is not started.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RunningListener {
-    /// The address that was answered on, or else that of the configuration.
-    fn last_address(&self) -> SocketAddr {
-        self.sockets.address().unwrap_or(self.address)
     }
 }
 

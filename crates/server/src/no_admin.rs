@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::listen::InheritedSockets;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use zonda_config::Admin;
 
@@ -14,6 +15,45 @@ pub struct Counters(());
 impl Counters {
     /// Ends all waits: there are none.
     pub fn end_waits(&self) {}
+}
+
+/// The addresses at which pages are answered: none.
+#[derive(Default)]
+pub struct PageServers;
+
+/// The pages of a configuration: none.
+pub struct BoundPages;
+
+impl PageServers {
+    /// Binds nothing.
+    ///
+    /// # Errors
+    /// None.
+    pub fn bind(
+        &self,
+        _: &Admin,
+        _running: &Admin,
+        _is_offered: bool,
+    ) -> Result<BoundPages, String> {
+        Ok(BoundPages)
+    }
+
+    /// Answers nothing.
+    pub fn follow(&self, _bound: BoundPages, _admin: &Admin) {}
+
+    /// No descriptors.
+    ///
+    /// # Errors
+    /// None.
+    pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        Ok(Vec::new())
+    }
+
+    /// Accepts no connections, as before.
+    pub fn stop(&self) {}
+
+    /// Has no socket, as before.
+    pub fn end(&self) {}
 }
 
 /// Sockets that are bound: none.

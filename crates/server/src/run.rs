@@ -16,6 +16,7 @@ use crate::listen::{self, InheritedSockets, Sockets};
 use crate::listeners::{Listeners, StoppedListeners};
 use crate::load::LoadError;
 use crate::log;
+use crate::look_schedule::LookSchedule;
 use crate::node_local::{ClaimedInterface, KeptInterface, NodeInterface};
 use crate::program::{ConfigWatch, Logger, OwnQueries, Program, RuntimeHandle, SetLogLevel};
 use crate::publish::{FirstLoad, Publisher, PublisherHandle, ServerState};
@@ -100,8 +101,8 @@ pub(crate) fn run(
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
     let ports_max = rights::raise_descriptor_limit(&config).map_err(ServeError::Descriptors)?;
-    let mut found =
-        InheritedSockets::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
+    let inherited = rights::inherited_sockets(signals).map_err(ServeError::Start)?;
+    let mut found = InheritedSockets::adopt(inherited).of_supervisor();
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
         found = InheritedSockets::adopt(descriptors);
@@ -160,12 +161,14 @@ pub(crate) fn run(
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
         admin.stop(); // the sockets are the successor's now
+        control.pages.stop();
         running.stop(&runtime, tcp::Stop::HandedOver);
     } else {
         running.stop(&runtime, tcp::Stop::Now);
         admin.remove_sockets();
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
+    control.pages.end(); // the program may keep `control`
     reason?;
     if down.is_empty() { Ok(()) } else { Err(ServeError::Down(down)) }
 }
@@ -396,8 +399,9 @@ impl Running {
 
     /// Reloads when told to, and when watched files change.
     async fn keep_up_to_date(&self, hangup: &mut Option<Signal>) -> Infallible {
-        // Moments, as each turn of the loop would begin a time anew.
-        let mut next_look = self.control.next_look();
+        let interval = || self.control.watch_interval();
+        let mut looks =
+            LookSchedule::new(Instant::now(), interval(), self.control.follows_config());
         let mut next_flush = self.control.next_flush();
         let mut next_expiry = tokio::time::Instant::now() + EXPIRY_INTERVAL;
         loop {
@@ -405,10 +409,12 @@ impl Running {
             tokio::select! {
                 () = caught(hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
-                    next_look = next_look.min(self.control.next_look());
+                    looks.note_interval(Instant::now(), interval());
                 }
-                () = tokio::time::sleep_until(next_look), if watches => {
-                    next_look = self.look_at_watched_files().await;
+                () = tokio::time::sleep_until(looks.next().into()), if watches => {
+                    let start = Instant::now();
+                    self.control.reload_watched(looks.are_all_due(start)).await;
+                    looks.note(start, Instant::now(), interval());
                 }
                 () = tokio::time::sleep_until(next_flush) => {
                     flush_in_background(&self.control).await;
@@ -424,15 +430,6 @@ impl Running {
         }
     }
 
-    /// Reloads watched files that changed; returns when to look again. A million files take seconds
-    /// to look at, so that takes at most a twentieth of the time.
-    async fn look_at_watched_files(&self) -> tokio::time::Instant {
-        let start = tokio::time::Instant::now();
-        self.control.reload_watched().await;
-        let end = tokio::time::Instant::now();
-        self.control.next_look().max(end + (end - start) * 20)
-    }
-
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
         drop(self.aliases); // which has no fetch begun any more
@@ -444,7 +441,8 @@ impl Running {
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
         let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
         let StoppedListeners { workers, tasks } = self.control.listeners.stop(how);
-        if !stop_workers(workers, deadline).is_empty() {
+        let have_stopped = stop_workers(workers, deadline).is_empty();
+        if !self.control.listeners.await_closings(deadline) || !have_stopped {
             tracing::error!("a worker did not stop in time");
         }
         let left = deadline.saturating_duration_since(Instant::now());

@@ -99,6 +99,11 @@ impl Watchdog {
         drop(self.state(name));
     }
 
+    /// Shows a thread no more, which was to end.
+    pub fn forget(&self, name: &str) {
+        self.lock().remove(name);
+    }
+
     /// Notes whether work that is begun again and again, such as a look at watched files, was done.
     pub fn note_round(&self, name: &str, is_done: bool) {
         let mut state = self.state(name);

@@ -1,5 +1,8 @@
 //! Listeners that come and go while the server runs.
 
+mod pages;
+mod watched_files;
+
 use crate::server::{BINARY, Load, ask_once, http, wait_until, zone};
 use std::collections::HashMap;
 use std::io::Read;

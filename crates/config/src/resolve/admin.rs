@@ -8,7 +8,7 @@ use crate::reader::{Reader, Session};
 use crate::section::Keys;
 use crate::socket::default_socket;
 use crate::value::{Toggle, Token, Value};
-use crate::{Admin, Listener};
+use crate::{Admin, Listener, PageOrigins};
 use std::path::{Path, PathBuf};
 
 /// Reads `[admin]`, and the files that hold its tokens; its socket is named after the first
@@ -37,12 +37,18 @@ pub(super) fn read<'a>(
             socket
         }
     };
+    let page_origins = PageOrigins {
+        health: reader.origin_of("health"),
+        ready: reader.origin_of("ready"),
+        metrics: reader.origin_of("metrics"),
+    };
     let (Toggle(address), Toggle(bind_statistics)) = (keys.address, keys.bind_statistics);
     let admin = Admin {
         address,
         health: keys.health,
         ready: keys.ready,
         metrics: keys.metrics,
+        page_origins,
         lameduck: keys.lameduck,
         token,
         read_token,

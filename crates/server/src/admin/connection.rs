@@ -7,7 +7,8 @@
 
 use super::access::{self, Rights};
 use super::counters::Counters;
-use super::pages::Pages;
+use super::page_sockets::Pages;
+use super::pages;
 use super::reply::Reply;
 use super::{bind_statistics, dispatch};
 use crate::control::Control;
@@ -21,9 +22,9 @@ use std::future::pending;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -58,8 +59,8 @@ pub enum Listener {
 pub enum Interface {
     /// The admin interface, as far as the rights of the socket's clients allow.
     Admin(Rights),
-    /// Single pages, to all clients.
-    Pages(Pages),
+    /// Single pages, to all clients; a reload changes which.
+    Pages(Arc<Mutex<Pages>>),
     /// BIND's statistics, to this machine and to some networks.
     BindStatistics {
         /// The networks whose clients may read the page.
@@ -84,7 +85,10 @@ impl Interface {
     async fn answer(self, request: Request<Incoming>, control: Arc<Control>) -> Reply {
         match self {
             Self::Admin(rights) => dispatch::answer(request, rights, control).await,
-            Self::Pages(pages) => pages.answer(request, control).await,
+            Self::Pages(pages) => {
+                let pages = *pages.lock().unwrap_or_else(PoisonError::into_inner);
+                pages::answer(pages, request, control).await
+            }
             // Exporters elsewhere may know the server by a name; on this machine, only a page of
             // the web needs one.
             Self::BindStatistics { is_loopback: true, .. } if !access::is_host_own(&request) => {

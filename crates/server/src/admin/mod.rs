@@ -15,6 +15,8 @@ mod geo;
 mod json_body;
 mod loads;
 mod metrics;
+mod page_servers;
+mod page_sockets;
 mod pages;
 mod pools;
 mod powerdns;
@@ -32,19 +34,20 @@ mod waits;
 mod zone_commands;
 
 pub use counters::Counters;
+pub use page_servers::PageServers;
 
 use crate::control::Control;
 use crate::handover::{self, Offer};
 use crate::listen::InheritedSockets;
 use access::{Rights, Tokens};
 use connection::{Interface, Listener, accept_all};
-use pages::PageSocket;
+use page_sockets::{PageSocket, Pages};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 use unix::{MadeSockets, SocketFiles};
 use zonda_config::{Admin, Network, Token};
@@ -87,7 +90,7 @@ pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<AdminSockets
         }
         None => None,
     };
-    let pages = pages::bind(config, found)?;
+    let pages = page_sockets::bind(config, found).map_err(|error| error.to_string())?;
     let (mut unix, mut hand_over, mut made) = (None, None, MadeSockets::default());
     if let Some(path) = &config.socket {
         let found_socket = found.take_unix(path);
@@ -153,7 +156,7 @@ pub struct AdminInterface {
 }
 
 impl AdminInterface {
-    /// Accepts no more connections.
+    /// Accepts no more connections, but for those to [pages](PageServers).
     pub fn stop(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
@@ -174,12 +177,13 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
     let mut serving = AdminInterface { address: None, sockets, offer, tasks: Vec::new() };
     bound.unix.iter().for_each(|(_, path, _)| serving.sockets.add(path));
     bound.hand_over.iter().for_each(|(_, path)| serving.sockets.add(path));
+    // Before a successor can ask for the sockets, and a client for a reload.
+    serve_pages(bound.pages, control)?;
     if let Some((listener, _)) = bound.hand_over {
         let tcp = bound.tcp.iter().map(|(tcp, _)| tcp.as_fd());
         let statistics = bound.bind_statistics.iter().map(|(tcp, _)| tcp.as_fd());
         let unix = bound.unix.iter().map(|(unix, ..)| unix.as_fd());
-        let pages = bound.pages.iter().map(|(tcp, _)| tcp.as_fd());
-        let all: Vec<_> = tcp.chain(statistics).chain(pages).chain(unix).collect();
+        let all: Vec<_> = tcp.chain(statistics).chain(unix).collect();
         serving.offer = Some(control.offer_sockets(listener, &all)?);
     }
     let mut accept = |name: &str, listener, interface| {
@@ -195,11 +199,6 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
         accept("bind-statistics", listener, Interface::BindStatistics { clients, is_loopback });
     }
-    for (tcp, pages) in bound.pages {
-        let name = format!("admin-pages-{}", tcp.local_addr()?);
-        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
-        accept(&name, listener, Interface::Pages(pages));
-    }
     if let Some((tcp, rights)) = bound.tcp {
         let address = tcp.local_addr().ok();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
@@ -208,6 +207,16 @@ pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInt
     }
     bound.made.keep();
     Ok(serving)
+}
+
+/// Serves pages at addresses of their own, from now on and after each reload.
+fn serve_pages(bound: Vec<PageSocket>, control: &Arc<Control>) -> io::Result<()> {
+    let weak = Arc::downgrade(control);
+    let serve = move |name: &str, listener, pages: Arc<Mutex<Pages>>| {
+        let (listener, control) = (Listener::Tcp(listener), weak.upgrade()?);
+        Some(keep_accepting(name, listener, Interface::Pages(pages), &control))
+    };
+    control.pages.start(bound, Box::new(serve), &control.watchdog)
 }
 
 /// Accepts connections from now on, as a task that the watchdog knows by `name`.

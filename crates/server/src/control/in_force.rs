@@ -71,6 +71,13 @@ impl Control {
                     );
                     continue;
                 }
+                "[admin]" => {
+                    tracing::warn!(
+                        "keys of [admin] but `health`, `ready`, `metrics` and `lameduck` take \
+                         effect at the next start"
+                    );
+                    continue;
+                }
                 section => section,
             };
             tracing::warn!(section, "changes of the section take effect at the next start");
@@ -108,6 +115,7 @@ impl Control {
         };
         let loaded = self.load(units, Some(&config), Scope::Changed)?;
         let bound = self.listeners.bind(&config)?;
+        let pages = self.pages.bind(&config.admin, &former.admin, self.listeners.is_offered())?;
         let closed = self.listeners.close_those_gone(&config, &bound);
         let mut applied = self.apply(units, Some(config), loaded);
         if applied.is_err() {
@@ -125,6 +133,7 @@ impl Control {
                 self.listeners.restore(closed, &state.config);
             }
         }
+        self.pages.follow(pages, &state.config.admin);
         if state.config.tcp != former.tcp {
             self.tcp.configure(&tcp_config(&state.config));
         }

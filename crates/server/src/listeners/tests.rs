@@ -7,6 +7,7 @@ use crate::threads::{ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use arc_swap::ArcSwap;
 use std::net::{TcpListener, UdpSocket as StdSocket};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals};
 use zonda_engine::zones::ZoneTable;
 use zonda_engine::{Engine, Snapshot};
+use zonda_netio::share_port;
 use zonda_transport::tcp::TcpServer;
 use zonda_zone::HashSeed;
 
@@ -123,6 +125,20 @@ fn a_configuration_that_does_not_come_into_force_leaves_the_listeners_that_there
 }
 
 #[test]
+fn a_listener_that_is_not_started_leaves_no_port_shared() {
+    let single = address();
+    let wildcard = SocketAddr::from(([0; 4], single.port()));
+    let server = Server::start(&[single], &Arc::default());
+    let bound = server.listeners.bind(&server.next(&[single, wildcard])).unwrap();
+    let state = server.listeners.lock();
+    let tcp = state.places[0].open.as_ref().unwrap().sockets.tcp.clone().unwrap();
+    drop(state);
+    assert!(!share_port(tcp.as_fd(), true).unwrap(), "it is shared while the other is bound");
+    assert_eq!(server.listeners.start_bound(bound, &server.config), [""; 0]);
+    assert!(share_port(tcp.as_fd(), true).unwrap(), "it was not shared any more");
+}
+
+#[test]
 fn an_address_that_cannot_be_bound_leaves_none_bound() {
     let [stays, new] = [(); 2].map(|()| address());
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -160,6 +176,27 @@ fn a_worker_that_stops_late_keeps_no_socket_but_its_own() {
 }
 
 #[test]
+fn a_server_that_stops_waits_for_workers_that_a_reload_is_stopping() {
+    let (own, gate) = (address(), Arc::<Mutex<()>>::default());
+    let held = gate.lock().unwrap();
+    let server = Server::start(&[own], &gate);
+    let listeners = &server.listeners;
+    let soon = || Instant::now() + Duration::from_secs(3);
+    thread::scope(|scope| {
+        scope.spawn(|| listeners.close(&[0], (STOP_MAX, Duration::ZERO)));
+        let end = soon();
+        while !listeners.addresses().iter().all(Option::is_none) && Instant::now() < end {
+            thread::sleep(LOOK);
+        }
+        let stopped = listeners.stop(tcp::Stop::Now);
+        assert!(stopped.workers.is_empty(), "the reload has them");
+        assert!(!listeners.await_closings(Instant::now() + 2 * LOOK));
+        drop(held);
+        assert!(listeners.await_closings(soon()));
+    });
+}
+
+#[test]
 fn a_wildcard_that_takes_the_queries_of_a_single_address_does_not_wait_for_its_workers() {
     let (single, gate) = (address(), Arc::<Mutex<()>>::default());
     let wildcard = SocketAddr::from(([0; 4], single.port()));
@@ -191,6 +228,23 @@ fn an_address_is_not_bound_while_a_former_socket_of_another_process_receives() {
         thread::sleep(LOOK);
     }
     assert!(server.listeners.bind(&server.config).is_ok());
+}
+
+#[test]
+fn an_address_that_comes_back_is_answered_on_at_the_sockets_that_a_supervisor_keeps_open() {
+    let own = address();
+    let of_supervisor = listen(&config(&[own]).listeners, InheritedSockets::default(), false);
+    let of_supervisor = of_supervisor.unwrap().remove(0);
+    let given = of_supervisor.descriptors().map(|it| it.try_clone_to_owned().unwrap()).collect();
+    let found = InheritedSockets::adopt(given).of_supervisor();
+    let server = Server::start_with(&[own], &Arc::default(), found);
+    for _ in 0..2 {
+        server.listeners.close(&[0], (STOP_MAX, DRAIN_MAX));
+        let bound = server.listeners.bind(&server.config).unwrap();
+        assert_eq!(server.listeners.start_bound(bound, &server.config), [""; 0]);
+        // Each from a new port, by which the kernel chooses a socket.
+        assert_eq!((0..40).filter(|_| !is_answered(own)).count(), 0);
+    }
 }
 
 #[test]
