@@ -99,7 +99,7 @@ section! {
 }
 
 section! {
-    /// Bounds on transfers of zones to other servers.
+    /// Bounds on transfers of zones to other servers, and on all transfers from primaries.
     pub struct TransfersKeys: Table "transfers", Reload;
 
     /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries
@@ -107,4 +107,9 @@ section! {
     at_once: u32 = "10", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
+    /// Octets of memory of all transfers from primaries together: twice the records that have come
+    /// of each, in steps of 1 MiB. A transfer that would need more waits, behind those that have
+    /// waited for longer. The one that has run for longest does not wait, so that a zone may be
+    /// larger; `size-max` bounds it.
+    memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

@@ -4,8 +4,10 @@
 //! - No call takes longer than its limits say, whatever the primary does, and each ends soon after
 //!   the server is told to stop.
 //! - Memory is bounded by the limits: one message of at most 65,535 octets, and what was taken in,
-//!   whose octets are counted without compression.
+//!   whose octets are counted without compression. That of all transfers together is bounded by
+//!   their [budget](crate::budget), for which a transfer waits.
 
+use crate::budget::Share;
 use crate::fault::Fault;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
 use crate::question::Question;
@@ -155,7 +157,9 @@ impl Primary {
         read_soa(&message, (apex, id), signature.as_mut())
     }
 
-    /// Asks for the zone, or for changes of it since the version with a serial.
+    /// Asks for the zone, or for changes of it since the version with a serial. The share of the
+    /// budget grows with what comes: twice as much, as the zone is made of the records. What the
+    /// transfer waits for it does not count as time of the transfer.
     ///
     /// # Errors
     /// When the reply is not whole, not within the limits, or cannot be believed.
@@ -164,6 +168,7 @@ impl Primary {
         apex: &Name,
         question: Question<'_>,
         (limits, is_stopped): (Limits, &dyn Fn() -> bool),
+        share: &mut Share<'_>,
     ) -> Result<Transfer, Fault> {
         let base = match question {
             Question::Ixfr(soa) => Some(serial_of(soa)?),
@@ -172,6 +177,7 @@ impl Primary {
         let id: [u8; 2] = random_octets();
         let (query, mut signature) = self.query(question, apex, id);
         let section = question.section(apex);
+        share.raise(MESSAGE_BYTES_MAX as u64, is_stopped)?; // before the primary waits as well
         let mut connection = Connection::open(self.address, is_stopped, limits.time_max)?;
         connection.send(&query)?;
         let (mut intake, mut octets) = (Intake::new(apex, base, limits), Vec::new());
@@ -182,6 +188,8 @@ impl Primary {
             if intake.take(message, octets.len())? {
                 break;
             }
+            let octets = intake.octets_stored().saturating_mul(2) + MESSAGE_BYTES_MAX as u64;
+            connection.note_wait(share.raise(octets, is_stopped)?);
         }
         if let Some(signature) = &signature {
             signature.finish()?;
@@ -302,6 +310,12 @@ impl<'s> Connection<'s> {
         stream.set_read_timeout(Some(STOP_INTERVAL))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
         Ok(Self { stream, is_stopped, limit, pace })
+    }
+
+    /// Notes that nothing was received for a time, through no fault of the primary.
+    fn note_wait(&mut self, time: Duration) {
+        self.limit.0 += time;
+        self.pace.began += time;
     }
 
     /// Sends a message.

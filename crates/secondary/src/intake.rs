@@ -122,6 +122,12 @@ impl Intake {
         }
     }
 
+    /// Returns the octets of memory that the records take so far.
+    #[must_use]
+    pub fn octets_stored(&self) -> u64 {
+        self.stored
+    }
+
     /// Takes the next message, of so many octets; returns whether the reply is whole.
     ///
     /// # Errors

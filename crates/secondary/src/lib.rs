@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! question ─► exchange ─► message ─► signature ─► intake ─► Transferred: whole zone, changes, none
-//!                 ▲ limits: octets, records, time             │
+//!                 ▲ limits: octets, records, time; budget     │
 //! schedule ─ serials, timers ◄────────────────────────────────┘ ─► zone_file: zone and timers
 //! ```
 //!
@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: threads, and which zones are due when: the server has those.
 
+pub mod budget;
 pub mod catalog;
 pub mod exchange;
 mod fault;
@@ -21,6 +22,7 @@ pub mod removed;
 pub mod timers;
 pub mod zone_file;
 
+pub use budget::{Budget, Share};
 pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
 pub use fault::Fault;

@@ -1,6 +1,6 @@
 //! Zones that Zonda transfers from primaries: scripted ones that are wrong, and real ones.
 
-use crate::primary::{Primary, client, records, wait_until};
+use crate::primary::{Primary, client, metric, records, wait_until};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -312,6 +312,35 @@ fn an_endless_transfer_takes_no_more_memory_than_twice_its_limit_however_often_i
     // keeps for the threads of several tries: less than what five tries had sent.
     assert!(grown < 16 << 10, "{grown} KiB more: {log}");
     assert_eq!(server.serial("bad.test"), Some(1), "{log}");
+}
+
+#[test]
+fn transfers_that_take_more_memory_together_than_they_may_wait_for_each_other() {
+    let names: Vec<String> = (0..6).map(|number| format!("z{number}.test")).collect();
+    let hosts: String = (0..80_000).map(|number| format!("host-{number} A 192.0.2.1\n")).collect();
+    let text =
+        format!("$TTL 60\n@ SOA ns host 7 7200 3600 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n");
+    let zones: Vec<(&str, &str, &str)> =
+        names.iter().map(|name| (name.as_str(), text.as_str(), "\"127.0.0.1\"")).collect();
+    let primary = Primary::start(&zones, "");
+    let from = format!("\"{}\"", primary.address);
+    let zones: String = names.iter().map(|name| zone(name, &from, "")).collect();
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let own = format!("[transfers]\nmemory-max = \"16 MiB\"\n[admin]\naddress = \"{admin}\"\n");
+    let server = Secondary::start(&format!("{own}{zones}"));
+    let used = || metric(admin, "zonda_secondary_memory_bytes");
+    let mut peak = 0.0_f64;
+    for name in &names {
+        wait_until(name, || {
+            peak = peak.max(used());
+            server.serial(name) == Some(7)
+        });
+    }
+    // The oldest transfer goes on in any case, and has less than the rest may have.
+    assert!(peak > 0.0 && peak <= f64::from(32 << 20), "{peak}");
+    let waits = metric(admin, "zonda_secondary_memory_waits_total");
+    assert!(waits > 0.0, "none has waited: {}", server.log());
+    wait_until("all is given back", || used() == 0.0);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
 use zonda_engine::notify::Notice;
-use zonda_secondary::{Primary, timers};
+use zonda_secondary::{Budget, Primary, timers};
 use zonda_wire::Name;
 use zonda_wire::tsig::Key;
 use zonda_zone::random_octets;
@@ -56,6 +56,8 @@ pub struct SecondaryFeeds {
     notices: NoticeQueue,
     /// What all zones have done so far.
     counters: Arc<SecondaryCounters>,
+    /// The memory of all transfers together.
+    budget: Arc<Budget>,
     /// The threads, while there are any.
     running: Mutex<Option<Arc<Shared>>>,
     /// How zones follow their primaries, for readers; none if the zones have changed since.
@@ -85,6 +87,7 @@ impl SecondaryFeeds {
         Self {
             notices,
             counters: Arc::default(),
+            budget: Arc::default(),
             running: Mutex::default(),
             states: ArcSwapOption::default(),
             #[cfg(test)]
@@ -103,6 +106,7 @@ impl SecondaryFeeds {
         config: &Config,
         first: &SyncSender<()>,
     ) -> io::Result<()> {
+        self.budget.set(config.transfers.memory_max.0.into());
         let mut running = lock(&self.running);
         if config.secondaries().next().is_none() && running.is_none() {
             return Ok(());
@@ -219,8 +223,12 @@ impl SecondaryFeeds {
 
     /// What threads share that do not run yet.
     fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Shared {
-        let around =
-            Surroundings::new(publisher.clone(), directory(config), Arc::clone(&self.counters));
+        let around = Surroundings::new(
+            publisher.clone(),
+            directory(config),
+            Arc::clone(&self.counters),
+            Arc::clone(&self.budget),
+        );
         let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
         Shared { around, followed, changed, unread, began: Instant::now() }
     }
@@ -268,6 +276,11 @@ impl SecondaryFeeds {
         let states: Arc<SecondaryStates> = Arc::new(states.collect());
         self.states.store(Some(Arc::clone(&states))); // while the zones cannot change
         states
+    }
+
+    /// The memory of all transfers together.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What all zones of primaries have done so far.

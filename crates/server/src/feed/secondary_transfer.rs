@@ -132,7 +132,9 @@ fn attempt(
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
     zone.state.lock().intake = Some(intake.into());
-    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped));
+    // Held until the version is served, or refused.
+    let mut share = around.budget.share();
+    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped), &mut share);
     let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
         Err(fault) => {

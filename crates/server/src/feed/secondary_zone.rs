@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
-use zonda_secondary::{Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
+use zonda_secondary::{Budget, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
 
@@ -97,6 +97,8 @@ pub struct Surroundings {
     directory: Option<Arc<Path>>,
     /// What all zones have done so far.
     pub counters: Arc<SecondaryCounters>,
+    /// The memory of all transfers together.
+    pub budget: Arc<Budget>,
     /// The primaries that did not answer the last time.
     pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
@@ -135,11 +137,13 @@ impl Surroundings {
         publisher: PublisherHandle,
         directory: Option<PathBuf>,
         counters: Arc<SecondaryCounters>,
+        budget: Arc<Budget>,
     ) -> Self {
         Self {
             publisher,
             directory: directory.map(Into::into),
             counters,
+            budget,
             silent: Mutex::default(),
             without_changes: Mutex::default(),
             next_expiry: AtomicU64::new(u64::MAX),
