@@ -107,9 +107,10 @@ section! {
     at_once: u32 = "10", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
-    /// Octets of memory of all transfers from primaries together: twice the records that have come
-    /// of each, in steps of 1 MiB. A transfer that would need more waits, behind those that have
-    /// waited for longer. The one that has run for longest does not wait, so that a zone may be
-    /// larger; `size-max` bounds it.
+    /// Octets of memory of all transfers from primaries together: three times the records that have
+    /// come of each, in steps of 1 MiB. The first MiB of a transfer never waits; one that needs
+    /// more than there is waits, if possible before it begins. Of those that need more than 1 MiB,
+    /// the one that came first grows in any case, so that a zone may be larger; `size-max` bounds
+    /// it.
     memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

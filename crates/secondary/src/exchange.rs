@@ -7,7 +7,7 @@
 //!   whose octets are counted without compression. That of all transfers together is bounded by
 //!   their [budget](crate::budget), for which a transfer waits.
 
-use crate::budget::Share;
+use crate::budget::{Share, octets_of};
 use crate::fault::Fault;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
 use crate::question::Question;
@@ -74,6 +74,8 @@ pub struct Transfer {
     pub counts: Counts,
     /// The seconds until the zone expires at the primary, if it says that (rfc7314).
     pub expire_secs: Option<u32>,
+    /// The moment at which the question was sent, from which the zone's expiry counts.
+    pub asked: Instant,
 }
 
 impl Primary {
@@ -158,11 +160,15 @@ impl Primary {
     }
 
     /// Asks for the zone, or for changes of it since the version with a serial. The share of the
-    /// budget grows with what comes: twice as much, as the zone is made of the records. What the
-    /// transfer waits for it does not count as time of the transfer.
+    /// budget grows with what comes, where that is more than was reserved. While it waits for that,
+    /// nothing is read: the buffers fill, and the primary waits as well, for a time that is its
+    /// own. So it is not waited for longer than primaries have patience; then, the connection is
+    /// closed from this side, what has come is dropped, and the transfer is to begin anew with
+    /// more reserved. The wait is no time of the transfer, and none of the primary's pace.
     ///
     /// # Errors
-    /// When the reply is not whole, not within the limits, or cannot be believed.
+    /// When the reply is not whole, not within the limits, or cannot be believed; when the budget
+    /// has no memory for it.
     pub fn transfer(
         &self,
         apex: &Name,
@@ -177,8 +183,8 @@ impl Primary {
         let id: [u8; 2] = random_octets();
         let (query, mut signature) = self.query(question, apex, id);
         let section = question.section(apex);
-        share.raise(MESSAGE_BYTES_MAX as u64, is_stopped)?; // before the primary waits as well
         let mut connection = Connection::open(self.address, is_stopped, limits.time_max)?;
+        let asked = connection.begin();
         connection.send(&query)?;
         let (mut intake, mut octets) = (Intake::new(apex, base, limits), Vec::new());
         loop {
@@ -188,14 +194,15 @@ impl Primary {
             if intake.take(message, octets.len())? {
                 break;
             }
-            let octets = intake.octets_stored().saturating_mul(2) + MESSAGE_BYTES_MAX as u64;
-            connection.note_wait(share.raise(octets, is_stopped)?);
+            let waited = share.waited();
+            share.raise(octets_of(intake.octets_stored()), is_stopped)?;
+            connection.note_wait(share.waited() - waited);
         }
         if let Some(signature) = &signature {
             signature.finish()?;
         }
         let (counts, expire_secs) = (intake.counts(), intake.expire_secs());
-        Ok(Transfer { content: intake.finish()?, counts, expire_secs })
+        Ok(Transfer { content: intake.finish()?, counts, expire_secs, asked })
     }
 
     /// The query of a question, and what the signatures of the reply are checked with.
@@ -310,6 +317,14 @@ impl<'s> Connection<'s> {
         stream.set_read_timeout(Some(STOP_INTERVAL))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
         Ok(Self { stream, is_stopped, limit, pace })
+    }
+
+    /// Has the time count from now on, as the question was sent; returns this moment.
+    fn begin(&mut self) -> Instant {
+        let now = Instant::now();
+        self.limit.0 = now + self.limit.1;
+        self.pace.began = now;
+        now
     }
 
     /// Notes that nothing was received for a time, through no fault of the primary.

@@ -59,6 +59,8 @@ pub enum Fault {
     TooManyChanges(usize),
     /// Fewer octets than so many in a time.
     TooFewOctets(u64, Duration),
+    /// Other transfers have the memory: this one would have needed so many octets of it.
+    NoMemory(u64),
     /// The server is stopping.
     Stopped,
 }
@@ -72,6 +74,7 @@ impl Fault {
         !matches!(
             self,
             Self::Signature(_)
+                | Self::NoMemory(_)
                 | Self::Stopped
                 | Self::Class(_)
                 | Self::NotData(..)
@@ -204,6 +207,11 @@ impl fmt::Display for Fault {
             Self::TooFewOctets(octets, time) => {
                 write!(f, "the primary sends fewer than {octets} octets in {time:?}")
             }
+            Self::NoMemory(octets) => write!(
+                f,
+                "the transfer would take {octets} octets of memory, and others have all of \
+                 `memory-max` of [transfers]: it begins anew once they have ended"
+            ),
             Self::Stopped => f.write_str("the server is stopping"),
         }
     }

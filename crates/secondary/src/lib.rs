@@ -22,7 +22,7 @@ pub mod removed;
 pub mod timers;
 pub mod zone_file;
 
-pub use budget::{Budget, Share};
+pub use budget::{Budget, Place, Share};
 pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
 pub use fault::Fault;

@@ -1,6 +1,6 @@
 //! Zones that Zonda transfers from primaries: scripted ones that are wrong, and real ones.
 
-use crate::primary::{Primary, client, metric, records, wait_until};
+use crate::primary::{Primary, client, records, wait_until};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -69,7 +69,7 @@ impl Secondary {
     }
 
     /// The most memory that the server has had so far, KiB.
-    fn memory_peak_kib(&self) -> u64 {
+    pub fn memory_peak_kib(&self) -> u64 {
         let leader = self.process.as_ref().unwrap().id(); // `timeout`, whose child the server is
         let child = fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
         let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap();
@@ -114,11 +114,11 @@ pub fn zone(name: &str, from: &str, more: &str) -> String {
 
 /// A primary that tests write: it says that it has a serial, and sends what a function makes of
 /// each question for a transfer.
-struct Script {
-    address: SocketAddr,
-    serial: Arc<AtomicU32>,
+pub struct Script {
+    pub address: SocketAddr,
+    pub serial: Arc<AtomicU32>,
     /// Questions for transfers so far.
-    asked: Arc<AtomicUsize>,
+    pub asked: Arc<AtomicUsize>,
 }
 
 /// A name in wire form.
@@ -137,18 +137,18 @@ fn record(owner: &str, rtype: u16, data: &[u8]) -> Vec<u8> {
 }
 
 /// The SOA record of `bad.test` with a serial.
-fn soa(serial: u32) -> Vec<u8> {
+pub fn soa(serial: u32) -> Vec<u8> {
     let numbers = [serial, 1, 1, 3600, 60].map(u32::to_be_bytes).concat();
     record("bad.test", 6, &[name("ns.bad.test"), name("h.bad.test"), numbers].concat())
 }
 
 /// An address record.
-fn a(owner: &str) -> Vec<u8> {
+pub fn a(owner: &str) -> Vec<u8> {
     record(owner, 1, &[192, 0, 2, 1])
 }
 
 /// The reply to a query with these records, as a message.
-fn reply(query: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
+pub fn reply(query: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let count = (records.len() as u16).to_be_bytes();
     let end = 12 + name("bad.test").len() + 4;
     let head = [&query[..2], &[0x84, 0, 0, 1], &count, &[0; 4], &query[12..end]].concat();
@@ -157,7 +157,7 @@ fn reply(query: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
 
 impl Script {
     /// Starts the primary; `send` is given the connection, the query, its type and the serial.
-    fn start(send: fn(&mut TcpStream, &[u8], u16, u32)) -> Self {
+    pub fn start(send: fn(&mut TcpStream, &[u8], u16, u32)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let udp = UdpSocket::bind(address).unwrap();
@@ -195,13 +195,13 @@ impl Script {
 }
 
 /// Sends a message behind its length.
-fn send(stream: &mut TcpStream, message: &[u8]) -> bool {
+pub fn send(stream: &mut TcpStream, message: &[u8]) -> bool {
     let len = (message.len() as u16).to_be_bytes();
     stream.write_all(&[&len[..], message].concat()).is_ok()
 }
 
 /// Sends the whole zone of serial 1, which is sound; whether that was asked for.
-fn send_first(stream: &mut TcpStream, query: &[u8], serial: u32) -> bool {
+pub fn send_first(stream: &mut TcpStream, query: &[u8], serial: u32) -> bool {
     if serial == 1 {
         let records = [soa(1), a("www.bad.test"), a("www.other.test"), soa(1)];
         send(stream, &reply(query, &records));
@@ -312,35 +312,6 @@ fn an_endless_transfer_takes_no_more_memory_than_twice_its_limit_however_often_i
     // keeps for the threads of several tries: less than what five tries had sent.
     assert!(grown < 16 << 10, "{grown} KiB more: {log}");
     assert_eq!(server.serial("bad.test"), Some(1), "{log}");
-}
-
-#[test]
-fn transfers_that_take_more_memory_together_than_they_may_wait_for_each_other() {
-    let names: Vec<String> = (0..6).map(|number| format!("z{number}.test")).collect();
-    let hosts: String = (0..80_000).map(|number| format!("host-{number} A 192.0.2.1\n")).collect();
-    let text =
-        format!("$TTL 60\n@ SOA ns host 7 7200 3600 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n");
-    let zones: Vec<(&str, &str, &str)> =
-        names.iter().map(|name| (name.as_str(), text.as_str(), "\"127.0.0.1\"")).collect();
-    let primary = Primary::start(&zones, "");
-    let from = format!("\"{}\"", primary.address);
-    let zones: String = names.iter().map(|name| zone(name, &from, "")).collect();
-    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let own = format!("[transfers]\nmemory-max = \"16 MiB\"\n[admin]\naddress = \"{admin}\"\n");
-    let server = Secondary::start(&format!("{own}{zones}"));
-    let used = || metric(admin, "zonda_secondary_memory_bytes");
-    let mut peak = 0.0_f64;
-    for name in &names {
-        wait_until(name, || {
-            peak = peak.max(used());
-            server.serial(name) == Some(7)
-        });
-    }
-    // The oldest transfer goes on in any case, and has less than the rest may have.
-    assert!(peak > 0.0 && peak <= f64::from(32 << 20), "{peak}");
-    let waits = metric(admin, "zonda_secondary_memory_waits_total");
-    assert!(waits > 0.0, "none has waited: {}", server.log());
-    wait_until("all is given back", || used() == 0.0);
 }
 
 #[test]

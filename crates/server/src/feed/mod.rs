@@ -38,6 +38,7 @@ mod search_domains;
 pub mod secondaries;
 mod secondary_crowd;
 pub mod secondary_followed;
+mod secondary_memory;
 mod secondary_refresh;
 mod secondary_refused;
 pub mod secondary_schedule;

@@ -82,12 +82,12 @@ struct Shared {
 }
 
 impl SecondaryFeeds {
-    /// A feed without zones.
-    pub fn new(notices: NoticeQueue) -> Self {
+    /// A feed without zones, whose transfers may take so many octets of memory together.
+    pub fn new(notices: NoticeQueue, octets_max: u64) -> Self {
         Self {
             notices,
             counters: Arc::default(),
-            budget: Arc::default(),
+            budget: Arc::new(Budget::new(octets_max)),
             running: Mutex::default(),
             states: ArcSwapOption::default(),
             #[cfg(test)]
@@ -106,7 +106,6 @@ impl SecondaryFeeds {
         config: &Config,
         first: &SyncSender<()>,
     ) -> io::Result<()> {
-        self.budget.set(config.transfers.memory_max.0.into());
         let mut running = lock(&self.running);
         if config.secondaries().next().is_none() && running.is_none() {
             return Ok(());
@@ -354,26 +353,30 @@ impl Shared {
             let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&job)));
             let (is_done, next) = (looked_after.is_ok(), looked_after.unwrap_or(AFTER_PANIC));
             zone.end_first();
-            let report = {
+            let (is_waiting, report) = {
                 let mut status = zone.state.lock();
                 (status.next_refresh, status.intake) = (secs_from_now(next), None);
-                RefreshReport {
+                let report = RefreshReport {
                     former,
                     serial: status.serial,
                     is_transferred: status.versions_taken > versions_before,
                     primary: status.primary.map(|primary| primary.to_string()),
                     error: status.error.as_deref().map(str::to_owned),
-                }
+                };
+                (status.memory_wait.is_some(), report)
             };
-            if let (Job::Refresh(_, _, waiters), true) = (&job, is_done) {
+            if let (Job::Refresh(_, _, waiters), true) = (&job, is_done && !is_waiting) {
                 waiters.iter().for_each(|waiter| drop(waiter.try_send(report.clone())));
             }
             let now = self.millis();
             let due = now + u64::try_from(next.as_millis()).unwrap_or(u64::MAX / 2);
             let mut followed = lock(&self.followed);
-            match job {
+            match &job {
                 Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
                 Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
+            }
+            if is_done && is_waiting {
+                followed.keep_asked(job);
             }
             self.show(&followed.schedule);
             drop(followed);

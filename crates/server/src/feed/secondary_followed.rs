@@ -127,6 +127,19 @@ impl Followed {
         (added, adopted)
     }
 
+    /// Has the next refresh of a zone be for what has asked for the one that was to do something
+    /// and waits for memory.
+    pub fn keep_asked(&mut self, job: Job) {
+        if let Job::Refresh(zone, prompt, waiters) = job
+            && self.zones.contains_key(&zone.apex)
+        {
+            prompt.iter().for_each(|prompt| self.schedule.keep_prompt(&zone.apex, *prompt));
+            if !waiters.is_empty() {
+                self.waiters.entry(zone.apex.clone()).or_default().extend(waiters);
+            }
+        }
+    }
+
     /// Takes something to do: files are read first, which no primary can delay.
     pub fn take(&mut self, now: u64, is_reader: bool) -> Option<Job> {
         if let Some(apex) = self.schedule.take_unread() {

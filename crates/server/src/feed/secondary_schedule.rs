@@ -215,11 +215,7 @@ impl Schedule {
     /// before the primary.
     pub fn prompt(&mut self, apex: &Name, prompt: Prompt) {
         let Some(zone) = self.zones.get_mut(apex) else { return };
-        zone.prompt = Some(match (zone.prompt, prompt) {
-            (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
-            (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
-            _ => prompt,
-        });
+        zone.prompt = Some(stronger(zone.prompt, prompt));
         if matches!(zone.state, State::Due(_) | State::Waiting(WAITING, _)) {
             self.leave_queue(apex);
             self.enter(apex, 0);
@@ -283,6 +279,14 @@ impl Schedule {
         }
         self.busy.retain(|_, primary| primary.threads() > 0 || primary.is_slow(now));
         self.put_back(apex, due);
+    }
+
+    /// Notes what has asked for a refresh out of turn that has not been done: it asks for the next
+    /// one, which it does not hasten.
+    pub fn keep_prompt(&mut self, apex: &Name, prompt: Prompt) {
+        if let Some(zone) = self.zones.get_mut(apex) {
+            zone.prompt = Some(stronger(zone.prompt, prompt));
+        }
     }
 
     /// Puts a zone that no thread is busy with any more where it belongs.
@@ -364,6 +368,15 @@ impl Schedule {
     }
 }
 
+/// Of what has asked for a refresh before and now, the one that asks for more.
+fn stronger(former: Option<Prompt>, prompt: Prompt) -> Prompt {
+    match (former, prompt) {
+        (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
+        (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
+        _ => prompt,
+    }
+}
+
 /// The next place in a queue, at a moment.
 fn next_place(last: &mut u64, moment: u64) -> Place {
     *last += 1;
@@ -434,6 +447,21 @@ mod tests {
     /// Takes all zones that may be taken at a moment.
     fn take_all(schedule: &mut Schedule, now: u64) -> Vec<Name> {
         std::iter::from_fn(|| schedule.take(now)).map(|(apex, _)| apex).collect()
+    }
+
+    #[test]
+    fn a_zone_that_waits_for_memory_is_due_later_with_what_has_asked_for_its_refresh() {
+        let mut schedule = schedule(&[(1, 1)]);
+        schedule.prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!(schedule.take(0), Some((zone(1, 0), Some(Prompt::Retransfer))));
+        schedule.finish(&zone(1, 0), 10, 1_010);
+        schedule.keep_prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!((schedule.take(1_009), schedule.next_millis()), (None, Some(1_010)));
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(Prompt::Retransfer))));
+        schedule.prompt(&zone(1, 0), NOTICE);
+        schedule.finish(&zone(1, 0), 1_010, 2_010);
+        schedule.keep_prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(Prompt::Retransfer))));
     }
 
     #[test]

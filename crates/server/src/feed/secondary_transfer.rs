@@ -3,8 +3,10 @@
 //! Changes are asked for when there is a version that they can follow, and which came from the same
 //! primary: two primaries may have different records under one serial. Unless it is plain that the
 //! version cannot be taken, the whole zone is asked for when changes cannot, at once, of the same
-//! primary; both together take no longer than one transfer may.
+//! primary; both together take no longer than one transfer may, and have one share of the memory of
+//! all transfers. A transfer for which there is no memory is postponed, which is no failure.
 
+use super::secondary_memory::{estimate, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
     KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
@@ -15,7 +17,7 @@ use crate::load;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
-use zonda_secondary::{Fault, Limits, Primary, Question, Transferred};
+use zonda_secondary::{Fault, Limits, Primary, Question, Share, Transferred};
 use zonda_zone::{Diff, Zone, is_greater};
 
 /// How long a primary that does not send changes is not asked for them.
@@ -28,6 +30,16 @@ pub enum TransferResult {
     /// The version here is that of the primary after all; with the seconds until it expires there,
     /// if the primary says that.
     InStep(Option<u32>),
+    /// Nothing yet, as other transfers have the memory: it begins once there is some.
+    Postponed,
+}
+
+/// Why changes that were asked for were not taken, so that the whole zone is asked for.
+pub struct Fallback {
+    /// What is wrong with the changes, in words.
+    error: String,
+    /// Whether the primary has sent no changes at all.
+    is_without_changes: bool,
 }
 
 /// Why a transfer brought nothing.
@@ -40,22 +52,25 @@ pub struct Refusal {
     allows_whole_zone: bool,
     /// Whether the primary has sent no changes at all.
     is_without_changes: bool,
+    /// The octets of memory that there were not, if it is that which was wrong.
+    lack: Option<u64>,
 }
 
 impl Refusal {
     /// A refusal of a version as such.
     fn of_version(error: String) -> Self {
-        Self { error, is_of_version: true, allows_whole_zone: false, is_without_changes: false }
+        Self { is_of_version: true, ..Self::for_now(error) }
     }
 
     /// A refusal of changes: the whole zone may be sound.
     fn of_changes(error: String) -> Self {
-        Self { error, is_of_version: false, allows_whole_zone: true, is_without_changes: false }
+        Self { allows_whole_zone: true, ..Self::for_now(error) }
     }
 
     /// A refusal for now: another attempt may do.
     fn for_now(error: String) -> Self {
-        Self { error, is_of_version: false, allows_whole_zone: false, is_without_changes: false }
+        let (is_of_version, allows_whole_zone, is_without_changes) = (false, false, false);
+        Self { error, is_of_version, allows_whole_zone, is_without_changes, lack: None }
     }
 }
 
@@ -66,6 +81,10 @@ impl From<Fault> for Refusal {
             is_of_version: fault.is_of_version(),
             allows_whole_zone: fault.allows_whole_zone(),
             is_without_changes: fault.is_without_changes(),
+            lack: match fault {
+                Fault::NoMemory(octets) => Some(octets),
+                _ => None,
+            },
         }
     }
 }
@@ -77,26 +96,49 @@ pub fn transfer(
     primary: &Primary,
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
+    let (former, address) = (work.wait.take(), primary.address);
+    let mut share = around.budget.share(former.as_ref().map(|it| it.place));
+    let known = former.as_ref().map_or(0, |it| it.octets);
+    let mut fallback = former.filter(|it| it.primary == address).and_then(|it| it.fallback);
     let began = Instant::now();
-    let mut fallback = None;
-    if let Some(base) = base_of_changes(work, primary, around) {
-        let question = Question::Ixfr(base.soa().0.first());
-        let limits = zone.limits();
-        match attempt(zone, work, (primary, question, limits), (began, None), around) {
-            Err(refusal) if refusal.allows_whole_zone => fallback = Some(refusal),
+    if fallback.is_none()
+        && let Some(base) = base_of_changes(work, primary, around)
+    {
+        if !share.reserve(known) {
+            return Ok(postpone(zone, work, (&share, known), (address, None)));
+        }
+        let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
+        match attempt(zone, work, question, (began, None, &mut share), around) {
+            Err(Refusal { lack: Some(octets), .. }) => {
+                // What would have come is not known: less than twice as much, or it waits anew.
+                let octets = octets.saturating_mul(2);
+                return Ok(postpone(zone, work, (&share, octets), (address, None)));
+            }
+            Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
+                fallback = Some(Fallback { error, is_without_changes });
+            }
             result => return result,
         }
+        share.give_back(); // the changes are gone
         count(&around.counters.fallbacks, 1);
     }
-    let limits = zone.limits();
-    let limits = Limits { time_max: limits.time_max.saturating_sub(began.elapsed()), ..limits };
+    let octets = known.max(estimate(work));
+    if !share.reserve(octets) {
+        return Ok(postpone(zone, work, (&share, octets), (address, fallback)));
+    }
+    let (limits, spent) = (zone.limits(), began.elapsed().saturating_sub(share.waited()));
+    let limits = Limits { time_max: limits.time_max.saturating_sub(spent), ..limits };
     let reason = fallback.as_ref().map(|it| it.error.as_str());
     let question = (primary, Question::Axfr, limits);
-    match (attempt(zone, work, question, (began, reason), around), fallback) {
+    match (attempt(zone, work, question, (began, reason, &mut share), around), fallback) {
+        (Err(Refusal { lack: Some(octets), .. }), fallback) => {
+            let octets = octets.saturating_mul(2);
+            Ok(postpone(zone, work, (&share, octets), (address, fallback)))
+        }
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
                 let until = Instant::now() + WITHOUT_CHANGES;
-                work.without_changes = Some((primary.address, until).into());
+                work.without_changes = Some((address, until).into());
             }
             Ok(taken)
         }
@@ -124,7 +166,7 @@ fn attempt(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     (primary, question, limits): (&Primary, Question<'_>, Limits),
-    (began, fallback): (Instant, Option<&str>),
+    (began, fallback, share): (Instant, Option<&str>, &mut Share<'_>),
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let is_stopped = || zone.is_over(around);
@@ -132,9 +174,8 @@ fn attempt(
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
     zone.state.lock().intake = Some(intake.into());
-    // Held until the version is served, or refused.
-    let mut share = around.budget.share();
-    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped), &mut share);
+    zone.state.lock().memory_wait = None;
+    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped), share);
     let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
         Err(fault) => {
@@ -149,7 +190,7 @@ fn attempt(
             Err(fault.into())
         }
     };
-    if result.is_err() {
+    if result.as_ref().is_err_and(|refusal| refusal.lack.is_none()) {
         count(&around.counters.failed_transfers, 1);
     }
     result
@@ -180,8 +221,8 @@ fn take(
         return Err(Refusal::for_now(error));
     }
     let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
-    // The primary counts the time until the zone expires from the question on.
-    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(began.elapsed())));
+    // The primary counts the time until the zone expires from this question on.
+    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(reply.asked.elapsed())));
     let source = Some(primary.address);
     let kept = KeptVersion { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
     zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {

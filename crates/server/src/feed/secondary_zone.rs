@@ -1,6 +1,7 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
 use super::secondary_crowd::CrowdLimits;
+use super::secondary_memory::MemoryWait;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::store_feed::lock;
@@ -87,6 +88,8 @@ pub struct ZoneWork {
     pub without_changes: Option<Box<(SocketAddr, Instant)>>,
     /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
     pub takes_any_serial: bool,
+    /// The transfer that waits for memory, if one does.
+    pub wait: Option<Box<MemoryWait>>,
 }
 
 /// What the threads of all zones share.

@@ -64,6 +64,8 @@ pub fn write(page: &mut Page, control: &Control) {
     let budget = control.stores.secondaries.budget();
     let help = "Times that a transfer has waited for memory that other transfers had.";
     page.single("zonda_secondary_memory_waits_total", "counter", help, budget.waits());
+    let help = "Zones whose transfer waits for memory that other transfers have.";
+    page.single("zonda_secondary_memory_waiting", "gauge", help, counts.waiting);
     let help = "Octets of memory that running transfers have of `transfers.memory-max`.";
     page.single("zonda_secondary_memory_bytes", "gauge", help, budget.used());
     let mut single = |name, help, counter: &AtomicU64| {

@@ -1,0 +1,167 @@
+//! The memory that all transfers from primaries have together.
+
+use crate::commands::{done, json};
+use crate::primaries::{Script, Secondary, a, reply, send, send_first, soa, zone};
+use crate::primary::{Primary, metric, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zonda_testkit::process::free_port;
+
+/// The least bound, which a zone of 80,000 addresses takes half of while it is transferred.
+const BOUND: f64 = (16 << 20) as f64;
+/// Seconds after which such a zone expires.
+const EXPIRE: f64 = 1_209_600.0;
+
+/// A zone of 80,000 addresses with a serial.
+fn large(serial: u32) -> String {
+    let hosts: String = (0..80_000).map(|number| format!("host-{number} A 192.0.2.1\n")).collect();
+    format!("$TTL 60\n@ SOA ns host {serial} 1 1 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n")
+}
+
+/// The sections of the least bound, and of an administrative interface.
+fn bounds(admin: SocketAddr) -> String {
+    format!(
+        "[transfers]\nmemory-max = \"16 MiB\"\n[admin]\naddress = \"{admin}\"\n\
+         socket = \"admin.sock\"\n"
+    )
+}
+
+/// The section of `bad.test`, whose primary may send nothing for a minute.
+fn slow(script: &Script) -> String {
+    let text = zone("bad.test", &format!("\"{}\"", script.address), "");
+    text.replace("idle-timeout = \"2s\"", "idle-timeout = \"1m\"")
+}
+
+/// Sends records of `bad.test` that take more memory than the bound, and no end of the zone until
+/// that is allowed; a zone of serial 1 is small.
+fn send_slowly(stream: &mut TcpStream, query: &[u8], serial: u32, is_allowed: &AtomicBool) {
+    if send_first(stream, query, serial) {
+        return;
+    }
+    let mut records = vec![soa(serial)];
+    for message in 0..400 {
+        records.extend((0..500).map(|number| a(&format!("host-{message}-{number}.bad.test"))));
+        send(stream, &reply(query, &records));
+        records.clear();
+    }
+    while !is_allowed.load(SeqCst) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    send(stream, &reply(query, &[soa(serial)]));
+}
+
+/// The transfers that wait at a server.
+fn waiting(server: &Secondary) -> Vec<Value> {
+    json(server.folder.path(), &["transfer", "ls"])["waiting"].as_array().unwrap().clone()
+}
+
+#[test]
+fn transfers_that_take_more_memory_together_than_they_may_wait_for_each_other() {
+    let names: Vec<String> = (0..6).map(|number| format!("z{number}.test")).collect();
+    let text = large(7);
+    let zones: Vec<(&str, &str, &str)> =
+        names.iter().map(|name| (name.as_str(), text.as_str(), "\"127.0.0.1\"")).collect();
+    let primary = Primary::start(&zones, "");
+    let from = format!("\"{}\"", primary.address);
+    let zones: String = names.iter().map(|name| zone(name, &from, "")).collect();
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let own = bounds(admin);
+    let server = Secondary::start(&format!("{own}{zones}"));
+    let used = || metric(admin, "zonda_secondary_memory_bytes");
+    let mut peak = 0.0_f64;
+    for name in &names {
+        wait_until(name, || {
+            peak = peak.max(used());
+            server.serial(name) == Some(7)
+        });
+    }
+    // The oldest transfer goes on in any case, and has less than the rest may have.
+    assert!(peak > 0.0 && peak <= f64::from(32 << 20), "{peak}");
+    let waits = metric(admin, "zonda_secondary_memory_waits_total");
+    assert!(waits > 0.0, "none has waited: {}", server.log());
+    wait_until("all is given back", || used() == 0.0);
+    assert_eq!(metric(admin, "zonda_secondary_memory_waiting"), 0.0);
+}
+
+#[test]
+fn a_slow_transfer_of_a_large_zone_holds_up_no_small_one_and_a_large_one_waits_unconnected() {
+    static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
+    let script = Script::start(|stream, query, _, serial| {
+        send_slowly(stream, query, serial, &IS_ALLOWED);
+    });
+    let small =
+        |serial| format!("@ 60 SOA ns host {serial} 1 1 9999 60\n@ 60 NS ns\nns 60 A 1.1.1.1\n");
+    let (all, text) = ("\"127.0.0.1\"", small(7));
+    let zones = [("large.test", large(7).leak() as &str, all), ("small.test", &text, all)];
+    let primary = Primary::start(&zones, "");
+    let from = format!("\"{}\"", primary.address);
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let [large, small_zone] = ["large.test", "small.test"].map(|name| zone(name, &from, ""));
+    let own = bounds(admin);
+    let server = Secondary::start(&format!("{own}{large}{small_zone}{}", slow(&script)));
+    let folder = server.folder.path().to_owned();
+    wait_until("all zones", || {
+        let serials = ["large.test", "small.test", "bad.test"].map(|name| server.serial(name));
+        serials == [Some(7), Some(7), Some(1)]
+    });
+    script.serial.store(2, SeqCst);
+    wait_until("it has all", || metric(admin, "zonda_secondary_memory_bytes") > BOUND);
+    let is_sent = || primary.metric("zonda_transfers_total{result=\"completed\"}");
+    let (sent, began) = (is_sent(), Instant::now());
+    thread::scope(|scope| {
+        let command = scope.spawn(|| done(&folder, &["zone", "retransfer", "large.test"]));
+        wait_until("it waits", || !waiting(&server).is_empty());
+        let wait = &waiting(&server)[0];
+        let of = [&wait["zone"], &wait["primary"]].map(|it| it.as_str().unwrap().to_owned());
+        assert_eq!(of, ["large.test.".to_owned(), primary.address.to_string()]);
+        assert!(wait["bytes"].as_u64() > Some(5 << 20), "{wait}");
+        assert!(done(&folder, &["transfer", "ls"]).contains("waits for memory"));
+        assert!(done(&folder, &["zone", "show", "large.test"]).contains("waits for memory  for"));
+        assert_eq!(metric(admin, "zonda_secondary_memory_waiting"), 1.0);
+        fs::write(primary.folder.path().join("1.zone"), small(8)).unwrap();
+        primary.reload();
+        wait_until("a small zone", || server.serial("small.test") == Some(8));
+        thread::sleep(Duration::from_secs(6).saturating_sub(began.elapsed()));
+        assert_eq!(waiting(&server).len(), 1, "{}", server.log());
+        assert!(is_sent() <= sent + 1.0, "only the small zone was asked for");
+        IS_ALLOWED.store(true, SeqCst);
+        let said = command.join().unwrap();
+        assert!(said.contains("transferred"), "the command is told when it is done: {said}");
+    });
+    assert!(is_sent() > sent && waiting(&server).is_empty());
+    let expires = metric(admin, "zonda_secondary_expires_timestamp_seconds{zone=\"large.test.\"}");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    assert!(expires - now > EXPIRE - 4.0, "the wait does not count: {}", expires - now);
+    assert_eq!(server.serial("bad.test"), Some(2));
+}
+
+#[test]
+fn a_new_zone_that_proves_to_be_large_begins_anew_when_a_reload_allows_more_memory() {
+    static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
+    let script = Script::start(|stream, query, _, serial| {
+        send_slowly(stream, query, serial, &IS_ALLOWED);
+    });
+    script.serial.store(2, SeqCst);
+    let primary = Primary::start(&[("large.test", &large(7), "\"127.0.0.1\"")], "");
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let server = Secondary::start(&format!("{}{}", bounds(admin), slow(&script)));
+    wait_until("it has all", || metric(admin, "zonda_secondary_memory_bytes") > BOUND);
+    let file = server.folder.path().join("zonda.toml");
+    let zone = zone("large.test", &format!("\"{}\"", primary.address), "");
+    let text = fs::read_to_string(&file).unwrap() + "\n" + &zone;
+    fs::write(&file, &text).unwrap();
+    server.reload();
+    wait_until("it is given up, and waits", || !waiting(&server).is_empty());
+    let failed = "zonda_secondary_transfers_total{result=\"failed\"}";
+    assert_eq!((metric(admin, failed), server.serial("large.test")), (0.0, None));
+    fs::write(&file, text.replace("16 MiB", "256 MiB")).unwrap();
+    server.reload();
+    wait_until("the zone", || server.serial("large.test") == Some(7));
+    assert_eq!((waiting(&server).len(), server.serial("bad.test")), (0, None));
+    IS_ALLOWED.store(true, SeqCst);
+    wait_until("the slow zone", || server.serial("bad.test") == Some(2));
+}
