@@ -108,9 +108,9 @@ section! {
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
     /// Octets of memory of all transfers from primaries together: three times the records that have
-    /// come of each, in steps of 1 MiB. The first MiB of a transfer never waits; one that needs
-    /// more than there is waits, if possible before it begins. Of those that need more than 1 MiB,
-    /// the one that came first grows in any case, so that a zone may be larger; `size-max` bounds
-    /// it.
+    /// come of each, and 80 octets for each record, in steps of 1 MiB. The first MiB of a transfer
+    /// never waits; one that needs more than there is waits, if possible before it begins. Of those
+    /// that need more than 1 MiB, the one that came first grows in any case, so that a zone may be
+    /// larger; `size-max` and `records-max` bound it.
     memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

@@ -195,7 +195,7 @@ impl Primary {
                 break;
             }
             let waited = share.waited();
-            share.raise(octets_of(intake.octets_stored()), is_stopped)?;
+            share.raise(octets_of(intake.counts().records, intake.octets_stored()), is_stopped)?;
             connection.note_wait(share.waited() - waited);
         }
         if let Some(signature) = &signature {

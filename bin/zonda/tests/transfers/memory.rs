@@ -11,15 +11,20 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zonda_testkit::process::free_port;
 
-/// The least bound, which a zone of 80,000 addresses takes half of while it is transferred.
+/// The least bound, which a zone of 80,000 addresses counts as while it is transferred.
 const BOUND: f64 = (16 << 20) as f64;
 /// Seconds after which such a zone expires.
 const EXPIRE: f64 = 1_209_600.0;
 
+/// A zone of so many addresses with a serial.
+fn zone_of(addresses: u32, serial: u32) -> String {
+    let hosts: String = (0..addresses).map(|it| format!("host-{it} A 192.0.2.1\n")).collect();
+    format!("$TTL 60\n@ SOA ns host {serial} 1 1 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n")
+}
+
 /// A zone of 80,000 addresses with a serial.
 fn large(serial: u32) -> String {
-    let hosts: String = (0..80_000).map(|number| format!("host-{number} A 192.0.2.1\n")).collect();
-    format!("$TTL 60\n@ SOA ns host {serial} 1 1 1209600 60\n@ NS ns\n{hosts}ns A 1.1.1.1\n")
+    zone_of(80_000, serial)
 }
 
 /// The sections of the least bound, and of an administrative interface.
@@ -93,8 +98,7 @@ fn a_slow_transfer_of_a_large_zone_holds_up_no_small_one_and_a_large_one_waits_u
     let script = Script::start(|stream, query, _, serial| {
         send_slowly(stream, query, serial, &IS_ALLOWED);
     });
-    let small =
-        |serial| format!("@ 60 SOA ns host {serial} 1 1 9999 60\n@ 60 NS ns\nns 60 A 1.1.1.1\n");
+    let small = |serial| zone_of(1, serial);
     let (all, text) = ("\"127.0.0.1\"", small(7));
     let zones = [("large.test", large(7).leak() as &str, all), ("small.test", &text, all)];
     let primary = Primary::start(&zones, "");
@@ -164,4 +168,45 @@ fn a_new_zone_that_proves_to_be_large_begins_anew_when_a_reload_allows_more_memo
     assert_eq!((waiting(&server).len(), server.serial("bad.test")), (0, None));
     IS_ALLOWED.store(true, SeqCst);
     wait_until("the slow zone", || server.serial("bad.test") == Some(2));
+}
+
+#[test]
+fn zones_that_wait_have_no_thread_so_that_small_zones_of_their_primary_are_refreshed() {
+    const ZONES: usize = 20; // more than there are threads
+    static IS_ALLOWED: AtomicBool = AtomicBool::new(false);
+    let script = Script::start(|stream, query, _, serial| {
+        send_slowly(stream, query, serial, &IS_ALLOWED);
+    });
+    let names: Vec<String> = (0..ZONES).map(|number| format!("z{number}.test")).collect();
+    let text = zone_of(8_000, 7);
+    let all = "\"127.0.0.1\"";
+    let mut zones: Vec<_> = names.iter().map(|name| (name.as_str(), text.as_str(), all)).collect();
+    let small = zone_of(1, 7);
+    zones.push(("small.test", &small, all));
+    let primary = Primary::start(&zones, "");
+    let from = format!("\"{}\"", primary.address);
+    let sections: String = zones.iter().map(|(name, ..)| zone(name, &from, "")).collect();
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let server = Secondary::start(&format!("{}{sections}{}", bounds(admin), slow(&script)));
+    for (name, ..) in &zones {
+        wait_until(name, || server.serial(name) == Some(7));
+    }
+    script.serial.store(2, SeqCst);
+    wait_until("it has all", || metric(admin, "zonda_secondary_memory_bytes") > BOUND);
+    thread::scope(|scope| {
+        for name in &names {
+            let folder = server.folder.path();
+            scope.spawn(|| done(folder, &["zone", "retransfer", name]));
+        }
+        wait_until("all wait", || waiting(&server).len() == ZONES);
+        let file = format!("{ZONES}.zone");
+        fs::write(primary.folder.path().join(file), zone_of(1, 8)).unwrap();
+        primary.reload();
+        wait_until("a small zone", || server.serial("small.test") == Some(8));
+        assert_eq!(waiting(&server).len(), ZONES, "{}", server.log());
+        let running = || metric(admin, "zonda_secondary_queue{queue=\"running\"}");
+        wait_until("the slow one alone has a thread", || running() == 1.0);
+        IS_ALLOWED.store(true, SeqCst);
+    });
+    wait_until("all are done", || waiting(&server).is_empty());
 }

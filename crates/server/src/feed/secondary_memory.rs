@@ -8,9 +8,11 @@ use super::secondary_state::MemoryWaitStatus;
 use super::secondary_transfer::{Fallback, TransferResult};
 use super::secondary_zone::{SecondaryZone, Surroundings, ZoneWork, now_secs};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_secondary::budget::octets_of;
 use zonda_secondary::{Place, Share};
+use zonda_zone::Zone;
 
 /// How often a zone whose transfer waits asks whether there is room.
 pub const ROOM_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,8 +41,9 @@ pub fn postpone(
     (share, octets): (&Share<'_>, u64),
     (primary, fallback): (SocketAddr, Option<Fallback>),
 ) -> TransferResult {
-    let most = octets_of(zone.limits().octets_max.saturating_mul(2));
-    let octets = octets.min(most);
+    let limits = zone.limits(); // changes may have twice as much
+    let [records, most] = [limits.records_max, limits.octets_max].map(|it| it.saturating_mul(2));
+    let octets = octets.min(octets_of(records, most));
     let mut status = zone.state.lock();
     let since = status.memory_wait.as_ref().map_or_else(now_secs, |it| it.since);
     status.memory_wait = Some(MemoryWaitStatus { primary, since, octets }.into());
@@ -57,7 +60,8 @@ pub fn end_wait(zone: &SecondaryZone, work: &mut ZoneWork, around: &Surroundings
 }
 
 /// The octets of memory that the transfer of a whole zone will take: as far as the version in force
-/// tells it.
+/// tells it, which takes up to half more than its records in a row.
 pub fn estimate(work: &ZoneWork) -> u64 {
-    work.zone.as_ref().map_or(0, |zone| octets_of(zone.bytes() as u64))
+    let of_zone = |zone: &Arc<Zone>| octets_of(work.records as u64, zone.bytes() as u64);
+    work.zone.as_ref().map_or(0, of_zone)
 }
