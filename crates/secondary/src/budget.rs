@@ -39,6 +39,12 @@ const STOP_INTERVAL: Duration = Duration::from_millis(200);
 /// may have no thread just now, or be gone.
 const ASKED_MAX: Duration = Duration::from_secs(10);
 
+/// How often transfers are forgotten that have not asked for so long.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Transfers that have waited for longest and are looked at before another one begins, so that
+/// thousands which ask each second take no time to speak of. Those behind them keep no room.
+const EARLIER_MAX: usize = 64;
+
 /// The memory that all transfers have together.
 #[derive(Debug)]
 pub struct Budget {
@@ -64,6 +70,8 @@ struct Shares {
     waiting: BTreeMap<Place, (u64, Instant)>,
     /// The number of the last place that was given.
     last: u64,
+    /// The moment at which those that ask no more were forgotten last.
+    swept: Option<Instant>,
 }
 
 /// What one transfer has of a budget; given back when it is dropped.
@@ -149,8 +157,13 @@ impl Shares {
     /// Whether a share may have so many octets more.
     fn has_room(&mut self, place: Place, more: u64, octets_max: u64) -> bool {
         let now = Instant::now();
-        self.waiting.retain(|_, (_, asked)| now.duration_since(*asked) < ASKED_MAX);
-        let mut earlier = self.waiting.range(..place).map(|(_, (more, _))| *more);
+        let is_heard = |asked: Instant| now.duration_since(asked) < ASKED_MAX;
+        if self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP_INTERVAL) {
+            self.swept = Some(now);
+            self.waiting.retain(|_, (_, asked)| is_heard(*asked));
+        }
+        let earlier = self.waiting.range(..place).take(EARLIER_MAX);
+        let mut earlier = earlier.filter(|(_, (_, asked))| is_heard(*asked)).map(|it| it.1.0);
         match self.large.first() {
             Some(oldest) if *oldest == place => true,
             None => earlier.next().is_none(), // the first of them becomes the oldest
@@ -323,6 +336,17 @@ mod tests {
         drop(second);
         assert!(!last.reserve(2 * STEP), "the room is for the first");
         assert!(first_waiting.reserve(2 * STEP));
+    }
+
+    #[test]
+    fn one_that_needs_more_than_the_budget_begins_before_those_behind_it_once_no_other_is_large() {
+        let budget = Budget::new(4 * STEP);
+        let oldest = large(&budget, 2);
+        let mut huge = budget.share(None);
+        assert!(!huge.reserve(9 * STEP));
+        drop(oldest);
+        assert!(!budget.share(None).reserve(2 * STEP), "it is the turn of the other");
+        assert!(huge.reserve(9 * STEP));
     }
 
     #[test]

@@ -207,11 +207,9 @@ impl fmt::Display for Fault {
             Self::TooFewOctets(octets, time) => {
                 write!(f, "the primary sends fewer than {octets} octets in {time:?}")
             }
-            Self::NoMemory(octets) => write!(
-                f,
-                "the transfer would take {octets} octets of memory, and others have all of \
-                 `memory-max` of [transfers]: it begins anew once they have ended"
-            ),
+            Self::NoMemory(octets) => {
+                write!(f, "other transfers have the {octets} octets of memory that it needs")
+            }
             Self::Stopped => f.write_str("the server is stopping"),
         }
     }

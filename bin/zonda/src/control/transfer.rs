@@ -19,7 +19,8 @@ pub struct Transfer {
 enum TransferCommand {
     /// List the transfers that run, to clients and from primaries
     ///
-    /// Those that wait for memory are listed as well. The log has a line for each one that has ended.
+    /// Those that wait for memory are listed as well. The log has a line for each one that has
+    /// ended.
     #[command(
         visible_alias = "list",
         after_help = "\

@@ -41,18 +41,22 @@ fn slow(script: &Script) -> String {
     text.replace("idle-timeout = \"2s\"", "idle-timeout = \"1m\"")
 }
 
+/// Sends records of `bad.test`, and 200,000 addresses behind them, which count as 38 MiB.
+fn send_hosts(stream: &mut TcpStream, query: &[u8], mut records: Vec<Vec<u8>>) {
+    for message in 0..400 {
+        records.extend((0..500).map(|number| a(&format!("host-{message}-{number}.bad.test"))));
+        send(stream, &reply(query, &records));
+        records.clear();
+    }
+}
+
 /// Sends records of `bad.test` that take more memory than the bound, and no end of the zone until
 /// that is allowed; a zone of serial 1 is small.
 fn send_slowly(stream: &mut TcpStream, query: &[u8], serial: u32, is_allowed: &AtomicBool) {
     if send_first(stream, query, serial) {
         return;
     }
-    let mut records = vec![soa(serial)];
-    for message in 0..400 {
-        records.extend((0..500).map(|number| a(&format!("host-{message}-{number}.bad.test"))));
-        send(stream, &reply(query, &records));
-        records.clear();
-    }
+    send_hosts(stream, query, vec![soa(serial)]);
     while !is_allowed.load(SeqCst) {
         thread::sleep(Duration::from_millis(20));
     }
@@ -209,4 +213,32 @@ fn zones_that_wait_have_no_thread_so_that_small_zones_of_their_primary_are_refre
         IS_ALLOWED.store(true, SeqCst);
     });
     wait_until("all are done", || waiting(&server).is_empty());
+}
+
+#[test]
+fn changes_that_cannot_be_taken_give_back_their_memory_before_the_whole_zone_comes() {
+    let script = Script::start(|stream, query, qtype, serial| {
+        const IXFR: u16 = 251;
+        if send_first(stream, query, serial) {
+            return;
+        }
+        if qtype == IXFR {
+            send_hosts(stream, query, vec![soa(4), soa(1), soa(2)]);
+            send(stream, &reply(query, &[soa(3)])); // a gap
+        } else {
+            send_hosts(stream, query, vec![soa(4)]);
+            send(stream, &reply(query, &[soa(4)]));
+        }
+    });
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let server = Secondary::start(&format!("{}{}", bounds(admin), slow(&script)));
+    wait_until("the first transfer", || server.serial("bad.test") == Some(1));
+    script.serial.store(4, SeqCst);
+    let mut peak = 0.0_f64;
+    wait_until("the whole zone", || {
+        peak = peak.max(metric(admin, "zonda_secondary_memory_bytes"));
+        server.serial("bad.test") == Some(4)
+    });
+    assert!(server.log().contains("changes are missing"), "{}", server.log());
+    assert!((BOUND..3.0 * BOUND).contains(&peak), "both would be 76 MiB: {peak}");
 }

@@ -5,29 +5,18 @@
 //! once there is. What has asked for the refresh waits as well.
 
 use super::secondary_state::MemoryWaitStatus;
-use super::secondary_transfer::{Fallback, TransferResult};
-use super::secondary_zone::{SecondaryZone, Surroundings, ZoneWork, now_secs};
+use super::secondary_zone::{
+    Fallback, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use zonda_secondary::Share;
 use zonda_secondary::budget::octets_of;
-use zonda_secondary::{Place, Share};
 use zonda_zone::Zone;
 
 /// How often a zone whose transfer waits asks whether there is room.
 pub const ROOM_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What a transfer that waits to begin leaves to the next refresh.
-pub struct MemoryWait {
-    /// The place of the transfer among all.
-    pub place: Place,
-    /// The octets of memory that it is to have before it begins.
-    pub octets: u64,
-    /// The primary that it is to come from.
-    pub primary: SocketAddr,
-    /// Why the whole zone is to be asked for, if changes were and could not be taken.
-    pub fallback: Option<Fallback>,
-}
 
 /// Whether the transfer of a zone still waits.
 pub fn is_waiting(work: &ZoneWork, around: &Surroundings) -> bool {
@@ -40,7 +29,7 @@ pub fn postpone(
     work: &mut ZoneWork,
     (share, octets): (&Share<'_>, u64),
     (primary, fallback): (SocketAddr, Option<Fallback>),
-) -> TransferResult {
+) {
     let limits = zone.limits(); // changes may have twice as much
     let [records, most] = [limits.records_max, limits.octets_max].map(|it| it.saturating_mul(2));
     let octets = octets.min(octets_of(records, most));
@@ -48,7 +37,6 @@ pub fn postpone(
     let since = status.memory_wait.as_ref().map_or_else(now_secs, |it| it.since);
     status.memory_wait = Some(MemoryWaitStatus { primary, since, octets }.into());
     work.wait = Some(MemoryWait { place: share.place(), octets, primary, fallback }.into());
-    TransferResult::Postponed
 }
 
 /// Ends the wait of a zone, if its transfer has waited: it is done, or there is none to be made.

@@ -9,7 +9,8 @@
 use super::secondary_memory::{estimate, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
-    KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
+    Fallback, KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now,
+    with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
@@ -32,14 +33,6 @@ pub enum TransferResult {
     InStep(Option<u32>),
     /// Nothing yet, as other transfers have the memory: it begins once there is some.
     Postponed,
-}
-
-/// Why changes that were asked for were not taken, so that the whole zone is asked for.
-pub struct Fallback {
-    /// What is wrong with the changes, in words.
-    error: String,
-    /// Whether the primary has sent no changes at all.
-    is_without_changes: bool,
 }
 
 /// Why a transfer brought nothing.
@@ -105,14 +98,16 @@ pub fn transfer(
         && let Some(base) = base_of_changes(work, primary, around)
     {
         if !share.reserve(known) {
-            return Ok(postpone(zone, work, (&share, known), (address, None)));
+            postpone(zone, work, (&share, known), (address, None));
+            return Ok(TransferResult::Postponed);
         }
         let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
         match attempt(zone, work, question, (began, None, &mut share), around) {
             Err(Refusal { lack: Some(octets), .. }) => {
                 // What would have come is not known: less than twice as much, or it waits anew.
                 let octets = octets.saturating_mul(2);
-                return Ok(postpone(zone, work, (&share, octets), (address, None)));
+                postpone(zone, work, (&share, octets), (address, None));
+                return Ok(TransferResult::Postponed);
             }
             Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
                 fallback = Some(Fallback { error, is_without_changes });
@@ -124,7 +119,8 @@ pub fn transfer(
     }
     let octets = known.max(estimate(work));
     if !share.reserve(octets) {
-        return Ok(postpone(zone, work, (&share, octets), (address, fallback)));
+        postpone(zone, work, (&share, octets), (address, fallback));
+        return Ok(TransferResult::Postponed);
     }
     let (limits, spent) = (zone.limits(), began.elapsed().saturating_sub(share.waited()));
     let limits = Limits { time_max: limits.time_max.saturating_sub(spent), ..limits };
@@ -133,7 +129,8 @@ pub fn transfer(
     match (attempt(zone, work, question, (began, reason, &mut share), around), fallback) {
         (Err(Refusal { lack: Some(octets), .. }), fallback) => {
             let octets = octets.saturating_mul(2);
-            Ok(postpone(zone, work, (&share, octets), (address, fallback)))
+            postpone(zone, work, (&share, octets), (address, fallback));
+            Ok(TransferResult::Postponed)
         }
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {

@@ -1,7 +1,6 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
 use super::secondary_crowd::CrowdLimits;
-use super::secondary_memory::MemoryWait;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::store_feed::lock;
@@ -20,7 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
-use zonda_secondary::{Budget, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
+use zonda_secondary::{
+    Budget, Limits, MemberTag, Place, Primary, TimerBounds, Timers, ZoneFile, removed,
+};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
 
@@ -90,6 +91,26 @@ pub struct ZoneWork {
     pub takes_any_serial: bool,
     /// The transfer that waits for memory, if one does.
     pub wait: Option<Box<MemoryWait>>,
+}
+
+/// What a transfer that waits to begin leaves to the next refresh.
+pub struct MemoryWait {
+    /// The place of the transfer among all.
+    pub place: Place,
+    /// The octets of memory that it is to have before it begins.
+    pub octets: u64,
+    /// The primary that it is to come from.
+    pub primary: SocketAddr,
+    /// Why the whole zone is to be asked for, if changes were and could not be taken.
+    pub fallback: Option<Fallback>,
+}
+
+/// Why changes that were asked for were not taken, so that the whole zone is asked for.
+pub struct Fallback {
+    /// What is wrong with the changes, in words.
+    pub error: String,
+    /// Whether the primary has sent no changes at all.
+    pub is_without_changes: bool,
 }
 
 /// What the threads of all zones share.
