@@ -63,6 +63,11 @@ fn send_slowly(stream: &mut TcpStream, query: &[u8], serial: u32, is_allowed: &A
     send(stream, &reply(query, &[soa(serial)]));
 }
 
+/// The transfers that a primary sends.
+fn to_clients(primary: &Primary) -> Value {
+    json(primary.folder.path(), &["transfer", "ls"])["to_clients"].clone()
+}
+
 /// The transfers that wait at a server.
 fn waiting(server: &Secondary) -> Vec<Value> {
     json(server.folder.path(), &["transfer", "ls"])["waiting"].as_array().unwrap().clone()
@@ -136,6 +141,7 @@ fn a_slow_transfer_of_a_large_zone_holds_up_no_small_one_and_a_large_one_waits_u
         thread::sleep(Duration::from_secs(6).saturating_sub(began.elapsed()));
         assert_eq!(waiting(&server).len(), 1, "{}", server.log());
         assert!(is_sent() <= sent + 1.0, "only the small zone was asked for");
+        assert_eq!(to_clients(&primary), Value::Array(Vec::new()), "it is not connected");
         IS_ALLOWED.store(true, SeqCst);
         let said = command.join().unwrap();
         assert!(said.contains("transferred"), "the command is told when it is done: {said}");
@@ -166,6 +172,7 @@ fn a_new_zone_that_proves_to_be_large_begins_anew_when_a_reload_allows_more_memo
     wait_until("it is given up, and waits", || !waiting(&server).is_empty());
     let failed = "zonda_secondary_transfers_total{result=\"failed\"}";
     assert_eq!((metric(admin, failed), server.serial("large.test")), (0.0, None));
+    wait_until("it is not connected", || to_clients(&primary) == Value::Array(Vec::new()));
     fs::write(&file, text.replace("16 MiB", "256 MiB")).unwrap();
     server.reload();
     wait_until("the zone", || server.serial("large.test") == Some(7));
