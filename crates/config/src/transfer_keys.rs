@@ -111,6 +111,7 @@ section! {
     /// come of each, and 80 octets for each record, in steps of 1 MiB. The first MiB of a transfer
     /// never waits; one that needs more than there is waits, if possible before it begins. Of those
     /// that need more than 1 MiB, the one that came first grows in any case, so that a zone may be
-    /// larger; `size-max` and `records-max` bound it.
+    /// larger; `size-max` and `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come
+    /// on top.
     memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

@@ -1,19 +1,22 @@
 //! The memory that all transfers have together.
 //!
 //! # Invariants
-//! - The first [`FREE`] octets of a share never wait, so that no transfer holds up a small zone.
+//! - The first [`FREE`] octets of a share never wait, and count for no other, so that no transfer
+//!   holds up a small zone.
 //! - All shares that are larger, but the oldest of these, are within the budget when they grow; the
 //!   oldest grows in any case, so that transfers that wait for each other come to an end. It is
 //!   bounded by the limits of its zone.
 //! - A transfer that is known to be large waits before it begins, without a thread: it asks again
 //!   now and then, with its [`Place`]. One that has asked before and could begin as well goes
-//!   first; one for which there is no room is passed by those for which there is.
+//!   first; one for which there is no room is passed by those for which there is, but not for
+//!   longer than [`PASSED_MAX`] if it is only those that keep it from beginning.
 //! - One whose size is not known begins, and waits in the middle for [`WAIT_MAX`] at most.
 
 use crate::fault::Fault;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::hooks::TransferHooks;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Octets of a share that never wait.
@@ -29,20 +32,31 @@ const OF_OCTET: u64 = 3;
 const OF_RECORD: u64 = 80;
 /// Octets of the longest message.
 const MESSAGE_BYTES_MAX: u64 = u16::MAX as u64;
-/// How long a transfer waits in the middle, while its connection is open and not read. Knot DNS
-/// gives up a client that reads nothing for five seconds (`tcp-remote-io-timeout`), and the buffers
-/// of both kernels are soon full.
+/// How long a transfer waits in the middle, all its waits together, while its connection is open
+/// and not read. Knot DNS gives up a client that reads nothing for five seconds
+/// (`tcp-remote-io-timeout`), and the buffers of both kernels are soon full.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 /// How often a share that waits looks whether its transfer is to end.
 const STOP_INTERVAL: Duration = Duration::from_millis(200);
-/// How long after it has asked last a transfer that has not begun keeps room for itself: its zone
-/// may have no thread just now, or be gone.
-const ASKED_MAX: Duration = Duration::from_secs(10);
-
+/// How long a transfer that waits is passed by those that came later and for which there is room.
+/// Short of the retry times of most zones; a longer time leaves less memory unused meanwhile.
+const PASSED_MAX: Duration = Duration::from_secs(30);
+/// How often a transfer that waits to begin asks whether there is room, at least.
+const ASK_INTERVAL: Duration = Duration::from_secs(1);
+/// Transfers behind the first [`EARLIER_MAX`] that ask in each second: more of them ask less often.
+const ASKS_MAX: usize = 1000;
+/// How often one of them asks, however many there are.
+const ASK_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// How long after it was to ask a transfer that has not begun keeps room for itself, at least: its
+/// zone may have no thread just now. One that has asked later the last time keeps it for twice as
+/// long, as its zone may have a thread as seldom again.
+const HEARD_MIN: Duration = Duration::from_secs(10);
+/// How long a transfer that does not ask keeps room for itself, and how it has waited is known.
+const HEARD_MAX: Duration = Duration::from_secs(600);
 /// How often transfers are forgotten that have not asked for so long.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Transfers that have waited for longest and are looked at before another one begins, so that
-/// thousands which ask each second take no time to speak of. Those behind them keep no room.
+/// thousands which ask take no time to speak of. Those behind them keep no room.
 const EARLIER_MAX: usize = 64;
 
 /// The memory that all transfers have together.
@@ -59,19 +73,42 @@ pub struct Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u64);
 
+/// The place of a transfer that waits to begin; the transfer is forgotten when this is dropped, as
+/// with a zone that is removed.
+#[derive(Debug)]
+pub struct KeptPlace {
+    budget: Arc<Budget>,
+    /// The place; none once it was taken for a share.
+    place: Option<Place>,
+}
+
 /// What the shares have.
 #[derive(Debug, Default)]
 struct Shares {
     /// Octets of all shares.
     used: u64,
-    /// The shares that are larger than [`FREE`]; the oldest has the first place.
-    large: BTreeSet<Place>,
-    /// The transfers that wait: the octets that each wants to have more, and when it asked last.
-    waiting: BTreeMap<Place, (u64, Instant)>,
+    /// The octets of the shares that are larger than [`FREE`], as many as threads at most; the
+    /// oldest has the first place.
+    large: BTreeMap<Place, u64>,
+    /// The transfers that wait.
+    waiting: BTreeMap<Place, Wait>,
     /// The number of the last place that was given.
     last: u64,
     /// The moment at which those that ask no more were forgotten last.
     swept: Option<Instant>,
+}
+
+/// A transfer that waits.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// Octets that its share is to have.
+    octets: u64,
+    /// The moment at which the wait began.
+    began: Instant,
+    /// The moment at which the transfer asked last.
+    asked: Instant,
+    /// The moment until which it keeps room unless it asks again.
+    heard_until: Instant,
 }
 
 /// What one transfer has of a budget; given back when it is dropped.
@@ -98,10 +135,11 @@ impl Budget {
         self.freed.notify_all();
     }
 
-    /// Returns a share of nothing yet, at a place that a transfer has kept, or else the last.
-    pub fn share(&self, place: Option<Place>) -> Share<'_> {
+    /// Returns a share of nothing yet, at the place of a transfer that has waited, or else at the
+    /// last one.
+    pub fn share(&self, kept: Option<KeptPlace>) -> Share<'_> {
         let mut shares = self.shares();
-        let place = place.unwrap_or_else(|| {
+        let place = kept.and_then(|mut kept| kept.place.take()).unwrap_or_else(|| {
             shares.last += 1;
             Place(shares.last)
         });
@@ -110,19 +148,20 @@ impl Budget {
 
     /// Whether a transfer that waits to begin could begin now with so many octets; if not, it goes
     /// on waiting.
-    pub fn has_room(&self, place: Place, octets: u64) -> bool {
+    fn has_room(&self, place: Place, octets: u64) -> bool {
+        let octets = self.in_steps(octets);
         let mut shares = self.shares();
-        let has_room = octets <= FREE || shares.has_room(place, octets, self.octets_max());
+        let has_room = shares.has_room(place, octets, self.octets_max());
         if !has_room {
             self.note_wait(&mut shares, place, octets);
         }
         has_room
     }
 
-    /// Forgets a transfer that has waited: it has ended without its share, or will not begin.
-    pub fn leave(&self, place: Place) {
-        self.shares().waiting.remove(&place);
-        self.freed.notify_all();
+    /// Returns the octets that a transfer is to begin anew with, for which there were not so many:
+    /// twice as many, but no more than there may be at all if so many are not needed.
+    pub fn doubled(&self, octets: u64) -> u64 {
+        octets.saturating_mul(2).min(octets.max(self.octets_max()))
     }
 
     /// Returns how often a transfer has begun to wait.
@@ -135,16 +174,30 @@ impl Budget {
         self.shares().used
     }
 
-    /// Octets that all shares may have.
+    /// Octets that all large shares may have.
     fn octets_max(&self) -> u64 {
         self.octets_max.load(Relaxed)
     }
 
-    /// Notes that a transfer waits for so many octets more.
-    fn note_wait(&self, shares: &mut Shares, place: Place, more: u64) {
-        if shares.waiting.insert(place, (more, Instant::now())).is_none() {
+    /// The octets of a share that is to have so many: whole steps, but no more than there may be at
+    /// all if so many are not needed.
+    fn in_steps(&self, octets: u64) -> u64 {
+        let steps = octets.checked_next_multiple_of(STEP).unwrap_or(u64::MAX);
+        steps.min(octets.max(self.octets_max())).max(FREE)
+    }
+
+    /// Notes that a transfer waits until its share may have so many octets.
+    fn note_wait(&self, shares: &mut Shares, place: Place, octets: u64) {
+        let now = Instant::now();
+        let former = shares.waiting.get(&place);
+        let (began, asked) = former.map_or((now, now), |wait| (wait.began, wait.asked));
+        if former.is_none() {
             self.waits.fetch_add(1, Relaxed);
         }
+        let late = 2 * now.saturating_duration_since(asked);
+        let heard = shares.ask_interval(place) + late.clamp(HEARD_MIN, HEARD_MAX);
+        let wait = Wait { octets, began, asked: now, heard_until: now + heard };
+        shares.waiting.insert(place, wait);
     }
 
     /// What the shares have.
@@ -153,82 +206,195 @@ impl Budget {
     }
 }
 
+impl KeptPlace {
+    /// The place of a transfer that waits to begin with a share of a budget.
+    #[must_use]
+    pub fn new(budget: &Arc<Budget>, place: Place) -> Self {
+        Self { budget: Arc::clone(budget), place: Some(place) }
+    }
+
+    /// Whether the transfer could begin now with so many octets; if not, it goes on waiting.
+    #[must_use]
+    pub fn has_room(&self, octets: u64) -> bool {
+        self.place.is_none_or(|place| self.budget.has_room(place, octets))
+    }
+
+    /// Returns after how long the transfer is to ask again whether there is room: a second, or
+    /// longer where thousands wait before it.
+    #[must_use]
+    pub fn ask_interval(&self) -> Duration {
+        self.place.map_or(ASK_INTERVAL, |place| self.budget.shares().ask_interval(place))
+    }
+
+    /// Returns the place, unless it was taken for a share.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.place
+    }
+}
+
+impl Drop for KeptPlace {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.budget.shares().waiting.remove(&place);
+            self.budget.freed.notify_all();
+        }
+    }
+}
+
 impl Shares {
-    /// Whether a share may have so many octets more.
-    fn has_room(&mut self, place: Place, more: u64, octets_max: u64) -> bool {
+    /// Whether a share may have so many octets.
+    fn has_room(&mut self, place: Place, octets: u64, octets_max: u64) -> bool {
         let now = Instant::now();
-        let is_heard = |asked: Instant| now.duration_since(asked) < ASKED_MAX;
+        self.sweep(now);
+        let own = self.large.get(&place).copied();
+        let used = self.large.values().fold(0, |used: u64, of_one| used.saturating_add(*of_one));
+        let is_within = |used: &u64| *used <= octets_max;
+        let with = |used: u64, more: u64| Some(used.saturating_add(more)).filter(is_within);
+        match (self.large.keys().next(), own) {
+            _ if octets <= FREE => true,
+            (Some(oldest), _) if *oldest == place => true,
+            // A share that is large already ends the sooner the less it waits.
+            (_, Some(own)) => with(used.saturating_sub(own), octets).is_some(),
+            (None, _) => self.earlier(place, now).next().is_none(), // the first becomes the oldest
+            (Some(_), None) => {
+                let mut used = used;
+                for (earlier, wait) in self.earlier(place, now) {
+                    if self.is_passed_no_more(earlier, wait, (now, octets_max)) {
+                        return false;
+                    }
+                    let own = self.large.get(earlier).copied().unwrap_or_default();
+                    used = with(used.saturating_sub(own), wait.octets).unwrap_or(used);
+                }
+                with(used, octets).is_some()
+            }
+        }
+    }
+
+    /// The transfers that wait before a place, those of them that are looked at.
+    fn earlier(&self, place: Place, now: Instant) -> impl Iterator<Item = (&Place, &Wait)> {
+        let earlier = self.waiting.range(..place).take(EARLIER_MAX);
+        earlier.filter(move |(_, wait)| now < wait.heard_until)
+    }
+
+    /// Whether no transfer behind one that waits is to begin before it: it has waited for long, and
+    /// could begin if it were not for large ones that came later. Where one that came before it has
+    /// the memory, those behind need not be held up.
+    fn is_passed_no_more(
+        &self,
+        place: &Place,
+        wait: &Wait,
+        (now, octets_max): (Instant, u64),
+    ) -> bool {
+        if now.saturating_duration_since(wait.began) < PASSED_MAX {
+            return false;
+        }
+        let mut before = self.large.range(..place).map(|(_, octets)| *octets).peekable();
+        before.peek().is_none() || before.fold(wait.octets, u64::saturating_add) <= octets_max
+    }
+
+    /// After how long a transfer that waits is to ask again.
+    fn ask_interval(&self, place: Place) -> Duration {
+        match self.waiting.range(..place).take(EARLIER_MAX).count() {
+            EARLIER_MAX => {
+                let times = u32::try_from(self.waiting.len() / ASKS_MAX).unwrap_or(u32::MAX);
+                ASK_INTERVAL.saturating_mul(times).clamp(ASK_INTERVAL, ASK_INTERVAL_MAX)
+            }
+            _ => ASK_INTERVAL,
+        }
+    }
+
+    /// Forgets the transfers that ask no more.
+    fn sweep(&mut self, now: Instant) {
         if self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP_INTERVAL) {
             self.swept = Some(now);
-            self.waiting.retain(|_, (_, asked)| is_heard(*asked));
-        }
-        let earlier = self.waiting.range(..place).take(EARLIER_MAX);
-        let mut earlier = earlier.filter(|(_, (_, asked))| is_heard(*asked)).map(|it| it.1.0);
-        match self.large.first() {
-            Some(oldest) if *oldest == place => true,
-            None => earlier.next().is_none(), // the first of them becomes the oldest
-            // A share that is large already ends the sooner the less it waits.
-            Some(_) if self.large.contains(&place) => self.used.saturating_add(more) <= octets_max,
-            Some(_) => {
-                let fits = |used: &u64| *used <= octets_max;
-                let with = |used: u64, more| Some(used.saturating_add(more)).filter(fits);
-                let used = earlier.fold(self.used, |used, more| with(used, more).unwrap_or(used));
-                with(used, more).is_some()
-            }
+            let is_known = |wait: &Wait| now.saturating_duration_since(wait.asked) < HEARD_MAX;
+            self.waiting.retain(|_, wait| is_known(wait));
         }
     }
 }
 
 impl Share<'_> {
-    /// Takes so many octets before the transfer begins, without a wait; returns whether the budget
-    /// has them. If not, the transfer is to ask again with its place.
+    /// Takes so many octets before the transfer begins, or before it is known to be large, without
+    /// a wait; returns whether the budget has them. If not, the transfer is to ask again with its
+    /// place.
     #[must_use]
     pub fn reserve(&mut self, octets: u64) -> bool {
-        let mut shares = self.budget.shares();
-        let more = octets.max(FREE).next_multiple_of(STEP).saturating_sub(self.octets);
-        let may_have =
-            octets <= FREE || shares.has_room(self.place, more, self.budget.octets_max());
-        match may_have {
-            true => self.grow(&mut shares, more),
-            false => self.budget.note_wait(&mut shares, self.place, more),
+        let (budget, octets) = (self.budget, self.budget.in_steps(octets));
+        let mut shares = budget.shares();
+        let is_reserved = octets <= self.octets || self.try_grow(&mut shares, octets);
+        if !is_reserved {
+            budget.note_wait(&mut shares, self.place, octets);
         }
-        may_have
+        is_reserved
     }
 
     /// Has the share be of so many octets at least, in the middle of its transfer; waits until the
-    /// budget has them, for three seconds at most.
+    /// budget has them, for three seconds at most with all waits before, which are told while they
+    /// last.
     ///
     /// # Errors
     /// When the budget has not had them by then: the transfer is to be given up, so that the
     /// primary need not do that, and begun anew when there is room. When it is to end.
-    pub fn raise(&mut self, octets: u64, is_stopped: &dyn Fn() -> bool) -> Result<(), Fault> {
-        let more = octets.next_multiple_of(STEP).saturating_sub(self.octets);
-        if more == 0 {
+    pub fn raise(&mut self, octets: u64, hooks: &TransferHooks<'_>) -> Result<(), Fault> {
+        let (budget, wanted) = (self.budget, self.budget.in_steps(octets));
+        if wanted <= self.octets || self.try_grow(&mut budget.shares(), wanted) {
             return Ok(());
         }
-        let (budget, began) = (self.budget, Instant::now());
-        let (mut shares, mut has_waited) = (budget.shares(), false);
-        while octets > FREE && !shares.has_room(self.place, more, budget.octets_max()) {
+        let began = Instant::now();
+        (hooks.note_wait)(true); // under no lock
+        let raised = match self.wait_for(wanted, began, hooks.is_stopped) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Fault::NoMemory { octets, is_of_whole_zone: false }),
+            Err(fault) => Err(fault),
+        };
+        self.waited += began.elapsed();
+        (hooks.note_wait)(false);
+        budget.freed.notify_all(); // the next one may go on as well
+        raised
+    }
+
+    /// Waits until the share may have so many octets, and takes them; returns whether it has come
+    /// to that. If not, the transfer goes on waiting at its place.
+    ///
+    /// # Errors
+    /// When the transfer is to end.
+    fn wait_for(
+        &mut self,
+        octets: u64,
+        began: Instant,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<bool, Fault> {
+        let budget = self.budget;
+        let mut shares = budget.shares();
+        while !self.try_grow(&mut shares, octets) {
             if is_stopped() {
                 shares.waiting.remove(&self.place);
                 return Err(Fault::Stopped);
             }
-            let left = WAIT_MAX.saturating_sub(began.elapsed());
+            budget.note_wait(&mut shares, self.place, octets);
+            let left = WAIT_MAX.saturating_sub(self.waited + began.elapsed());
             if left.is_zero() {
-                return Err(Fault::NoMemory(octets)); // it will ask again, at its place
+                return Ok(false);
             }
-            budget.note_wait(&mut shares, self.place, more);
-            has_waited = true;
             let waited = budget.freed.wait_timeout(shares, left.min(STOP_INTERVAL));
             shares = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.grow(&mut shares, more);
-        drop(shares);
-        if has_waited {
-            self.waited += began.elapsed();
-            budget.freed.notify_all(); // the next one may go on as well
+        Ok(true)
+    }
+
+    /// Has the share be of so many octets, which are more than it has, if the budget has them.
+    fn try_grow(&mut self, shares: &mut Shares, octets: u64) -> bool {
+        let has_room = shares.has_room(self.place, octets, self.budget.octets_max());
+        if has_room {
+            shares.used += octets - self.octets;
+            self.octets = octets;
+            shares.waiting.remove(&self.place);
+            if octets > FREE {
+                shares.large.insert(self.place, octets);
+            }
         }
-        Ok(())
+        has_room
     }
 
     /// Gives back all but the octets that never wait, as what they were for is dropped; the share
@@ -253,16 +419,6 @@ impl Share<'_> {
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.waited
-    }
-
-    /// Has the share be of so many octets more.
-    fn grow(&mut self, shares: &mut Shares, more: u64) {
-        shares.used += more;
-        self.octets += more;
-        shares.waiting.remove(&self.place);
-        if self.octets > FREE {
-            shares.large.insert(self.place);
-        }
     }
 }
 
@@ -290,13 +446,23 @@ mod tests {
     use std::thread;
 
     /// A transfer that is not to end.
-    const RUNS: &dyn Fn() -> bool = &|| false;
+    const RUNS: &TransferHooks<'static> = &TransferHooks::NONE;
+    /// A transfer that is to end as soon as it waits.
+    const ENDS: &TransferHooks<'static> =
+        &TransferHooks { is_stopped: &|| true, ..TransferHooks::NONE };
 
     /// A share of so many steps, for which there is room.
     fn large(budget: &Budget, steps: u64) -> Share<'_> {
         let mut share = budget.share(None);
         assert!(share.reserve(steps * STEP));
         share
+    }
+
+    /// Has a transfer have begun to wait longer ago, by so much.
+    fn age(budget: &Budget, place: Place, time: Duration) {
+        let mut shares = budget.shares();
+        let wait = shares.waiting.get_mut(&place).unwrap();
+        wait.began = wait.began.checked_sub(time).unwrap();
     }
 
     #[test]
@@ -311,18 +477,29 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_is_known_to_be_large_begins_when_the_budget_has_room_for_it() {
+    fn small_transfers_take_no_room_from_large_ones() {
         let budget = Budget::new(4 * STEP);
+        let (_oldest, _small) = (large(&budget, 2), [large(&budget, 1), large(&budget, 1)]);
+        let _next = large(&budget, 2);
+        assert_eq!((budget.used(), budget.waits()), (6 * STEP, 0));
+    }
+
+    #[test]
+    fn a_transfer_that_is_known_to_be_large_begins_when_the_budget_has_room_for_it() {
+        let budget = Arc::new(Budget::new(4 * STEP));
         let oldest = large(&budget, 3);
         let mut share = budget.share(None);
         assert!(!share.reserve(2 * STEP));
-        let place = share.place();
+        let kept = KeptPlace::new(&budget, share.place());
         drop(share);
-        assert!(!budget.has_room(place, 2 * STEP));
+        assert!(!kept.has_room(2 * STEP));
         assert_eq!((budget.used(), budget.waits()), (3 * STEP, 1), "it has nothing meanwhile");
         drop(oldest);
-        assert!(budget.has_room(place, 2 * STEP));
-        assert!(budget.share(Some(place)).reserve(2 * STEP));
+        assert!(kept.has_room(2 * STEP));
+        let place = kept.place();
+        let mut share = budget.share(Some(kept));
+        assert!(share.reserve(2 * STEP) && Some(share.place()) == place);
+        drop(share);
         assert_eq!(budget.used(), 0);
     }
 
@@ -356,13 +533,149 @@ mod tests {
         assert!(!budget.share(None).reserve(9 * STEP));
         let passing = large(&budget, 2);
         drop(passing);
+        let (octets, now) = (2 * STEP, Instant::now());
         let place = budget.share(None).place();
-        let long_ago = Instant::now().checked_sub(ASKED_MAX).unwrap();
-        budget.shares().waiting.insert(place, (2 * STEP, long_ago));
+        let wait = Wait { octets, began: now, asked: now, heard_until: now };
+        budget.shares().waiting.insert(place, wait);
         drop(large(&budget, 2));
-        budget.shares().waiting.insert(place, (2 * STEP, Instant::now()));
+        let heard_until = now + HEARD_MIN;
+        budget.shares().waiting.insert(place, Wait { heard_until, ..wait });
         assert!(!budget.share(None).reserve(2 * STEP), "it asked just now");
-        budget.leave(place);
+    }
+
+    #[test]
+    fn a_transfer_that_asks_seldom_keeps_room_until_it_asks_again_and_waits_since_it_began_to() {
+        let budget = Budget::new(4 * STEP);
+        let (_oldest, mut waiting) = (large(&budget, 4), budget.share(None));
+        assert!(!waiting.reserve(2 * STEP));
+        let heard = |place| {
+            let wait = budget.shares().waiting[&place];
+            (wait.began, wait.heard_until.duration_since(wait.asked))
+        };
+        let (began, first) = heard(waiting.place());
+        assert_eq!(first, ASK_INTERVAL + HEARD_MIN);
+        let (gap, mut shares) = (Duration::from_secs(100), budget.shares());
+        let wait = shares.waiting.get_mut(&waiting.place()).unwrap();
+        for moment in [&mut wait.began, &mut wait.asked, &mut wait.heard_until] {
+            *moment = moment.checked_sub(gap).unwrap();
+        }
+        drop(shares);
+        assert!(!waiting.reserve(2 * STEP));
+        let (still, next) = heard(waiting.place());
+        assert_eq!(still, began.checked_sub(gap).unwrap());
+        assert!(next >= ASK_INTERVAL + 2 * gap && next < HEARD_MAX, "{next:?}");
+    }
+
+    #[test]
+    fn a_transfer_whose_place_is_dropped_holds_up_no_other() {
+        let budget = Arc::new(Budget::new(4 * STEP));
+        let (_oldest, mut waiting) = (large(&budget, 2), budget.share(None));
+        assert!(!waiting.reserve(3 * STEP));
+        let kept = KeptPlace::new(&budget, waiting.place());
+        drop(waiting);
+        assert!(!budget.shares().waiting.is_empty());
+        drop(kept);
+        assert!(budget.shares().waiting.is_empty());
+        assert!(budget.share(None).reserve(2 * STEP));
+    }
+
+    #[test]
+    fn a_steady_stream_of_others_passes_a_large_transfer_for_a_time_and_no_longer() {
+        for octets in [4 * STEP, 9 * STEP] {
+            let budget = Budget::new(4 * STEP);
+            let (mut running, mut waiting) = (vec![large(&budget, 2)], budget.share(None));
+            assert!(!waiting.reserve(octets));
+            for _ in 0..10 {
+                running.push(large(&budget, 2)); // before the one that it follows ends
+                running.remove(0);
+                assert!(!budget.has_room(waiting.place(), octets));
+            }
+            age(&budget, waiting.place(), PASSED_MAX);
+            let mut last = budget.share(None);
+            assert!(!last.reserve(2 * STEP), "{octets}: it is passed no more");
+            assert!(matches!(last.raise(2 * STEP, ENDS), Err(Fault::Stopped)), "it would wait");
+            assert!(budget.share(None).reserve(FREE), "but by small ones");
+            running.clear();
+            assert!(!last.reserve(2 * STEP) && waiting.reserve(octets), "{octets}");
+        }
+    }
+
+    #[test]
+    fn one_that_came_before_a_large_transfer_and_takes_long_has_it_passed_for_as_long() {
+        let budget = Budget::new(4 * STEP);
+        let (slow, mut waiting) = (large(&budget, 2), budget.share(None));
+        assert!(!waiting.reserve(3 * STEP));
+        age(&budget, waiting.place(), 100 * PASSED_MAX);
+        let passing = large(&budget, 2);
+        drop(slow);
+        assert!(!waiting.reserve(3 * STEP));
+        assert!(!budget.share(None).reserve(2 * STEP), "the one that passed it is to be the last");
+        drop(passing);
+        assert!(waiting.reserve(3 * STEP));
+    }
+
+    #[test]
+    fn a_wait_is_as_old_as_its_beginning_however_often_the_transfer_asks() {
+        let budget = Budget::new(4 * STEP);
+        let (_oldest, mut waiting) = (large(&budget, 4), budget.share(None));
+        assert!(!waiting.reserve(2 * STEP));
+        let began = |place| budget.shares().waiting[&place].began;
+        let first = began(waiting.place());
+        assert!(!budget.has_room(waiting.place(), 3 * STEP) && !waiting.reserve(4 * STEP));
+        assert_eq!((began(waiting.place()), budget.waits()), (first, 1));
+    }
+
+    #[test]
+    fn where_there_is_room_for_a_transfer_it_is_reserved_whatever_its_octets() {
+        for octets_max in [4 * STEP, 4 * STEP + 1, 5 * STEP - 1] {
+            let budget = Budget::new(octets_max);
+            let _oldest = large(&budget, 2);
+            for octets in [FREE + 1, 2 * STEP - 1, 2 * STEP, 2 * STEP + 1, 3 * STEP - 1, 3 * STEP] {
+                let mut share = budget.share(None);
+                let has_room = budget.has_room(share.place(), octets);
+                assert_eq!(has_room, share.reserve(octets), "{octets} of {octets_max}");
+                budget.shares().waiting.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn a_share_takes_all_of_a_budget_of_no_whole_steps_and_no_more() {
+        let budget = Budget::new(4 * STEP + STEP / 2);
+        let small = large(&budget, 2);
+        let (mut all, mut next) = (budget.share(None), budget.share(None));
+        assert!(!all.reserve(4 * STEP + 1));
+        drop(small);
+        assert!(all.reserve(4 * STEP + 1));
+        assert_eq!(budget.used(), 4 * STEP + STEP / 2);
+        assert!(!next.reserve(2 * STEP));
+        drop(all);
+        assert!(next.reserve(2 * STEP));
+    }
+
+    #[test]
+    fn a_transfer_begins_anew_with_twice_the_octets_but_not_with_more_than_there_may_be() {
+        let budget = Budget::new(10 * STEP);
+        let doubled = [3, 5, 7, 10, 11].map(|steps| budget.doubled(steps * STEP) / STEP);
+        assert_eq!(doubled, [6, 10, 10, 10, 11]);
+    }
+
+    #[test]
+    fn thousands_that_wait_ask_less_often_but_those_whose_turn_is_next() {
+        let budget = Budget::new(4 * STEP);
+        let _oldest = large(&budget, 4);
+        let mut last = budget.share(None).place();
+        for count in 1..=5_000_u64 {
+            let place = budget.share(None).place();
+            assert!(!budget.has_room(place, 2 * STEP));
+            let secs = budget.shares().ask_interval(place).as_secs();
+            assert_eq!(secs, (count / ASKS_MAX as u64).max(1), "{count}");
+            if count == EARLIER_MAX as u64 {
+                last = place;
+            }
+        }
+        assert_eq!(budget.shares().ask_interval(last), ASK_INTERVAL);
+        assert_eq!(budget.shares().waiting.len(), 5_000);
     }
 
     #[test]
@@ -372,7 +685,10 @@ mod tests {
         let (mut oldest, mut next) = (large(&budget, 2), large(&budget, 2));
         oldest.raise(10 * STEP, RUNS).unwrap();
         let raised = next.raise(3 * STEP, RUNS);
-        assert!(matches!(raised, Err(Fault::NoMemory(octets)) if octets == 3 * STEP), "{raised:?}");
+        assert!(
+            matches!(raised, Err(Fault::NoMemory { octets, .. }) if octets == 3 * STEP),
+            "{raised:?}"
+        );
         drop(oldest);
         next.raise(20 * STEP, RUNS).unwrap();
         drop((small, next));
@@ -380,25 +696,37 @@ mod tests {
     }
 
     #[test]
-    fn a_share_waits_in_the_middle_until_there_is_room_and_three_seconds_at_most() {
+    fn a_share_waits_in_the_middle_until_there_is_room_and_is_told_to_wait_while_it_does() {
         let budget = Budget::new(4 * STEP);
-        let oldest = large(&budget, 4);
+        let (oldest, told) = (large(&budget, 4), Mutex::new(Vec::new()));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| {
+                let note_wait = |is_waiting| told.lock().unwrap().push(is_waiting);
                 let mut share = budget.share(None);
-                share.raise(2 * STEP, RUNS).map(|()| share.waited())
+                let hooks = TransferHooks { note_wait: &note_wait, ..TransferHooks::NONE };
+                share.raise(FREE, &hooks).unwrap();
+                share.raise(2 * STEP, &hooks).map(|()| share.waited())
             });
             while budget.waits() == 0 {
                 thread::yield_now();
             }
+            assert_eq!(*told.lock().unwrap(), [true]);
             thread::sleep(STOP_INTERVAL);
             drop(oldest);
             assert!(waiting.join().unwrap().unwrap() >= STOP_INTERVAL);
         });
-        let (_oldest, began, mut share) = (large(&budget, 4), Instant::now(), budget.share(None));
-        assert!(matches!(share.raise(2 * STEP, RUNS), Err(Fault::NoMemory(_))));
-        assert!((WAIT_MAX..2 * WAIT_MAX).contains(&began.elapsed()), "{:?}", began.elapsed());
-        assert!(matches!(share.raise(2 * STEP, &|| true), Err(Fault::Stopped)));
+        assert_eq!(*told.lock().unwrap(), [true, false]);
+    }
+
+    #[test]
+    fn all_waits_of_a_share_in_the_middle_take_three_seconds_together_at_most() {
+        let budget = Budget::new(4 * STEP);
+        let (_oldest, mut share, began) = (large(&budget, 2), large(&budget, 2), Instant::now());
+        share.waited = WAIT_MAX / 2;
+        assert!(matches!(share.raise(3 * STEP, RUNS), Err(Fault::NoMemory { .. })));
+        assert!((WAIT_MAX / 2..WAIT_MAX).contains(&began.elapsed()), "{:?}", began.elapsed());
+        assert!(share.waited >= WAIT_MAX);
+        assert!(matches!(share.raise(3 * STEP, ENDS), Err(Fault::Stopped)));
     }
 
     #[test]

@@ -5,10 +5,13 @@
 //!   the server is told to stop.
 //! - Memory is bounded by the limits: one message of at most 65,535 octets, and what was taken in,
 //!   whose octets are counted without compression. That of all transfers together is bounded by
-//!   their [budget](crate::budget), for which a transfer waits.
+//!   their [budget](crate::budget), for which a transfer waits: with each message that was taken
+//!   in, so that each has what one message holds besides, which counts as up to 10 MiB if its names
+//!   are compressed as far as can be, and as less than 1 MiB if it has addresses.
 
 use crate::budget::{Share, octets_of};
 use crate::fault::Fault;
+use crate::hooks::TransferHooks;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
 use crate::question::Question;
 use std::io::{ErrorKind, Read, Write};
@@ -166,6 +169,10 @@ impl Primary {
     /// closed from this side, what has come is dropped, and the transfer is to begin anew with
     /// more reserved. The wait is no time of the transfer, and none of the primary's pace.
     ///
+    /// Where changes were asked for and the whole zone comes, what that is expected to take is
+    /// reserved once its first message has come; if the budget has not so much, nothing waits, and
+    /// the connection is closed.
+    ///
     /// # Errors
     /// When the reply is not whole, not within the limits, or cannot be believed; when the budget
     /// has no memory for it.
@@ -173,7 +180,7 @@ impl Primary {
         &self,
         apex: &Name,
         question: Question<'_>,
-        (limits, is_stopped): (Limits, &dyn Fn() -> bool),
+        (limits, hooks): (Limits, &TransferHooks<'_>),
         share: &mut Share<'_>,
     ) -> Result<Transfer, Fault> {
         let base = match question {
@@ -183,7 +190,7 @@ impl Primary {
         let id: [u8; 2] = random_octets();
         let (query, mut signature) = self.query(question, apex, id);
         let section = question.section(apex);
-        let mut connection = Connection::open(self.address, is_stopped, limits.time_max)?;
+        let mut connection = Connection::open(self.address, hooks.is_stopped, limits.time_max)?;
         let asked = connection.begin();
         connection.send(&query)?;
         let (mut intake, mut octets) = (Intake::new(apex, base, limits), Vec::new());
@@ -191,11 +198,13 @@ impl Primary {
             connection.receive(&mut octets, limits.idle_max)?;
             let message = StreamMessage::read(&octets, id, &section)?;
             check_signature(signature.as_mut(), &message, &octets)?;
-            if intake.take(message, octets.len())? {
+            let was_whole_zone = intake.is_unasked_whole_zone();
+            let is_end = intake.take(message, octets.len())?;
+            let waited = share.waited();
+            raise(share, &intake, was_whole_zone, hooks)?;
+            if is_end {
                 break;
             }
-            let waited = share.waited();
-            share.raise(octets_of(intake.counts().records, intake.octets_stored()), is_stopped)?;
             connection.note_wait(share.waited() - waited);
         }
         if let Some(signature) = &signature {
@@ -214,6 +223,26 @@ impl Primary {
     ) -> (Vec<u8>, Option<ReplySignature>) {
         question.query(apex, id, (self.key.as_ref(), now_secs()))
     }
+}
+
+/// Has a share be as large as what was taken in, or as the whole zone is expected to be where that
+/// begins to come in place of changes.
+fn raise(
+    share: &mut Share<'_>,
+    intake: &Intake,
+    was_whole_zone: bool,
+    hooks: &TransferHooks<'_>,
+) -> Result<(), Fault> {
+    let octets = octets_of(intake.counts().records, intake.octets_stored());
+    let is_of_whole_zone = intake.is_unasked_whole_zone();
+    let begins = is_of_whole_zone && !was_whole_zone;
+    if begins && !share.reserve(octets.max((hooks.whole_zone_octets)())) {
+        return Err(Fault::NoMemory { octets, is_of_whole_zone });
+    }
+    share.raise(octets, hooks).map_err(|fault| match fault {
+        Fault::NoMemory { octets, .. } => Fault::NoMemory { octets, is_of_whole_zone },
+        fault => fault,
+    })
 }
 
 /// Reads the reply to the question for the SOA record.

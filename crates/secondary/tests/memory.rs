@@ -4,10 +4,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
-use zonda_secondary::{Budget, Fault, Limits, Primary, Question, Share, Transferred};
+use zonda_secondary::{
+    Budget, Fault, KeptPlace, Limits, Primary, Question, Share, TransferHooks, Transferred,
+};
 use zonda_wire::query::flag;
 use zonda_wire::{Name, StreamWriter, Type};
 
@@ -19,8 +22,8 @@ const RECORDS_OF_EACH: u32 = 300;
 /// How long a transfer may take here: less than any wait.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A primary that sends a large zone to one client, as fast as it can.
-fn primary() -> SocketAddr {
+/// A primary that sends a zone of so many messages to one client, as fast as it can.
+fn primary(messages: u32) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -31,7 +34,7 @@ fn primary() -> SocketAddr {
         let soa = [wire("ns.example"), wire("host.example"), numbers].concat();
         let apex = wire("example");
         let mut writer = StreamWriter::new(0);
-        for number in 0..MESSAGES {
+        for number in 0..messages {
             writer.begin([query[2], query[3]], flag::QR | flag::AA, None);
             if number == 0 {
                 writer.record(&apex, (Type::SOA, 60), &soa).unwrap();
@@ -40,7 +43,7 @@ fn primary() -> SocketAddr {
                 let owner = wire(&format!("host-{number}-{record}.example"));
                 writer.record(&owner, (Type::A, 60), &[192, 0, 2, 1]).unwrap();
             }
-            if number == MESSAGES - 1 {
+            if number == messages - 1 {
                 writer.record(&apex, (Type::SOA, 60), &soa).unwrap();
             }
             let message = writer.finish();
@@ -59,14 +62,32 @@ fn wire(name: &str) -> Vec<u8> {
 
 /// What comes of the transfer of the zone.
 fn transfer(share: &mut Share<'_>) -> Result<Transfer, Fault> {
+    ask((MESSAGES, Question::Axfr), share, &TransferHooks::NONE)
+}
+
+/// What comes of a question for changes since version 6, where the whole zone, which comes, is
+/// expected to take so many octets.
+fn transfer_changes(share: &mut Share<'_>, whole: u64) -> Result<Transfer, Fault> {
+    let numbers = [6, 3600, 600, 86_400, 300].map(u32::to_be_bytes).concat();
+    let soa = [wire("ns.example"), wire("host.example"), numbers].concat();
+    let hooks = TransferHooks { whole_zone_octets: &|| whole, ..TransferHooks::NONE };
+    ask((MESSAGES, Question::Ixfr(&soa)), share, &hooks)
+}
+
+/// What comes of a question to a primary of a zone of so many messages.
+fn ask(
+    (messages, question): (u32, Question<'_>),
+    share: &mut Share<'_>,
+    hooks: &TransferHooks<'_>,
+) -> Result<Transfer, Fault> {
     let limits = Limits {
         octets_max: u64::MAX,
         records_max: u64::MAX,
         time_max: TIME_MAX,
         idle_max: Duration::from_secs(10),
     };
-    let primary = Primary { address: primary(), key: None };
-    primary.transfer(&"example".parse().unwrap(), Question::Axfr, (limits, &|| false), share)
+    let primary = Primary { address: primary(messages), key: None };
+    primary.transfer(&"example".parse().unwrap(), question, (limits, hooks), share)
 }
 
 #[test]
@@ -98,7 +119,10 @@ fn a_transfer_for_which_there_is_no_memory_for_seconds_is_given_up_with_what_it_
     assert!(other.reserve(2 * MIB));
     let (began, mut share) = (Instant::now(), budget.share(None));
     let fault = transfer(&mut share).unwrap_err();
-    assert!(matches!(fault, Fault::NoMemory(octets) if octets > MIB), "{fault:?}");
+    assert!(
+        matches!(fault, Fault::NoMemory { octets, is_of_whole_zone: false } if octets > MIB),
+        "{fault:?}"
+    );
     assert!(!fault.allows_whole_zone() && !fault.is_of_version() && !fault.is_unreachable());
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
@@ -111,4 +135,40 @@ fn a_transfer_whose_memory_is_reserved_does_not_wait() {
     transfer(&mut share).unwrap();
     assert_eq!((share.waited(), budget.waits()), (Duration::ZERO, 0));
     assert_eq!(budget.used(), 6 * MIB);
+}
+
+#[test]
+fn a_whole_zone_in_place_of_changes_is_given_up_at_its_first_message_if_there_is_no_room_for_it() {
+    let budget = Arc::new(Budget::new(8 * MIB));
+    let mut other = budget.share(None);
+    assert!(other.reserve(6 * MIB));
+    let (mut share, began) = (budget.share(None), Instant::now());
+    let fault = transfer_changes(&mut share, 5 * MIB).unwrap_err();
+    assert!(
+        matches!(fault, Fault::NoMemory { octets, is_of_whole_zone: true } if octets < MIB),
+        "{fault:?}"
+    );
+    assert!(began.elapsed() < TIME_MAX && share.waited().is_zero(), "it does not wait");
+    assert_eq!((budget.used(), budget.waits()), (6 * MIB, 1));
+    let kept = KeptPlace::new(&budget, share.place());
+    assert!(!kept.has_room(5 * MIB), "it keeps its place");
+}
+
+#[test]
+fn a_whole_zone_in_place_of_changes_takes_what_it_is_expected_to_take_if_there_is_room() {
+    let budget = Budget::new(8 * MIB);
+    let mut other = budget.share(None);
+    assert!(other.reserve(2 * MIB));
+    let mut share = budget.share(None);
+    let taken = transfer_changes(&mut share, 6 * MIB).unwrap();
+    assert!(matches!(taken.content, Transferred::Zone(_)), "{taken:?}");
+    assert_eq!((budget.used(), budget.waits()), (8 * MIB, 0));
+}
+
+#[test]
+fn what_the_last_message_brings_counts_as_well() {
+    let budget = Budget::new(64 * MIB);
+    let mut share = budget.share(None);
+    ask((1, Question::Axfr), &mut share, &TransferHooks::NONE).unwrap();
+    assert_eq!(budget.used(), MIB);
 }

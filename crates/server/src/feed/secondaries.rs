@@ -13,7 +13,7 @@ use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 pub use super::secondary_zone::FileFate;
-use super::secondary_zone::{SecondaryZone, Surroundings, now_secs, secs_from_now};
+use super::secondary_zone::{SecondaryZone, Surroundings, WaitListener, now_secs, secs_from_now};
 use super::store_feed::{NEXT_NUMBER, lock};
 use crate::publish::PublisherHandle;
 use crate::state_directory;
@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
 use zonda_engine::notify::Notice;
@@ -214,22 +214,25 @@ impl SecondaryFeeds {
         if self.starts_to_fail.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let shared = Arc::new(self.shared_of(publisher, config));
+        let shared = self.shared_of(publisher, config);
         // Those that run already end.
         self.start(&shared).inspect_err(|_| shared.around.stop())?;
         Ok(Arc::clone(running.insert(shared)))
     }
 
     /// What threads share that do not run yet.
-    fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Shared {
-        let around = Surroundings::new(
-            publisher.clone(),
-            directory(config),
-            Arc::clone(&self.counters),
-            Arc::clone(&self.budget),
-        );
-        let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Shared { around, followed, changed, unread, began: Instant::now() }
+    fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Arc<Shared> {
+        let (counters, budget) = (Arc::clone(&self.counters), Arc::clone(&self.budget));
+        Arc::new_cyclic(|shared: &Weak<Shared>| {
+            let shared = Weak::clone(shared);
+            let note_wait: WaitListener = Box::new(move |apex, is_waiting| {
+                shared.upgrade().iter().for_each(|shared| shared.note_wait(apex, is_waiting));
+            });
+            let (directory, waits) = (directory(config), (budget, note_wait));
+            let around = Surroundings::new(publisher.clone(), directory, counters, waits);
+            let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
+            Shared { around, followed, changed, unread, began: Instant::now() }
+        })
     }
 
     /// Starts the threads.
@@ -382,6 +385,12 @@ impl Shared {
             drop(followed);
             self.changed.notify_one();
         }
+    }
+
+    /// Notes that the transfer of a zone waits for memory from now on, or does so no more.
+    fn note_wait(&self, apex: &Name, is_waiting: bool) {
+        let now = self.millis();
+        lock(&self.followed).schedule.note_wait(apex, is_waiting, now);
     }
 
     /// Has metrics show how many zones wait for what.

@@ -1,7 +1,7 @@
 //! One refresh of a zone: which primary has a newer version, and what comes of it.
 
 use super::Update;
-use super::secondary_memory::{ROOM_INTERVAL, end_wait, is_waiting};
+use super::secondary_memory::{end_wait, wait_left};
 use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
@@ -38,14 +38,16 @@ pub fn refresh(
     around: &Surroundings,
 ) -> Duration {
     zone.begin_refresh(work, around);
-    if is_waiting(work, around) {
-        return ROOM_INTERVAL;
+    if let Some(left) = wait_left(work) {
+        return left;
     }
-    let next = ask_and_transfer(zone, work, prompt, around);
-    if next.is_some() {
-        end_wait(zone, work, around);
+    match ask_and_transfer(zone, work, prompt, around) {
+        Some(next) => {
+            end_wait(zone, work);
+            next
+        }
+        None => wait_left(work).unwrap_or_default(),
     }
-    next.unwrap_or(ROOM_INTERVAL)
 }
 
 /// Asks the primaries, and transfers the version of one; returns when the zone is refreshed next,

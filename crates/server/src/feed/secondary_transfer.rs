@@ -3,22 +3,27 @@
 //! Changes are asked for when there is a version that they can follow, and which came from the same
 //! primary: two primaries may have different records under one serial. Unless it is plain that the
 //! version cannot be taken, the whole zone is asked for when changes cannot, at once, of the same
-//! primary; both together take no longer than one transfer may, and have one share of the memory of
-//! all transfers. A transfer for which there is no memory is postponed, which is no failure.
+//! primary; both together take no longer than one transfer may, but for the time in which they wait
+//! for memory, and have one share of the memory of all transfers. A transfer for which there is no
+//! memory is postponed, which is no failure. Where a whole zone comes in place of changes, and
+//! there is no memory for it, it is asked for as such once there is.
 
 use super::secondary_memory::{estimate, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
-    Fallback, KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now,
-    with_changes,
+    Fallback, KeptVersion, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
+    secs_from_now, with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
 use crate::load;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
-use zonda_secondary::{Fault, Limits, Primary, Question, Share, Transferred};
+use zonda_secondary::{
+    Budget, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks, Transferred,
+};
 use zonda_zone::{Diff, Zone, is_greater};
 
 /// How long a primary that does not send changes is not asked for them.
@@ -45,8 +50,16 @@ pub struct Refusal {
     allows_whole_zone: bool,
     /// Whether the primary has sent no changes at all.
     is_without_changes: bool,
-    /// The octets of memory that there were not, if it is that which was wrong.
-    lack: Option<u64>,
+    /// The memory that there was not, if it is that which was wrong.
+    lack: Option<Lack>,
+}
+
+/// Memory that there was not.
+struct Lack {
+    /// The octets that the transfer would have needed so far.
+    octets: u64,
+    /// Whether the whole zone came where changes were asked for.
+    is_of_whole_zone: bool,
 }
 
 impl Refusal {
@@ -75,67 +88,96 @@ impl From<Fault> for Refusal {
             allows_whole_zone: fault.allows_whole_zone(),
             is_without_changes: fault.is_without_changes(),
             lack: match fault {
-                Fault::NoMemory(octets) => Some(octets),
+                Fault::NoMemory { octets, is_of_whole_zone } => {
+                    Some(Lack { octets, is_of_whole_zone })
+                }
                 _ => None,
             },
         }
     }
 }
 
-/// Transfers the version of a primary: changes where that can be, else the whole zone.
+/// Transfers the version of a primary: changes where that can be, else the whole zone. What is
+/// known of a wait stays, where the transfer fails, for that from the next primary.
 pub fn transfer(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     primary: &Primary,
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
-    let (former, address) = (work.wait.take(), primary.address);
-    let mut share = around.budget.share(former.as_ref().map(|it| it.place));
-    let known = former.as_ref().map_or(0, |it| it.octets);
-    let mut fallback = former.filter(|it| it.primary == address).and_then(|it| it.fallback);
-    let began = Instant::now();
+    let (mut kept, mut octets, mut since, mut fallback) = (None, 0, None, None);
+    if let Some(wait) = work.wait.take() {
+        (kept, octets, since) = (Some(wait.kept), wait.octets, wait.since);
+        fallback = wait.fallback.filter(|_| wait.primary == primary.address);
+    }
+    let mut share = around.budget.share(kept);
+    let (budget, place) = (Arc::clone(&around.budget), share.place());
+    let start = TransferStart { budget, place, octets, since, began: Instant::now() };
+    let transferred = transfer_within(zone, work, (primary, &start, fallback), &mut share, around);
+    if transferred.is_err() {
+        work.wait = Some(start.wait(primary, octets, None).into());
+    }
+    transferred
+}
+
+/// The state in which a transfer begins.
+struct TransferStart {
+    /// The memory of all transfers together.
+    budget: Arc<Budget>,
+    /// The place of the transfer among all.
+    place: Place,
+    /// The octets of memory that it is to have before it begins, if it has waited for them.
+    octets: u64,
+    /// The seconds since 1970 at which it began to wait, if it has.
+    since: Option<u64>,
+    /// The moment at which it begins.
+    began: Instant,
+}
+
+impl TransferStart {
+    /// The wait for so many octets that a transfer leaves to the next refresh.
+    fn wait(&self, primary: &Primary, octets: u64, fallback: Option<Fallback>) -> MemoryWait {
+        let kept = KeptPlace::new(&self.budget, self.place);
+        MemoryWait { kept, octets, since: self.since, primary: primary.address, fallback }
+    }
+}
+
+/// Transfers the version of a primary with a share of the memory of all transfers.
+fn transfer_within(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, start, mut fallback): (&Primary, &TransferStart, Option<Fallback>),
+    share: &mut Share<'_>,
+    around: &Surroundings,
+) -> Result<TransferResult, Refusal> {
     if fallback.is_none()
         && let Some(base) = base_of_changes(work, primary, around)
     {
-        if !share.reserve(known) {
-            postpone(zone, work, (&share, known), (address, None));
-            return Ok(TransferResult::Postponed);
-        }
-        let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
-        match attempt(zone, work, question, (began, None, &mut share), around) {
-            Err(Refusal { lack: Some(octets), .. }) => {
-                // What would have come is not known: less than twice as much, or it waits anew.
-                let octets = octets.saturating_mul(2);
-                postpone(zone, work, (&share, octets), (address, None));
-                return Ok(TransferResult::Postponed);
-            }
-            Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
-                fallback = Some(Fallback { error, is_without_changes });
-            }
-            result => return result,
+        match transfer_changes(zone, work, (primary, start, &base), share, around)? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(reason) => fallback = Some(reason),
         }
         share.give_back(); // the changes are gone
-        count(&around.counters.fallbacks, 1);
     }
-    let octets = known.max(estimate(work));
+    let octets = start.octets.max(estimate(work.zone.as_deref()));
     if !share.reserve(octets) {
-        postpone(zone, work, (&share, octets), (address, fallback));
+        postpone(zone, work, start.wait(primary, octets, fallback));
         return Ok(TransferResult::Postponed);
     }
-    let (limits, spent) = (zone.limits(), began.elapsed().saturating_sub(share.waited()));
-    let limits = Limits { time_max: limits.time_max.saturating_sub(spent), ..limits };
+    let (limits, spent) = (zone.limits(), fallback.as_ref().map(|it| it.spent));
+    let time_max = limits.time_max.saturating_sub(spent.unwrap_or_default());
+    let question = (primary, Question::Axfr, Limits { time_max, ..limits });
     let reason = fallback.as_ref().map(|it| it.error.as_str());
-    let question = (primary, Question::Axfr, limits);
-    match (attempt(zone, work, question, (began, reason, &mut share), around), fallback) {
-        (Err(Refusal { lack: Some(octets), .. }), fallback) => {
-            let octets = octets.saturating_mul(2);
-            postpone(zone, work, (&share, octets), (address, fallback));
+    match (attempt(zone, work, question, (start, reason, share), around), fallback) {
+        (Err(Refusal { lack: Some(lack), .. }), fallback) => {
+            let octets = start.budget.doubled(lack.octets);
+            postpone(zone, work, start.wait(primary, octets, fallback));
             Ok(TransferResult::Postponed)
         }
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
                 let until = Instant::now() + WITHOUT_CHANGES;
-                work.without_changes = Some((address, until).into());
+                work.without_changes = Some((primary.address, until).into());
             }
             Ok(taken)
         }
@@ -144,6 +186,45 @@ pub fn transfer(
             Err(Refusal { error, ..refusal })
         }
         (Err(refusal), _) => Err(refusal),
+    }
+}
+
+/// Asks for changes that follow a version; goes on with why the whole zone is to be asked for now,
+/// if it is.
+fn transfer_changes(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, start, base): (&Primary, &TransferStart, &Zone),
+    share: &mut Share<'_>,
+    around: &Surroundings,
+) -> Result<ControlFlow<TransferResult, Fallback>, Refusal> {
+    const POSTPONED: ControlFlow<TransferResult, Fallback> =
+        ControlFlow::Break(TransferResult::Postponed);
+    if !share.reserve(start.octets) {
+        postpone(zone, work, start.wait(primary, start.octets, None));
+        return Ok(POSTPONED);
+    }
+    let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
+    let asked = attempt(zone, work, question, (start, None, share), around);
+    let spent = start.began.elapsed().saturating_sub(share.waited());
+    match asked {
+        Err(Refusal { lack: Some(lack), .. }) => {
+            // What would have come is not known: less than twice as much, or it waits anew.
+            let mut octets = start.budget.doubled(lack.octets);
+            let fallback = lack.is_of_whole_zone.then(|| {
+                octets = octets.max(estimate(Some(base)));
+                count(&around.counters.fallbacks, 1);
+                let error = "the whole zone came in place of changes".to_owned();
+                Fallback { error, is_without_changes: false, spent }
+            });
+            postpone(zone, work, start.wait(primary, octets, fallback));
+            Ok(POSTPONED)
+        }
+        Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
+            count(&around.counters.fallbacks, 1);
+            Ok(ControlFlow::Continue(Fallback { error, is_without_changes, spent }))
+        }
+        result => result.map(ControlFlow::Break),
     }
 }
 
@@ -163,18 +244,23 @@ fn attempt(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     (primary, question, limits): (&Primary, Question<'_>, Limits),
-    (began, fallback, share): (Instant, Option<&str>, &mut Share<'_>),
+    (start, fallback, share): (&TransferStart, Option<&str>, &mut Share<'_>),
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
-    let is_stopped = || zone.is_over(around);
+    let version = work.zone.clone();
+    let hooks = TransferHooks {
+        is_stopped: &|| zone.is_over(around),
+        note_wait: &|is_waiting| (around.note_wait)(&zone.apex, is_waiting),
+        whole_zone_octets: &|| estimate(version.as_deref()),
+    };
     let is_of_changes = matches!(question, Question::Ixfr(_));
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
     zone.state.lock().intake = Some(intake.into());
     zone.state.lock().memory_wait = None;
-    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped), share);
+    let reply = primary.transfer(&zone.apex, question, (limits, &hooks), share);
     let result = match reply {
-        Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
+        Ok(reply) => take(zone, work, reply, (primary, start, fallback), around),
         Err(fault) => {
             if fault.is_of_signature() {
                 count(&around.counters.signature_faults, 1);
@@ -198,7 +284,7 @@ fn take(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     reply: Transfer,
-    (primary, began, fallback): (&Primary, Instant, Option<&str>),
+    (primary, start, fallback): (&Primary, &TransferStart, Option<&str>),
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let own = work.zone.as_ref().map(|it| it.serial());
@@ -237,6 +323,7 @@ fn take(
     count(&counters.records, reply.counts.records);
     count(&counters.outside, reply.counts.outside);
     let key = primary.key.as_ref().map(|key| key.name().to_string());
+    let began_at = now_secs().saturating_sub(start.began.elapsed().as_secs());
     let outside = Some(reply.counts.outside).filter(|count| *count > 0);
     tracing::info!(
         zone = %zone.apex,
@@ -250,7 +337,8 @@ fn take(
         messages = reply.counts.messages,
         records = reply.counts.records,
         octets = reply.counts.octets,
-        seconds = began.elapsed().as_secs_f32(),
+        seconds = start.began.elapsed().as_secs_f32(),
+        waited = start.since.map(|since| began_at.saturating_sub(since)),
         outside,
         fallback,
         "a zone was transferred from its primary"
@@ -298,4 +386,84 @@ fn content_of(
         .check(&loaded.zone, changes.as_deref())
         .map_err(|fault| Refusal::of_version(fault.to_string()))?;
     Ok((loaded, changes))
+}
+
+#[cfg(all(test, feature = "whole"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::feed::secondary_state::SecondaryCounters;
+    use crate::feed::secondary_zone::WaitListener;
+    use crate::publish::Publisher;
+    use crate::texts::Texts;
+    use crate::watchdog::Watchdog;
+    use std::net::{SocketAddr, TcpListener};
+    use std::path::Path;
+    use std::sync::mpsc::sync_channel;
+    use zonda_config::{Config, Flags};
+    const MIB: u64 = 1 << 20;
+
+    /// A configuration with one zone of primaries.
+    const CONFIG: &str = "version = 1\n[[zone]]\nname = \"one.test\"\n[zone.secondary]\n\
+        from = [\"127.0.0.1:1\"]\n";
+
+    /// A primary at an address.
+    fn primary(address: SocketAddr) -> Primary {
+        Primary { address, key: None }
+    }
+
+    /// A zone of primaries that nothing looks after, and what threads share that would.
+    fn zone(budget: &Arc<Budget>) -> (SecondaryZone, Surroundings) {
+        let text = (Path::new("/zonda.toml"), CONFIG.to_owned());
+        let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
+        let (zone, keys) = config.secondaries().next().unwrap();
+        let (apex, first) = (zone.name.clone().unwrap(), sync_channel(0).0);
+        let zone = SecondaryZone::new(&apex, 1, (keys, Arc::default()), first);
+        let (texts, stores) = (Texts::default(), Vec::new());
+        let own = (Default::default(), &texts, &stores);
+        let publisher = Publisher::load(config, own, Vec::new(), 1).unwrap();
+        let (publisher, _units) = publisher.start(&Arc::<Watchdog>::default()).unwrap();
+        let counters = Arc::<SecondaryCounters>::default();
+        let note_wait: WaitListener = Box::new(|_, _| ());
+        let waits = (Arc::clone(budget), note_wait);
+        (zone, Surroundings::new(publisher, None, counters, waits))
+    }
+
+    #[test]
+    fn a_transfer_from_the_next_primary_has_the_place_and_the_size_of_the_one_that_has_failed() {
+        let budget = Arc::new(Budget::new(4 * MIB));
+        let (zone, around) = zone(&budget);
+        let (place, octets, since) = (budget.share(None).place(), 3 * MIB, Some(7));
+        let (kept, gone) = (KeptPlace::new(&budget, place), primary(([127, 0, 0, 1], 1).into()));
+        let wait = MemoryWait { kept, octets, since, primary: gone.address, fallback: None };
+        let mut work = ZoneWork::default();
+        work.wait = Some(wait.into());
+        assert!(transfer(&zone, &mut work, &gone, &around).is_err());
+        let mut other = budget.share(None);
+        assert!(other.reserve(4 * MIB));
+        let next = primary(([127, 0, 0, 2], 1).into());
+        let transferred = transfer(&zone, &mut work, &next, &around);
+        assert!(matches!(transferred, Ok(TransferResult::Postponed)));
+        let wait = work.wait.unwrap();
+        assert_eq!((wait.kept.place(), wait.octets, wait.since), (Some(place), octets, since));
+        assert_eq!(wait.primary, next.address);
+    }
+
+    #[test]
+    fn the_whole_zone_has_what_changes_have_left_of_the_time_also_if_it_has_waited_in_between() {
+        let budget = Arc::new(Budget::new(4 * MIB));
+        let (zone, around) = zone(&budget);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let primary = primary(listener.local_addr().unwrap());
+        let (error, spent) = ("a gap".to_owned(), zone.limits().time_max);
+        let fallback = Some(Fallback { error, is_without_changes: false, spent });
+        let kept = KeptPlace::new(&budget, budget.share(None).place());
+        let (octets, since) = (0, Some(7));
+        let wait = MemoryWait { kept, octets, since, primary: primary.address, fallback };
+        let mut work = ZoneWork::default();
+        work.wait = Some(wait.into());
+        let error = transfer(&zone, &mut work, &primary, &around).err().unwrap().error;
+        assert!(error.contains("was not whole after"), "{error}");
+        assert!(error.ends_with("before that, with changes: a gap"), "{error}");
+    }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
 use zonda_secondary::{
-    Budget, Limits, MemberTag, Place, Primary, TimerBounds, Timers, ZoneFile, removed,
+    Budget, KeptPlace, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed,
 };
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
@@ -93,12 +93,15 @@ pub struct ZoneWork {
     pub wait: Option<Box<MemoryWait>>,
 }
 
-/// What a transfer that waits to begin leaves to the next refresh.
+/// What a transfer that waits to begin leaves to the next refresh, and one that has failed to that
+/// from the next primary.
 pub struct MemoryWait {
     /// The place of the transfer among all.
-    pub place: Place,
+    pub kept: KeptPlace,
     /// The octets of memory that it is to have before it begins.
     pub octets: u64,
+    /// The seconds since 1970 at which it began to wait; none where it has not.
+    pub since: Option<u64>,
     /// The primary that it is to come from.
     pub primary: SocketAddr,
     /// Why the whole zone is to be asked for, if changes were and could not be taken.
@@ -111,7 +114,12 @@ pub struct Fallback {
     pub error: String,
     /// Whether the primary has sent no changes at all.
     pub is_without_changes: bool,
+    /// How long that has taken, which is part of the time that one transfer may take.
+    pub spent: Duration,
 }
+
+/// What is told that the transfer of a zone waits for memory from now on, or does so no more.
+pub type WaitListener = Box<dyn Fn(&Name, bool) + Send + Sync>;
 
 /// What the threads of all zones share.
 pub struct Surroundings {
@@ -123,6 +131,8 @@ pub struct Surroundings {
     pub counters: Arc<SecondaryCounters>,
     /// The memory of all transfers together.
     pub budget: Arc<Budget>,
+    /// What is told of waits for that in the middle of transfers.
+    pub note_wait: WaitListener,
     /// The primaries that did not answer the last time.
     pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
@@ -161,13 +171,14 @@ impl Surroundings {
         publisher: PublisherHandle,
         directory: Option<PathBuf>,
         counters: Arc<SecondaryCounters>,
-        budget: Arc<Budget>,
+        (budget, note_wait): (Arc<Budget>, WaitListener),
     ) -> Self {
         Self {
             publisher,
             directory: directory.map(Into::into),
             counters,
             budget,
+            note_wait,
             silent: Mutex::default(),
             without_changes: Mutex::default(),
             next_expiry: AtomicU64::new(u64::MAX),
