@@ -317,10 +317,11 @@ impl Schedule {
     }
 
     /// Notes what has asked for a refresh out of turn that has not been done: it asks for the next
-    /// one, which it does not hasten.
+    /// one, which it does not hasten. Of two primaries, the one that has asked since goes before
+    /// it.
     pub fn keep_prompt(&mut self, apex: &Name, prompt: Prompt) {
         if let Some(zone) = self.zones.get_mut(apex) {
-            zone.prompt = Some(stronger(zone.prompt, prompt));
+            zone.prompt = Some(zone.prompt.map_or(prompt, |since| stronger(Some(prompt), since)));
         }
     }
 
@@ -507,6 +508,18 @@ mod tests {
         schedule.finish(&zone(1, 0), 1_010, 2_010);
         schedule.keep_prompt(&zone(1, 0), Prompt::Retransfer);
         assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(Prompt::Retransfer))));
+    }
+
+    #[test]
+    fn of_two_primaries_that_have_asked_the_one_that_did_so_last_is_asked_first_after_a_wait() {
+        let mut schedule = schedule(&[(1, 1)]);
+        let later = Prompt::Notice(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
+        schedule.prompt(&zone(1, 0), NOTICE);
+        assert_eq!(schedule.take(0), Some((zone(1, 0), Some(NOTICE))));
+        schedule.prompt(&zone(1, 0), later);
+        schedule.finish(&zone(1, 0), 10, 1_010);
+        schedule.keep_prompt(&zone(1, 0), NOTICE);
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(later))));
     }
 
     #[test]
