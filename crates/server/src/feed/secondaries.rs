@@ -7,8 +7,8 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
-use super::secondary_followed::{Followed, Job, next_of, primaries};
-pub use super::secondary_followed::{MemberChange, NewMember, RefreshReport};
+use super::secondary_followed::{Followed, Job, next_of, primaries, report_channel};
+pub use super::secondary_followed::{MemberChange, NewMember, PendingReport, RefreshReport};
 use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
@@ -24,7 +24,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
@@ -251,14 +251,14 @@ impl SecondaryFeeds {
     /// Has a zone, whose name is in lower case, refreshed out of turn; returns what receives the
     /// result, or nothing for a zone that is not followed. The sender is dropped if the zone is
     /// followed no more.
-    pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<Receiver<RefreshReport>> {
+    pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<PendingReport> {
         let shared = lock(&self.running).clone()?;
         let mut followed = lock(&shared.followed);
         if !followed.zones.contains_key(apex) {
             return None;
         }
-        let (waiter, report) = sync_channel(1);
-        followed.waiters.entry(apex.clone()).or_default().push(waiter);
+        let (waiter, report) = report_channel();
+        followed.add_waiter(apex, waiter);
         followed.schedule.prompt(apex, prompt);
         shared.show(&followed.schedule);
         drop(followed);
@@ -369,7 +369,7 @@ impl Shared {
                 (status.memory_wait.is_some(), report)
             };
             if let (Job::Refresh(_, _, waiters), true) = (&job, is_done && !is_waiting) {
-                waiters.iter().for_each(|waiter| drop(waiter.try_send(report.clone())));
+                waiters.iter().for_each(|waiter| waiter.tell(report.clone()));
             }
             let now = self.millis();
             let due = now + u64::try_from(next.as_millis()).unwrap_or(u64::MAX / 2);
