@@ -9,7 +9,9 @@
 //! - A transfer that is known to be large waits before it begins, without a thread: it asks again
 //!   now and then, with its [`Place`]. One that has asked before and could begin as well goes
 //!   first; one for which there is no room is passed by those for which there is, but not for
-//!   longer than [`PASSED_MAX`] if it is only those that keep it from beginning.
+//!   longer than [`PASSED_MAX`] if it is only those that keep it from beginning. How long it has
+//!   waited is known for as long as its [`KeptPlace`] is, however seldom it asks; it keeps room only
+//!   if it has asked not long ago ([`HEARD_MAX`]).
 //! - One whose size is not known begins, and waits in the middle for [`WAIT_MAX`] at most.
 
 use crate::fault::Fault;
@@ -51,13 +53,20 @@ const ASK_INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// zone may have no thread just now. One that has asked later the last time keeps it for twice as
 /// long, as its zone may have a thread as seldom again.
 const HEARD_MIN: Duration = Duration::from_secs(10);
-/// How long a transfer that does not ask keeps room for itself, and how it has waited is known.
-const HEARD_MAX: Duration = Duration::from_secs(600);
+/// How long one keeps it at most: the memory may be unused meanwhile. A longer time would be of use
+/// to zones that have a thread more seldom.
+const HEARD_MAX: Duration = Duration::from_secs(30);
+/// How long it is known that a transfer has waited that asks no more, and has no [`KeptPlace`], as
+/// after a panic.
+const KNOWN_MAX: Duration = Duration::from_secs(600);
 /// How often transfers are forgotten that have not asked for so long.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Transfers that have waited for longest and are looked at before another one begins, so that
-/// thousands which ask take no time to speak of. Those behind them keep no room.
+/// Transfers that have waited for longest, of those that asked not long ago, which are looked at
+/// before another one begins, so that thousands which ask take no time to speak of. Those behind
+/// them keep no room.
 const EARLIER_MAX: usize = 64;
+/// Transfers that wait among which these are looked for.
+const LOOKED_AT_MAX: usize = 1024;
 
 /// The memory that all transfers have together.
 #[derive(Debug)]
@@ -109,6 +118,8 @@ struct Wait {
     asked: Instant,
     /// The moment until which it keeps room unless it asks again.
     heard_until: Instant,
+    /// Whether there is a [`KeptPlace`] of it, so that it is not forgotten.
+    is_kept: bool,
 }
 
 /// What one transfer has of a budget; given back when it is dropped.
@@ -119,6 +130,8 @@ pub struct Share<'b> {
     octets: u64,
     /// How long it has waited in the middle of its transfer.
     waited: Duration,
+    /// The moment at which its transfer began to wait, if it has, and had room in the end.
+    wait_began: Option<Instant>,
 }
 
 impl Budget {
@@ -143,7 +156,8 @@ impl Budget {
             shares.last += 1;
             Place(shares.last)
         });
-        Share { budget: self, place, octets: 0, waited: Duration::ZERO }
+        shares.waiting.get_mut(&place).into_iter().for_each(|wait| wait.is_kept = false);
+        Share { budget: self, place, octets: 0, waited: Duration::ZERO, wait_began: None }
     }
 
     /// Whether a transfer that waits to begin could begin now with so many octets; if not, it goes
@@ -153,7 +167,7 @@ impl Budget {
         let mut shares = self.shares();
         let has_room = shares.has_room(place, octets, self.octets_max());
         if !has_room {
-            self.note_wait(&mut shares, place, octets);
+            self.note_wait(&mut shares, place, octets, (None, true));
         }
         has_room
     }
@@ -186,17 +200,25 @@ impl Budget {
         steps.min(octets.max(self.octets_max())).max(FREE)
     }
 
-    /// Notes that a transfer waits until its share may have so many octets.
-    fn note_wait(&self, shares: &mut Shares, place: Place, octets: u64) {
+    /// Notes that a transfer waits until its share may have so many octets: since it began to, if
+    /// it has waited before, and whether its place is kept.
+    fn note_wait(
+        &self,
+        shares: &mut Shares,
+        place: Place,
+        octets: u64,
+        (began, is_kept): (Option<Instant>, bool),
+    ) {
         let now = Instant::now();
         let former = shares.waiting.get(&place);
-        let (began, asked) = former.map_or((now, now), |wait| (wait.began, wait.asked));
-        if former.is_none() {
+        if former.is_none() && began.is_none() {
             self.waits.fetch_add(1, Relaxed);
         }
+        let began = former.map(|wait| wait.began).or(began).unwrap_or(now);
+        let asked = former.map_or(now, |wait| wait.asked);
         let late = 2 * now.saturating_duration_since(asked);
         let heard = shares.ask_interval(place) + late.clamp(HEARD_MIN, HEARD_MAX);
-        let wait = Wait { octets, began, asked: now, heard_until: now + heard };
+        let wait = Wait { octets, began, asked: now, heard_until: now + heard, is_kept };
         shares.waiting.insert(place, wait);
     }
 
@@ -210,6 +232,9 @@ impl KeptPlace {
     /// The place of a transfer that waits to begin with a share of a budget.
     #[must_use]
     pub fn new(budget: &Arc<Budget>, place: Place) -> Self {
+        let mut shares = budget.shares();
+        shares.waiting.get_mut(&place).into_iter().for_each(|wait| wait.is_kept = true);
+        drop(shares);
         Self { budget: Arc::clone(budget), place: Some(place) }
     }
 
@@ -273,8 +298,8 @@ impl Shares {
 
     /// The transfers that wait before a place, those of them that are looked at.
     fn earlier(&self, place: Place, now: Instant) -> impl Iterator<Item = (&Place, &Wait)> {
-        let earlier = self.waiting.range(..place).take(EARLIER_MAX);
-        earlier.filter(move |(_, wait)| now < wait.heard_until)
+        let earlier = self.waiting.range(..place).take(LOOKED_AT_MAX);
+        earlier.filter(move |(_, wait)| now < wait.heard_until).take(EARLIER_MAX)
     }
 
     /// Whether no transfer behind one that waits is to begin before it: it has waited for long, and
@@ -308,8 +333,8 @@ impl Shares {
     fn sweep(&mut self, now: Instant) {
         if self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP_INTERVAL) {
             self.swept = Some(now);
-            let is_known = |wait: &Wait| now.saturating_duration_since(wait.asked) < HEARD_MAX;
-            self.waiting.retain(|_, wait| is_known(wait));
+            let is_known = |wait: &Wait| now.saturating_duration_since(wait.asked) < KNOWN_MAX;
+            self.waiting.retain(|_, wait| wait.is_kept || is_known(wait));
         }
     }
 }
@@ -324,9 +349,19 @@ impl Share<'_> {
         let mut shares = budget.shares();
         let is_reserved = octets <= self.octets || self.try_grow(&mut shares, octets);
         if !is_reserved {
-            budget.note_wait(&mut shares, self.place, octets);
+            budget.note_wait(&mut shares, self.place, octets, (self.wait_began, false));
         }
         is_reserved
+    }
+
+    /// Has the place keep room for so many octets once the share has ended, as the transfer begins
+    /// anew at once, with another primary.
+    pub fn keep_room(&self, octets: u64) {
+        let (budget, octets) = (self.budget, self.budget.in_steps(octets));
+        if octets > FREE {
+            let mut shares = budget.shares();
+            budget.note_wait(&mut shares, self.place, octets, (self.wait_began, false));
+        }
     }
 
     /// Has the share be of so many octets at least, in the middle of its transfer; waits until the
@@ -372,7 +407,7 @@ impl Share<'_> {
                 shares.waiting.remove(&self.place);
                 return Err(Fault::Stopped);
             }
-            budget.note_wait(&mut shares, self.place, octets);
+            budget.note_wait(&mut shares, self.place, octets, (self.wait_began, false));
             let left = WAIT_MAX.saturating_sub(self.waited + began.elapsed());
             if left.is_zero() {
                 return Ok(false);
@@ -389,7 +424,8 @@ impl Share<'_> {
         if has_room {
             shares.used += octets - self.octets;
             self.octets = octets;
-            shares.waiting.remove(&self.place);
+            let wait = shares.waiting.remove(&self.place);
+            self.wait_began = wait.map(|wait| wait.began).or(self.wait_began);
             if octets > FREE {
                 shares.large.insert(self.place, octets);
             }
@@ -465,6 +501,15 @@ mod tests {
         wait.began = wait.began.checked_sub(time).unwrap();
     }
 
+    /// Has so much time pass for a transfer that waits.
+    fn pass(budget: &Budget, place: Place, time: Duration) {
+        let mut shares = budget.shares();
+        let wait = shares.waiting.get_mut(&place).unwrap();
+        for moment in [&mut wait.began, &mut wait.asked, &mut wait.heard_until] {
+            *moment = moment.checked_sub(time).unwrap();
+        }
+    }
+
     #[test]
     fn the_first_mib_of_a_share_never_waits_however_much_others_have() {
         let budget = Budget::new(4 * STEP);
@@ -535,7 +580,8 @@ mod tests {
         drop(passing);
         let (octets, now) = (2 * STEP, Instant::now());
         let place = budget.share(None).place();
-        let wait = Wait { octets, began: now, asked: now, heard_until: now };
+        let is_kept = false;
+        let wait = Wait { octets, began: now, asked: now, heard_until: now, is_kept };
         budget.shares().waiting.insert(place, wait);
         drop(large(&budget, 2));
         let heard_until = now + HEARD_MIN;
@@ -554,16 +600,90 @@ mod tests {
         };
         let (began, first) = heard(waiting.place());
         assert_eq!(first, ASK_INTERVAL + HEARD_MIN);
-        let (gap, mut shares) = (Duration::from_secs(100), budget.shares());
-        let wait = shares.waiting.get_mut(&waiting.place()).unwrap();
-        for moment in [&mut wait.began, &mut wait.asked, &mut wait.heard_until] {
-            *moment = moment.checked_sub(gap).unwrap();
-        }
-        drop(shares);
+        let gap = Duration::from_secs(10);
+        pass(&budget, waiting.place(), gap);
         assert!(!waiting.reserve(2 * STEP));
         let (still, next) = heard(waiting.place());
         assert_eq!(still, began.checked_sub(gap).unwrap());
         assert!(next >= ASK_INTERVAL + 2 * gap && next < HEARD_MAX, "{next:?}");
+    }
+
+    #[test]
+    fn a_transfer_that_asks_no_more_leaves_memory_unused_for_half_a_minute_at_most() {
+        let budget = Budget::new(4 * STEP);
+        let (oldest, mut waiting) = (large(&budget, 4), budget.share(None));
+        assert!(!waiting.reserve(2 * STEP));
+        pass(&budget, waiting.place(), HEARD_MAX * 5);
+        assert!(!waiting.reserve(2 * STEP));
+        drop(oldest);
+        let mut other = budget.share(None);
+        assert!(!other.reserve(2 * STEP));
+        pass(&budget, waiting.place(), ASK_INTERVAL + HEARD_MAX);
+        assert!(other.reserve(2 * STEP));
+    }
+
+    #[test]
+    fn a_wait_is_as_old_as_its_beginning_however_seldom_the_transfer_asks() {
+        let budget = Arc::new(Budget::new(4 * STEP));
+        let mut waiting = budget.share(None);
+        let running = large(&budget, 2);
+        assert!(!waiting.reserve(4 * STEP));
+        let kept = KeptPlace::new(&budget, waiting.place());
+        drop(waiting);
+        for _ in 0..2 {
+            pass(&budget, kept.place().unwrap(), KNOWN_MAX);
+            budget.shares().swept = None;
+            assert!(budget.share(None).reserve(FREE), "which forgets those that ask no more");
+            assert!(!kept.has_room(4 * STEP));
+        }
+        assert!(!budget.share(None).reserve(2 * STEP), "it is passed no more");
+        drop(running);
+        assert!(kept.has_room(4 * STEP));
+    }
+
+    #[test]
+    fn one_without_a_kept_place_is_forgotten_when_it_has_not_asked_for_long() {
+        let budget = Budget::new(4 * STEP);
+        let (_oldest, mut waiting) = (large(&budget, 4), budget.share(None));
+        assert!(!waiting.reserve(2 * STEP));
+        pass(&budget, waiting.place(), KNOWN_MAX);
+        budget.shares().swept = None;
+        assert!(budget.share(None).reserve(FREE));
+        assert!(budget.shares().waiting.is_empty());
+    }
+
+    #[test]
+    fn one_that_asks_keeps_room_though_many_before_it_ask_no_more() {
+        let budget = Budget::new(4 * STEP);
+        let oldest = large(&budget, 4);
+        for _ in 0..2 * EARLIER_MAX {
+            let place = budget.share(None).place();
+            assert!(!budget.has_room(place, 2 * STEP));
+            pass(&budget, place, Duration::from_secs(100));
+        }
+        let mut waiting = budget.share(None);
+        assert!(!waiting.reserve(2 * STEP));
+        drop(oldest);
+        assert!(!budget.share(None).reserve(2 * STEP), "it is the turn of the other");
+        assert!(waiting.reserve(2 * STEP));
+    }
+
+    #[test]
+    fn room_that_is_kept_for_the_next_primary_is_not_taken_by_another_transfer() {
+        let budget = Arc::new(Budget::new(4 * STEP));
+        let (oldest, mut failing) = (large(&budget, 4), budget.share(None));
+        assert!(!failing.reserve(3 * STEP));
+        drop(oldest);
+        age(&budget, failing.place(), PASSED_MAX);
+        let began = budget.shares().waiting[&failing.place()].began;
+        assert!(failing.reserve(3 * STEP));
+        failing.keep_room(3 * STEP);
+        let kept = KeptPlace::new(&budget, failing.place());
+        drop(failing);
+        assert!(!budget.share(None).reserve(3 * STEP));
+        assert_eq!(budget.shares().waiting[&kept.place().unwrap()].began, began);
+        assert!(budget.share(Some(kept)).reserve(3 * STEP));
+        assert_eq!(budget.waits(), 2, "that of the other, and one of this");
     }
 
     #[test]
