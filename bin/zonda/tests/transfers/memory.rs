@@ -335,7 +335,7 @@ fn a_zone_comes_from_its_second_primary_after_a_wait_if_the_first_has_none_to_se
         send_slowly(stream, query, serial, &IS_ALLOWED);
     });
     let closes = Script::start_for("large.test", |_, _, _, _| ());
-    [&script, &closes].map(|it| it.serial.store(8, SeqCst));
+    [&script, &closes].iter().for_each(|it| it.serial.store(8, SeqCst));
     let primary = Primary::start(&[("large.test", &large(7), "\"127.0.0.1\"")], "");
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let server = Secondary::start(&format!("{}{}", bounds(admin), slow(&script)));
