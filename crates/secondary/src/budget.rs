@@ -10,8 +10,8 @@
 //!   now and then, with its [`Place`]. One that has asked before and could begin as well goes
 //!   first; one for which there is no room is passed by those for which there is, but not for
 //!   longer than [`PASSED_MAX`] if it is only those that keep it from beginning. How long it has
-//!   waited is known for as long as its [`KeptPlace`] is, however seldom it asks; it keeps room only
-//!   if it has asked not long ago ([`HEARD_MAX`]).
+//!   waited is known for as long as its [`KeptPlace`] is, however seldom it asks; it keeps room if
+//!   it has asked not long ago only ([`HEARD_MAX`]).
 //! - One whose size is not known begins, and waits in the middle for [`WAIT_MAX`] at most.
 
 use crate::fault::Fault;

@@ -44,6 +44,8 @@ mod secondary_refused;
 pub mod secondary_schedule;
 pub mod secondary_state;
 mod secondary_transfer;
+#[cfg(all(test, feature = "whole"))]
+mod secondary_wait_tests;
 mod secondary_zone;
 pub mod store_feed;
 pub mod store_state;

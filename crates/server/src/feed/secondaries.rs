@@ -378,8 +378,8 @@ impl Shared {
                 Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
                 Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
             }
-            if is_done && is_waiting {
-                followed.keep_asked(job);
+            if is_waiting {
+                followed.keep_asked(job); // also after a panic
             }
             self.show(&followed.schedule);
             drop(followed);

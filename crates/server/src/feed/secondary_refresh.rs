@@ -1,7 +1,7 @@
 //! One refresh of a zone: which primary has a newer version, and what comes of it.
 
 use super::Update;
-use super::secondary_memory::{end_wait, wait_left};
+use super::secondary_memory::{end_wait, go_on_waiting, wait_left};
 use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
@@ -38,16 +38,19 @@ pub fn refresh(
     around: &Surroundings,
 ) -> Duration {
     zone.begin_refresh(work, around);
-    if let Some(left) = wait_left(work) {
+    if let Some(left) = wait_left(zone, work) {
         return left;
     }
-    match ask_and_transfer(zone, work, prompt, around) {
-        Some(next) => {
-            end_wait(zone, work);
-            next
-        }
-        None => wait_left(work).unwrap_or_default(),
+    let Some(next) = ask_and_transfer(zone, work, prompt, around) else {
+        return wait_left(zone, work).unwrap_or_default();
+    };
+    if work.failures > 0
+        && let Some(left) = go_on_waiting(zone, work, next)
+    {
+        return left;
     }
+    end_wait(zone, work);
+    next
 }
 
 /// Asks the primaries, and transfers the version of one; returns when the zone is refreshed next,
@@ -68,10 +71,12 @@ fn ask_and_transfer(
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
-        let own = work.zone.as_ref().filter(|_| !work.takes_any_serial);
-        let error = match own.map(|it| it.serial()) {
+        let own = work.zone.as_ref().map(|it| it.serial());
+        if own == Some(soa.serial) {
+            note_in_step(zone, work, soa.expire_secs, around); // also if it is transferred anew
+        }
+        let error = match own.filter(|_| !work.takes_any_serial) {
             Some(own) if own == soa.serial => {
-                note_in_step(zone, work, soa.expire_secs, around);
                 if is_behind {
                     break;
                 }

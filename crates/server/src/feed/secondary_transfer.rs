@@ -8,7 +8,7 @@
 //! memory is postponed, which is no failure. Where a whole zone comes in place of changes, and
 //! there is no memory for it, it is asked for as such once there is.
 
-use super::secondary_memory::{estimate, postpone};
+use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
     Fallback, KeptVersion, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
@@ -105,16 +105,18 @@ pub fn transfer(
     primary: &Primary,
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
-    let (mut kept, mut octets, mut since, mut fallback) = (None, 0, None, None);
+    let (mut kept, mut octets, mut since, mut fallback) = (None, (0, 0), None, None);
     if let Some(wait) = work.wait.take() {
-        (kept, octets, since) = (Some(wait.kept), wait.octets, wait.since);
+        (kept, octets, since) = (Some(wait.kept), (wait.octets, wait.of_changes), wait.since);
         fallback = wait.fallback.filter(|_| wait.primary == primary.address);
     }
     let mut share = around.budget.share(kept);
     let (budget, place) = (Arc::clone(&around.budget), share.place());
-    let start = TransferStart { budget, place, octets, since, began: Instant::now() };
+    let (began, (whole, of_changes)) = (Instant::now(), octets);
+    let start = TransferStart { budget, place, octets: whole, of_changes, since, began };
     let transferred = transfer_within(zone, work, (primary, &start, fallback), &mut share, around);
     if transferred.is_err() {
+        share.keep_room(whole);
         work.wait = Some(start.wait(primary, octets, None).into());
     }
     transferred
@@ -128,6 +130,8 @@ struct TransferStart {
     place: Place,
     /// The octets of memory that it is to have before it begins, if it has waited for them.
     octets: u64,
+    /// The octets that changes are to have before they are asked for.
+    of_changes: u64,
     /// The seconds since 1970 at which it began to wait, if it has.
     since: Option<u64>,
     /// The moment at which it begins.
@@ -135,10 +139,17 @@ struct TransferStart {
 }
 
 impl TransferStart {
-    /// The wait for so many octets that a transfer leaves to the next refresh.
-    fn wait(&self, primary: &Primary, octets: u64, fallback: Option<Fallback>) -> MemoryWait {
+    /// The wait for so many octets, and so many for changes, that a transfer leaves to the next
+    /// refresh.
+    fn wait(
+        &self,
+        primary: &Primary,
+        (octets, of_changes): (u64, u64),
+        fallback: Option<Fallback>,
+    ) -> MemoryWait {
         let kept = KeptPlace::new(&self.budget, self.place);
-        MemoryWait { kept, octets, since: self.since, primary: primary.address, fallback }
+        let (since, primary, check_at) = (self.since, primary.address, None);
+        MemoryWait { kept, octets, of_changes, check_at, since, primary, fallback }
     }
 }
 
@@ -159,9 +170,9 @@ fn transfer_within(
         }
         share.give_back(); // the changes are gone
     }
-    let octets = start.octets.max(estimate(work.zone.as_deref()));
+    let octets = start.octets.max(estimate(work.zone.as_deref())).min(octets_max(zone));
     if !share.reserve(octets) {
-        postpone(zone, work, start.wait(primary, octets, fallback));
+        postpone(zone, work, start.wait(primary, (octets, start.of_changes), fallback));
         return Ok(TransferResult::Postponed);
     }
     let (limits, spent) = (zone.limits(), fallback.as_ref().map(|it| it.spent));
@@ -171,7 +182,7 @@ fn transfer_within(
     match (attempt(zone, work, question, (start, reason, share), around), fallback) {
         (Err(Refusal { lack: Some(lack), .. }), fallback) => {
             let octets = start.budget.doubled(lack.octets);
-            postpone(zone, work, start.wait(primary, octets, fallback));
+            postpone(zone, work, start.wait(primary, (octets, start.of_changes), fallback));
             Ok(TransferResult::Postponed)
         }
         (Ok(taken), fallback) => {
@@ -190,7 +201,8 @@ fn transfer_within(
 }
 
 /// Asks for changes that follow a version; goes on with why the whole zone is to be asked for now,
-/// if it is.
+/// if it is. Changes wait for the memory that they have lacked, and not for that of the whole zone:
+/// another primary may have had it wait that sends no changes.
 fn transfer_changes(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
@@ -200,8 +212,9 @@ fn transfer_changes(
 ) -> Result<ControlFlow<TransferResult, Fallback>, Refusal> {
     const POSTPONED: ControlFlow<TransferResult, Fallback> =
         ControlFlow::Break(TransferResult::Postponed);
-    if !share.reserve(start.octets) {
-        postpone(zone, work, start.wait(primary, start.octets, None));
+    let mut of_changes = start.of_changes;
+    if !share.reserve(of_changes) {
+        postpone(zone, work, start.wait(primary, (of_changes, of_changes), None));
         return Ok(POSTPONED);
     }
     let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
@@ -211,13 +224,16 @@ fn transfer_changes(
         Err(Refusal { lack: Some(lack), .. }) => {
             // What would have come is not known: less than twice as much, or it waits anew.
             let mut octets = start.budget.doubled(lack.octets);
+            if !lack.is_of_whole_zone {
+                of_changes = octets;
+            }
             let fallback = lack.is_of_whole_zone.then(|| {
-                octets = octets.max(estimate(Some(base)));
+                octets = octets.max(estimate(Some(base))).max(start.octets);
                 count(&around.counters.fallbacks, 1);
                 let error = "the whole zone came in place of changes".to_owned();
                 Fallback { error, is_without_changes: false, spent }
             });
-            postpone(zone, work, start.wait(primary, octets, fallback));
+            postpone(zone, work, start.wait(primary, (octets, of_changes), fallback));
             Ok(POSTPONED)
         }
         Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
@@ -386,84 +402,4 @@ fn content_of(
         .check(&loaded.zone, changes.as_deref())
         .map_err(|fault| Refusal::of_version(fault.to_string()))?;
     Ok((loaded, changes))
-}
-
-#[cfg(all(test, feature = "whole"))]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::feed::secondary_state::SecondaryCounters;
-    use crate::feed::secondary_zone::WaitListener;
-    use crate::publish::Publisher;
-    use crate::texts::Texts;
-    use crate::watchdog::Watchdog;
-    use std::net::{SocketAddr, TcpListener};
-    use std::path::Path;
-    use std::sync::mpsc::sync_channel;
-    use zonda_config::{Config, Flags};
-    const MIB: u64 = 1 << 20;
-
-    /// A configuration with one zone of primaries.
-    const CONFIG: &str = "version = 1\n[[zone]]\nname = \"one.test\"\n[zone.secondary]\n\
-        from = [\"127.0.0.1:1\"]\n";
-
-    /// A primary at an address.
-    fn primary(address: SocketAddr) -> Primary {
-        Primary { address, key: None }
-    }
-
-    /// A zone of primaries that nothing looks after, and what threads share that would.
-    fn zone(budget: &Arc<Budget>) -> (SecondaryZone, Surroundings) {
-        let text = (Path::new("/zonda.toml"), CONFIG.to_owned());
-        let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
-        let (zone, keys) = config.secondaries().next().unwrap();
-        let (apex, first) = (zone.name.clone().unwrap(), sync_channel(0).0);
-        let zone = SecondaryZone::new(&apex, 1, (keys, Arc::default()), first);
-        let (texts, stores) = (Texts::default(), Vec::new());
-        let own = (Default::default(), &texts, &stores);
-        let publisher = Publisher::load(config, own, Vec::new(), 1).unwrap();
-        let (publisher, _units) = publisher.start(&Arc::<Watchdog>::default()).unwrap();
-        let counters = Arc::<SecondaryCounters>::default();
-        let note_wait: WaitListener = Box::new(|_, _| ());
-        let waits = (Arc::clone(budget), note_wait);
-        (zone, Surroundings::new(publisher, None, counters, waits))
-    }
-
-    #[test]
-    fn a_transfer_from_the_next_primary_has_the_place_and_the_size_of_the_one_that_has_failed() {
-        let budget = Arc::new(Budget::new(4 * MIB));
-        let (zone, around) = zone(&budget);
-        let (place, octets, since) = (budget.share(None).place(), 3 * MIB, Some(7));
-        let (kept, gone) = (KeptPlace::new(&budget, place), primary(([127, 0, 0, 1], 1).into()));
-        let wait = MemoryWait { kept, octets, since, primary: gone.address, fallback: None };
-        let mut work = ZoneWork::default();
-        work.wait = Some(wait.into());
-        assert!(transfer(&zone, &mut work, &gone, &around).is_err());
-        let mut other = budget.share(None);
-        assert!(other.reserve(4 * MIB));
-        let next = primary(([127, 0, 0, 2], 1).into());
-        let transferred = transfer(&zone, &mut work, &next, &around);
-        assert!(matches!(transferred, Ok(TransferResult::Postponed)));
-        let wait = work.wait.unwrap();
-        assert_eq!((wait.kept.place(), wait.octets, wait.since), (Some(place), octets, since));
-        assert_eq!(wait.primary, next.address);
-    }
-
-    #[test]
-    fn the_whole_zone_has_what_changes_have_left_of_the_time_also_if_it_has_waited_in_between() {
-        let budget = Arc::new(Budget::new(4 * MIB));
-        let (zone, around) = zone(&budget);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let primary = primary(listener.local_addr().unwrap());
-        let (error, spent) = ("a gap".to_owned(), zone.limits().time_max);
-        let fallback = Some(Fallback { error, is_without_changes: false, spent });
-        let kept = KeptPlace::new(&budget, budget.share(None).place());
-        let (octets, since) = (0, Some(7));
-        let wait = MemoryWait { kept, octets, since, primary: primary.address, fallback };
-        let mut work = ZoneWork::default();
-        work.wait = Some(wait.into());
-        let error = transfer(&zone, &mut work, &primary, &around).err().unwrap().error;
-        assert!(error.contains("was not whole after"), "{error}");
-        assert!(error.ends_with("before that, with changes: a gap"), "{error}");
-    }
 }

@@ -100,6 +100,13 @@ pub struct MemoryWait {
     pub kept: KeptPlace,
     /// The octets of memory that it is to have before it begins.
     pub octets: u64,
+    /// The octets that changes are to have before they are asked for; 0 unless they have needed
+    /// more than there were.
+    pub of_changes: u64,
+    /// The moment at which the primaries are asked though there is no room: the version in force
+    /// may be theirs, or changes of it may need no room. None where there is no such version, or
+    /// the transfer has not waited yet.
+    pub check_at: Option<Instant>,
     /// The seconds since 1970 at which it began to wait; none where it has not.
     pub since: Option<u64>,
     /// The primary that it is to come from.
