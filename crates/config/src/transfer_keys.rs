@@ -99,7 +99,7 @@ section! {
 }
 
 section! {
-    /// Bounds on transfers of zones to other servers.
+    /// Bounds on transfers of zones to other servers, and on all transfers from primaries.
     pub struct TransfersKeys: Table "transfers", Reload;
 
     /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries
@@ -107,4 +107,11 @@ section! {
     at_once: u32 = "10", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
+    /// Octets of memory of all transfers from primaries together: three times the records that have
+    /// come of each, and 80 octets for each record, in steps of 1 MiB. The first MiB of a transfer
+    /// never waits; one that needs more than there is waits, if possible before it begins. Of those
+    /// that need more than 1 MiB, the one that came first grows in any case, so that a zone may be
+    /// larger; `size-max` and `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come
+    /// on top.
+    memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

@@ -4,9 +4,14 @@
 //! - No call takes longer than its limits say, whatever the primary does, and each ends soon after
 //!   the server is told to stop.
 //! - Memory is bounded by the limits: one message of at most 65,535 octets, and what was taken in,
-//!   whose octets are counted without compression.
+//!   whose octets are counted without compression. That of all transfers together is bounded by
+//!   their [budget](crate::budget), for which a transfer waits: with each message that was taken
+//!   in, so that each has what one message holds besides, which counts as up to 10 MiB if its names
+//!   are compressed as far as can be, and as less than 1 MiB if it has addresses.
 
+use crate::budget::{Share, octets_of};
 use crate::fault::Fault;
+use crate::hooks::TransferHooks;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
 use crate::question::Question;
 use std::io::{ErrorKind, Read, Write};
@@ -72,6 +77,8 @@ pub struct Transfer {
     pub counts: Counts,
     /// The seconds until the zone expires at the primary, if it says that (rfc7314).
     pub expire_secs: Option<u32>,
+    /// The moment at which the question was sent, from which the zone's expiry counts.
+    pub asked: Instant,
 }
 
 impl Primary {
@@ -155,15 +162,26 @@ impl Primary {
         read_soa(&message, (apex, id), signature.as_mut())
     }
 
-    /// Asks for the zone, or for changes of it since the version with a serial.
+    /// Asks for the zone, or for changes of it since the version with a serial. The share of the
+    /// budget grows with what comes, where that is more than was reserved. While it waits for that,
+    /// nothing is read: the buffers fill, and the primary waits as well, for a time that is its
+    /// own. So it is not waited for longer than primaries have patience; then, the connection is
+    /// closed from this side, what has come is dropped, and the transfer is to begin anew with
+    /// more reserved. The wait is no time of the transfer, and none of the primary's pace.
+    ///
+    /// Where changes were asked for and the whole zone comes, what that is expected to take is
+    /// reserved once its first message has come; if the budget has not so much, nothing waits, and
+    /// the connection is closed.
     ///
     /// # Errors
-    /// When the reply is not whole, not within the limits, or cannot be believed.
+    /// When the reply is not whole, not within the limits, or cannot be believed; when the budget
+    /// has no memory for it.
     pub fn transfer(
         &self,
         apex: &Name,
         question: Question<'_>,
-        (limits, is_stopped): (Limits, &dyn Fn() -> bool),
+        (limits, hooks): (Limits, &TransferHooks<'_>),
+        share: &mut Share<'_>,
     ) -> Result<Transfer, Fault> {
         let base = match question {
             Question::Ixfr(soa) => Some(serial_of(soa)?),
@@ -172,22 +190,28 @@ impl Primary {
         let id: [u8; 2] = random_octets();
         let (query, mut signature) = self.query(question, apex, id);
         let section = question.section(apex);
-        let mut connection = Connection::open(self.address, is_stopped, limits.time_max)?;
+        let mut connection = Connection::open(self.address, hooks.is_stopped, limits.time_max)?;
+        let asked = connection.begin();
         connection.send(&query)?;
         let (mut intake, mut octets) = (Intake::new(apex, base, limits), Vec::new());
         loop {
             connection.receive(&mut octets, limits.idle_max)?;
             let message = StreamMessage::read(&octets, id, &section)?;
             check_signature(signature.as_mut(), &message, &octets)?;
-            if intake.take(message, octets.len())? {
+            let was_whole_zone = intake.is_unasked_whole_zone();
+            let is_end = intake.take(message, octets.len())?;
+            let waited = share.waited();
+            raise(share, &intake, was_whole_zone, hooks)?;
+            if is_end {
                 break;
             }
+            connection.note_wait(share.waited() - waited);
         }
         if let Some(signature) = &signature {
             signature.finish()?;
         }
         let (counts, expire_secs) = (intake.counts(), intake.expire_secs());
-        Ok(Transfer { content: intake.finish()?, counts, expire_secs })
+        Ok(Transfer { content: intake.finish()?, counts, expire_secs, asked })
     }
 
     /// The query of a question, and what the signatures of the reply are checked with.
@@ -199,6 +223,26 @@ impl Primary {
     ) -> (Vec<u8>, Option<ReplySignature>) {
         question.query(apex, id, (self.key.as_ref(), now_secs()))
     }
+}
+
+/// Has a share be as large as what was taken in, or as the whole zone is expected to be where that
+/// begins to come in place of changes.
+fn raise(
+    share: &mut Share<'_>,
+    intake: &Intake,
+    was_whole_zone: bool,
+    hooks: &TransferHooks<'_>,
+) -> Result<(), Fault> {
+    let octets = octets_of(intake.counts().records, intake.octets_stored());
+    let is_of_whole_zone = intake.is_unasked_whole_zone();
+    let begins = is_of_whole_zone && !was_whole_zone;
+    if begins && !share.reserve(octets.max((hooks.whole_zone_octets)())) {
+        return Err(Fault::NoMemory { octets, is_of_whole_zone });
+    }
+    share.raise(octets, hooks).map_err(|fault| match fault {
+        Fault::NoMemory { octets, .. } => Fault::NoMemory { octets, is_of_whole_zone },
+        fault => fault,
+    })
 }
 
 /// Reads the reply to the question for the SOA record.
@@ -302,6 +346,20 @@ impl<'s> Connection<'s> {
         stream.set_read_timeout(Some(STOP_INTERVAL))?;
         stream.set_write_timeout(Some(CONNECT_MAX))?;
         Ok(Self { stream, is_stopped, limit, pace })
+    }
+
+    /// Has the time count from now on, as the question was sent; returns this moment.
+    fn begin(&mut self) -> Instant {
+        let now = Instant::now();
+        self.limit.0 = now + self.limit.1;
+        self.pace.began = now;
+        now
+    }
+
+    /// Notes that nothing was received for a time, through no fault of the primary.
+    fn note_wait(&mut self, time: Duration) {
+        self.limit.0 += time;
+        self.pace.began += time;
     }
 
     /// Sends a message.

@@ -59,6 +59,13 @@ pub enum Fault {
     TooManyChanges(usize),
     /// Fewer octets than so many in a time.
     TooFewOctets(u64, Duration),
+    /// Other transfers have the memory that this one needs.
+    NoMemory {
+        /// Octets that it would have needed so far.
+        octets: u64,
+        /// Whether the whole zone came where changes were asked for.
+        is_of_whole_zone: bool,
+    },
     /// The server is stopping.
     Stopped,
 }
@@ -72,6 +79,7 @@ impl Fault {
         !matches!(
             self,
             Self::Signature(_)
+                | Self::NoMemory { .. }
                 | Self::Stopped
                 | Self::Class(_)
                 | Self::NotData(..)
@@ -203,6 +211,9 @@ impl fmt::Display for Fault {
             Self::TooManyChanges(limit) => write!(f, "there are more than {limit} changes"),
             Self::TooFewOctets(octets, time) => {
                 write!(f, "the primary sends fewer than {octets} octets in {time:?}")
+            }
+            Self::NoMemory { octets, .. } => {
+                write!(f, "other transfers have the {octets} octets of memory that it needs")
             }
             Self::Stopped => f.write_str("the server is stopping"),
         }

@@ -29,7 +29,7 @@ const TTL_MAX: u32 = i32::MAX as u32;
 /// zone takes less time.
 const CHANGES_MAX: usize = 10_000;
 /// Octets of memory that a record takes besides its owner and data.
-const RECORD_BYTES: u64 = 9;
+const RECORD_BYTES: usize = 9;
 /// The error of more records than their arena holds, whatever the limits are.
 const ARENA_FULL: Fault = Fault::TooManyOctets(u32::MAX as u64);
 
@@ -122,6 +122,18 @@ impl Intake {
         }
     }
 
+    /// Whether the whole zone comes where changes were asked for, and its end has not come yet.
+    #[must_use]
+    pub fn is_unasked_whole_zone(&self) -> bool {
+        self.base.is_some() && self.state == State::Whole
+    }
+
+    /// Returns the octets of memory that the records take so far.
+    #[must_use]
+    pub fn octets_stored(&self) -> u64 {
+        self.stored
+    }
+
     /// Takes the next message, of so many octets; returns whether the reply is whole.
     ///
     /// # Errors
@@ -162,7 +174,7 @@ impl Intake {
             if self.records > self.limits.records_max.saturating_mul(factor).saturating_add(1) {
                 return Err(Fault::TooManyRecords(self.limits.records_max));
             }
-            self.stored += RECORD_BYTES + (record.owner.len() + record.rdata.len()) as u64;
+            self.stored += octets_of_record(record.owner.len(), record.rdata.len());
             if self.stored > self.limits.octets_max.saturating_mul(factor) {
                 return Err(Fault::TooManyOctets(self.limits.octets_max));
             }
@@ -337,6 +349,12 @@ pub struct Counts {
     pub octets: u64,
     /// Records left out, as they lie outside the zone.
     pub outside: u64,
+}
+
+/// Returns the octets of memory that a record takes whose owner and data have so many.
+#[must_use]
+pub fn octets_of_record(owner: usize, data: usize) -> u64 {
+    (RECORD_BYTES + owner + data) as u64
 }
 
 /// A time to live that the zone may have: one that is too long counts as 0 (rfc2181#8).

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! question ─► exchange ─► message ─► signature ─► intake ─► Transferred: whole zone, changes, none
-//!                 ▲ limits: octets, records, time             │
+//!                 ▲ limits: octets, records, time; budget     │
 //! schedule ─ serials, timers ◄────────────────────────────────┘ ─► zone_file: zone and timers
 //! ```
 //!
@@ -11,9 +11,11 @@
 //!
 //! Deliberately absent: threads, and which zones are due when: the server has those.
 
+pub mod budget;
 pub mod catalog;
 pub mod exchange;
 mod fault;
+pub mod hooks;
 pub mod intake;
 pub mod membership;
 pub mod question;
@@ -21,9 +23,11 @@ pub mod removed;
 pub mod timers;
 pub mod zone_file;
 
+pub use budget::{Budget, KeptPlace, Place, Share};
 pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
 pub use fault::Fault;
+pub use hooks::TransferHooks;
 pub use intake::{Intake, Transferred};
 pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;

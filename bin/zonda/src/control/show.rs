@@ -150,6 +150,11 @@ fn secondary_fields(secondary: &Value) -> Vec<(&'static str, String)> {
         ("next refresh", text(secondary, "next_refresh")),
         ("expires", text(secondary, "expires")),
     ];
+    let wait = &secondary["memory_wait"];
+    if let Some(bytes) = wait["bytes"].as_u64() {
+        let waits = format!("for {} since {}", table::octets(bytes), text(wait, "since"));
+        fields.push(("waits for memory", waits));
+    }
     for (name, key) in [("last error", "error"), ("disk error", "disk_error")] {
         if secondary[key].is_string() {
             fields.push((name, text(secondary, key)));

@@ -19,7 +19,8 @@ pub struct Transfer {
 enum TransferCommand {
     /// List the transfers that run, to clients and from primaries
     ///
-    /// The log has a line for each one that has ended.
+    /// Those that wait for memory are listed as well. The log has a line for each one that has
+    /// ended.
     #[command(
         visible_alias = "list",
         after_help = "\
@@ -55,7 +56,12 @@ fn transfers(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
         let [serial, records, bytes] = ["serial", "records", "bytes"].map(|key| number(it, key));
         vec![text(it, "zone"), peer, what, serial, number(it, "seconds"), records, bytes]
     });
-    let mut rows: Vec<Vec<String>> = to_clients.chain(from_primaries).collect();
+    let waiting = items(&answer["waiting"]).iter().map(|it| {
+        let (peer, what) = (format!("from {}", text(it, "primary")), "waits for memory".to_owned());
+        let dash = super::show::dash;
+        vec![text(it, "zone"), peer, what, dash(), number(it, "seconds"), dash(), octets(it)]
+    });
+    let mut rows: Vec<Vec<String>> = to_clients.chain(from_primaries).chain(waiting).collect();
     if rows.is_empty() {
         writeln!(out, "no transfer runs")?;
     } else {

@@ -31,7 +31,7 @@ fn run(folder: &Path, arguments: &[&str]) -> (String, i32) {
 
 /// What a command prints that succeeds.
 #[track_caller]
-fn done(folder: &Path, arguments: &[&str]) -> String {
+pub fn done(folder: &Path, arguments: &[&str]) -> String {
     let (said, code) = run(folder, arguments);
     assert_eq!(code, 0, "{arguments:?}: {said}");
     said
@@ -47,7 +47,7 @@ fn failed(folder: &Path, arguments: &[&str]) -> String {
 
 /// What a command prints as JSON.
 #[track_caller]
-fn json(folder: &Path, arguments: &[&str]) -> Value {
+pub fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&done(folder, &[arguments, &["--json"]].concat())).unwrap()
 }
 

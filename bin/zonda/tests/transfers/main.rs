@@ -13,6 +13,7 @@ mod disk_full;
 mod dnspython;
 mod expire;
 mod kills;
+mod memory;
 mod notify;
 mod primaries;
 mod primary;

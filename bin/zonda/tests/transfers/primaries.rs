@@ -69,7 +69,7 @@ impl Secondary {
     }
 
     /// The most memory that the server has had so far, KiB.
-    fn memory_peak_kib(&self) -> u64 {
+    pub fn memory_peak_kib(&self) -> u64 {
         let leader = self.process.as_ref().unwrap().id(); // `timeout`, whose child the server is
         let child = fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
         let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap();
@@ -114,11 +114,11 @@ pub fn zone(name: &str, from: &str, more: &str) -> String {
 
 /// A primary that tests write: it says that it has a serial, and sends what a function makes of
 /// each question for a transfer.
-struct Script {
-    address: SocketAddr,
-    serial: Arc<AtomicU32>,
+pub struct Script {
+    pub address: SocketAddr,
+    pub serial: Arc<AtomicU32>,
     /// Questions for transfers so far.
-    asked: Arc<AtomicUsize>,
+    pub asked: Arc<AtomicUsize>,
 }
 
 /// A name in wire form.
@@ -137,27 +137,47 @@ fn record(owner: &str, rtype: u16, data: &[u8]) -> Vec<u8> {
 }
 
 /// The SOA record of `bad.test` with a serial.
-fn soa(serial: u32) -> Vec<u8> {
+pub fn soa(serial: u32) -> Vec<u8> {
+    soa_of("bad.test", serial)
+}
+
+/// The SOA record of a zone with a serial.
+pub fn soa_of(zone: &str, serial: u32) -> Vec<u8> {
     let numbers = [serial, 1, 1, 3600, 60].map(u32::to_be_bytes).concat();
-    record("bad.test", 6, &[name("ns.bad.test"), name("h.bad.test"), numbers].concat())
+    record(zone, 6, &[name("ns.bad.test"), name("h.bad.test"), numbers].concat())
 }
 
 /// An address record.
-fn a(owner: &str) -> Vec<u8> {
+pub fn a(owner: &str) -> Vec<u8> {
     record(owner, 1, &[192, 0, 2, 1])
 }
 
+/// The name that a query asks for, in wire form.
+fn zone_of(query: &[u8]) -> &[u8] {
+    let mut end = 12;
+    while query[end] > 0 {
+        end += 1 + usize::from(query[end]);
+    }
+    &query[12..=end]
+}
+
 /// The reply to a query with these records, as a message.
-fn reply(query: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
+pub fn reply(query: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let count = (records.len() as u16).to_be_bytes();
-    let end = 12 + name("bad.test").len() + 4;
+    let end = 12 + zone_of(query).len() + 4;
     let head = [&query[..2], &[0x84, 0, 0, 1], &count, &[0; 4], &query[12..end]].concat();
     [head, records.concat()].concat()
 }
 
 impl Script {
-    /// Starts the primary; `send` is given the connection, the query, its type and the serial.
-    fn start(send: fn(&mut TcpStream, &[u8], u16, u32)) -> Self {
+    /// Starts the primary of `bad.test`; `send` is given the connection, the query, its type and
+    /// the serial.
+    pub fn start(send: fn(&mut TcpStream, &[u8], u16, u32)) -> Self {
+        Self::start_for("bad.test", send)
+    }
+
+    /// Starts the primary of a zone.
+    pub fn start_for(zone: &'static str, send: fn(&mut TcpStream, &[u8], u16, u32)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let udp = UdpSocket::bind(address).unwrap();
@@ -167,7 +187,7 @@ impl Script {
         thread::spawn(move || {
             let mut buffer = [0; 1000];
             while let Ok((len, from)) = udp.recv_from(&mut buffer) {
-                let reply = reply(&buffer[..len], &[soa(of_udp.load(SeqCst))]);
+                let reply = reply(&buffer[..len], &[soa_of(zone, of_udp.load(SeqCst))]);
                 let _ = udp.send_to(&reply, from);
             }
         });
@@ -180,7 +200,7 @@ impl Script {
                     let mut query = vec![0; usize::from(u16::from_be_bytes(len))];
                     stream.read_exact(&mut query).unwrap();
                     count.fetch_add(1, SeqCst);
-                    let at = 12 + name("bad.test").len();
+                    let at = 12 + zone_of(&query).len();
                     send(
                         &mut stream,
                         &query,
@@ -195,13 +215,13 @@ impl Script {
 }
 
 /// Sends a message behind its length.
-fn send(stream: &mut TcpStream, message: &[u8]) -> bool {
+pub fn send(stream: &mut TcpStream, message: &[u8]) -> bool {
     let len = (message.len() as u16).to_be_bytes();
     stream.write_all(&[&len[..], message].concat()).is_ok()
 }
 
 /// Sends the whole zone of serial 1, which is sound; whether that was asked for.
-fn send_first(stream: &mut TcpStream, query: &[u8], serial: u32) -> bool {
+pub fn send_first(stream: &mut TcpStream, query: &[u8], serial: u32) -> bool {
     if serial == 1 {
         let records = [soa(1), a("www.bad.test"), a("www.other.test"), soa(1)];
         send(stream, &reply(query, &records));

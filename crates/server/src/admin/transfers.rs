@@ -2,7 +2,7 @@
 
 use super::api::time;
 use crate::control::Control;
-use crate::feed::secondary_state::RunningIntake;
+use crate::feed::secondary_state::{MemoryWaitStatus, RunningIntake, SecondaryState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_engine::RunningTransfer;
 use zonda_wire::Name;
 
-/// The transfers that run now, those to clients first; and what all have done so far.
+/// The transfers that run now, those from primaries that wait for memory, and what all have done so
+/// far.
 pub fn list(control: &Control) -> Value {
     let state = &control.snapshot().settings.transfers.state;
     let now_nanos = control.clock.now().monotonic_nanos;
@@ -21,6 +22,12 @@ pub fn list(control: &Control) -> Value {
     let mut incoming: Vec<(Name, RunningIntake)> = states.iter().filter_map(intake).collect();
     incoming.sort_by_key(|(_, intake)| intake.began_at);
     let incoming: Vec<Value> = incoming.iter().map(|(apex, it)| incoming_json(apex, it)).collect();
+    let waiting = |(apex, state): (&Name, &Arc<SecondaryState>)| {
+        Some((apex.clone(), *state.lock().memory_wait.clone()?))
+    };
+    let mut waiting: Vec<(Name, MemoryWaitStatus)> = states.iter().filter_map(waiting).collect();
+    waiting.sort_by_key(|(_, wait)| wait.since);
+    let waiting: Vec<Value> = waiting.iter().map(|(apex, it)| waiting_json(apex, it)).collect();
     let counts = state.counts();
     let counters = control.stores.secondaries.counters();
     let [whole, changes, failed] =
@@ -28,6 +35,7 @@ pub fn list(control: &Control) -> Value {
     json!({
         "to_clients": outgoing,
         "from_primaries": incoming,
+        "waiting": waiting,
         "totals": {
             "to_clients": {
                 "completed": counts.completed,
@@ -41,7 +49,7 @@ pub fn list(control: &Control) -> Value {
 }
 
 /// The transfer of a zone from a primary that runs, if one does.
-fn intake_of(state: &crate::feed::secondary_state::SecondaryState) -> Option<RunningIntake> {
+fn intake_of(state: &SecondaryState) -> Option<RunningIntake> {
     state.lock().intake.as_deref().copied()
 }
 
@@ -73,5 +81,17 @@ fn incoming_json(apex: &Name, intake: &RunningIntake) -> Value {
         "asked": if intake.is_of_changes { "IXFR" } else { "AXFR" },
         "began": time(began),
         "seconds": began.elapsed().unwrap_or_default().as_secs(),
+    })
+}
+
+/// A transfer from a primary that waits for memory, as JSON.
+fn waiting_json(apex: &Name, wait: &MemoryWaitStatus) -> Value {
+    let since = UNIX_EPOCH + Duration::from_secs(wait.since);
+    json!({
+        "zone": apex.to_string(),
+        "primary": wait.primary.to_string(),
+        "since": time(since),
+        "seconds": since.elapsed().unwrap_or_default().as_secs(),
+        "bytes": wait.octets,
     })
 }

@@ -582,7 +582,7 @@ mod tests {
         let first = Publisher::load(config, own, EngineCounters::new(0), 1).unwrap();
         let (publisher, _units) = first.start(&Arc::<Watchdog>::default()).unwrap();
         let config = Arc::clone(&publisher.state().config);
-        let secondaries = Arc::new(SecondaryFeeds::new(NoticeQueue::default()));
+        let secondaries = Arc::new(SecondaryFeeds::new(NoticeQueue::default(), u64::MAX));
         secondaries.starts_to_fail.store(2, Relaxed);
         let feeds = CatalogFeeds::new(publisher, Arc::clone(&secondaries));
         let (sender, _receiver) = sync_channel(1);

@@ -38,11 +38,14 @@ mod search_domains;
 pub mod secondaries;
 mod secondary_crowd;
 pub mod secondary_followed;
+mod secondary_memory;
 mod secondary_refresh;
 mod secondary_refused;
 pub mod secondary_schedule;
 pub mod secondary_state;
 mod secondary_transfer;
+#[cfg(all(test, feature = "whole"))]
+mod secondary_wait_tests;
 mod secondary_zone;
 pub mod store_feed;
 pub mod store_state;

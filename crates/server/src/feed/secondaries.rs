@@ -7,13 +7,13 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
-use super::secondary_followed::{Followed, Job, next_of, primaries};
-pub use super::secondary_followed::{MemberChange, NewMember, RefreshReport};
+use super::secondary_followed::{Followed, Job, next_of, primaries, report_channel};
+pub use super::secondary_followed::{MemberChange, NewMember, PendingReport, RefreshReport};
 use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 pub use super::secondary_zone::FileFate;
-use super::secondary_zone::{SecondaryZone, Surroundings, now_secs, secs_from_now};
+use super::secondary_zone::{SecondaryZone, Surroundings, WaitListener, now_secs, secs_from_now};
 use super::store_feed::{NEXT_NUMBER, lock};
 use crate::publish::PublisherHandle;
 use crate::state_directory;
@@ -24,12 +24,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use zonda_config::{Config, SecondaryKeys};
 use zonda_engine::notify::Notice;
-use zonda_secondary::{Primary, timers};
+use zonda_secondary::{Budget, Primary, timers};
 use zonda_wire::Name;
 use zonda_wire::tsig::Key;
 use zonda_zone::random_octets;
@@ -56,6 +56,8 @@ pub struct SecondaryFeeds {
     notices: NoticeQueue,
     /// What all zones have done so far.
     counters: Arc<SecondaryCounters>,
+    /// The memory of all transfers together.
+    budget: Arc<Budget>,
     /// The threads, while there are any.
     running: Mutex<Option<Arc<Shared>>>,
     /// How zones follow their primaries, for readers; none if the zones have changed since.
@@ -80,11 +82,12 @@ struct Shared {
 }
 
 impl SecondaryFeeds {
-    /// A feed without zones.
-    pub fn new(notices: NoticeQueue) -> Self {
+    /// A feed without zones, whose transfers may take so many octets of memory together.
+    pub fn new(notices: NoticeQueue, octets_max: u64) -> Self {
         Self {
             notices,
             counters: Arc::default(),
+            budget: Arc::new(Budget::new(octets_max)),
             running: Mutex::default(),
             states: ArcSwapOption::default(),
             #[cfg(test)]
@@ -211,18 +214,25 @@ impl SecondaryFeeds {
         if self.starts_to_fail.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let shared = Arc::new(self.shared_of(publisher, config));
+        let shared = self.shared_of(publisher, config);
         // Those that run already end.
         self.start(&shared).inspect_err(|_| shared.around.stop())?;
         Ok(Arc::clone(running.insert(shared)))
     }
 
     /// What threads share that do not run yet.
-    fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Shared {
-        let around =
-            Surroundings::new(publisher.clone(), directory(config), Arc::clone(&self.counters));
-        let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Shared { around, followed, changed, unread, began: Instant::now() }
+    fn shared_of(&self, publisher: &PublisherHandle, config: &Config) -> Arc<Shared> {
+        let (counters, budget) = (Arc::clone(&self.counters), Arc::clone(&self.budget));
+        Arc::new_cyclic(|shared: &Weak<Shared>| {
+            let shared = Weak::clone(shared);
+            let note_wait: WaitListener = Box::new(move |apex, is_waiting| {
+                shared.upgrade().iter().for_each(|shared| shared.note_wait(apex, is_waiting));
+            });
+            let (directory, waits) = (directory(config), (budget, note_wait));
+            let around = Surroundings::new(publisher.clone(), directory, counters, waits);
+            let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
+            Shared { around, followed, changed, unread, began: Instant::now() }
+        })
     }
 
     /// Starts the threads.
@@ -241,14 +251,14 @@ impl SecondaryFeeds {
     /// Has a zone, whose name is in lower case, refreshed out of turn; returns what receives the
     /// result, or nothing for a zone that is not followed. The sender is dropped if the zone is
     /// followed no more.
-    pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<Receiver<RefreshReport>> {
+    pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<PendingReport> {
         let shared = lock(&self.running).clone()?;
         let mut followed = lock(&shared.followed);
         if !followed.zones.contains_key(apex) {
             return None;
         }
-        let (waiter, report) = sync_channel(1);
-        followed.waiters.entry(apex.clone()).or_default().push(waiter);
+        let (waiter, report) = report_channel();
+        followed.add_waiter(apex, waiter);
         followed.schedule.prompt(apex, prompt);
         shared.show(&followed.schedule);
         drop(followed);
@@ -268,6 +278,11 @@ impl SecondaryFeeds {
         let states: Arc<SecondaryStates> = Arc::new(states.collect());
         self.states.store(Some(Arc::clone(&states))); // while the zones cannot change
         states
+    }
+
+    /// The memory of all transfers together.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What all zones of primaries have done so far.
@@ -341,31 +356,41 @@ impl Shared {
             let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&job)));
             let (is_done, next) = (looked_after.is_ok(), looked_after.unwrap_or(AFTER_PANIC));
             zone.end_first();
-            let report = {
+            let (is_waiting, report) = {
                 let mut status = zone.state.lock();
                 (status.next_refresh, status.intake) = (secs_from_now(next), None);
-                RefreshReport {
+                let report = RefreshReport {
                     former,
                     serial: status.serial,
                     is_transferred: status.versions_taken > versions_before,
                     primary: status.primary.map(|primary| primary.to_string()),
                     error: status.error.as_deref().map(str::to_owned),
-                }
+                };
+                (status.memory_wait.is_some(), report)
             };
-            if let (Job::Refresh(_, _, waiters), true) = (&job, is_done) {
-                waiters.iter().for_each(|waiter| drop(waiter.try_send(report.clone())));
+            if let (Job::Refresh(_, _, waiters), true) = (&job, is_done && !is_waiting) {
+                waiters.iter().for_each(|waiter| waiter.tell(report.clone()));
             }
             let now = self.millis();
             let due = now + u64::try_from(next.as_millis()).unwrap_or(u64::MAX / 2);
             let mut followed = lock(&self.followed);
-            match job {
+            match &job {
                 Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
                 Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
+            }
+            if is_waiting {
+                followed.keep_asked(job); // also after a panic
             }
             self.show(&followed.schedule);
             drop(followed);
             self.changed.notify_one();
         }
+    }
+
+    /// Notes that the transfer of a zone waits for memory from now on, or does so no more.
+    fn note_wait(&self, apex: &Name, is_waiting: bool) {
+        let now = self.millis();
+        lock(&self.followed).schedule.note_wait(apex, is_waiting, now);
     }
 
     /// Has metrics show how many zones wait for what.

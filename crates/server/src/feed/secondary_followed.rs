@@ -5,9 +5,10 @@ use super::secondary_zone::{FileFate, SecondaryZone};
 use super::store_feed::NEXT_NUMBER;
 use crate::zone_set::fed_zone::{FedOwner, NewFedZone};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use zonda_config::{MemberTemplate, SecondaryKeys};
 use zonda_secondary::{MemberTag, Primary};
 use zonda_wire::Name;
@@ -38,7 +39,7 @@ pub struct Followed {
     /// The zones by their apexes in lower case.
     pub zones: HashMap<Name, Arc<SecondaryZone>>,
     /// The requests of operators that wait for a refresh which has not begun, by apex.
-    pub waiters: HashMap<Name, Vec<SyncSender<RefreshReport>>>,
+    pub waiters: HashMap<Name, Vec<Waiter>>,
 }
 
 /// What a thread is to do.
@@ -47,7 +48,50 @@ pub enum Job {
     Read(Arc<SecondaryZone>),
     /// Refresh a zone; with what has asked for that out of turn, and the requests of operators that
     /// wait for the result.
-    Refresh(Arc<SecondaryZone>, Option<Prompt>, Vec<SyncSender<RefreshReport>>),
+    Refresh(Arc<SecondaryZone>, Option<Prompt>, Vec<Waiter>),
+}
+
+/// A request of an operator that waits for the result of a refresh.
+pub struct Waiter {
+    sender: SyncSender<RefreshReport>,
+    /// Is gone once nothing awaits the result any more.
+    awaits: Weak<()>,
+}
+
+/// The result of a refresh that an operator has asked for, once there is one.
+pub struct PendingReport {
+    receiver: Receiver<RefreshReport>,
+    /// Is gone with this, which the sender sees.
+    _awaits: Arc<()>,
+}
+
+/// What tells an operator of the result of a refresh, and what receives it.
+pub fn report_channel() -> (Waiter, PendingReport) {
+    let ((sender, receiver), awaits) = (sync_channel(1), Arc::new(()));
+    let waiter = Waiter { sender, awaits: Arc::downgrade(&awaits) };
+    (waiter, PendingReport { receiver, _awaits: awaits })
+}
+
+impl Waiter {
+    /// Tells the result.
+    pub fn tell(&self, report: RefreshReport) {
+        let _ = self.sender.try_send(report); // a request that is gone needs none
+    }
+
+    /// Whether the result is still awaited.
+    fn is_awaited(&self) -> bool {
+        self.awaits.strong_count() > 0
+    }
+}
+
+impl PendingReport {
+    /// Waits for the result for so long.
+    ///
+    /// # Errors
+    /// When there is none by then, or the zone is followed no more.
+    pub fn recv_timeout(&self, wait: Duration) -> Result<RefreshReport, RecvTimeoutError> {
+        self.receiver.recv_timeout(wait)
+    }
 }
 
 /// What came of a refresh that an operator has asked for.
@@ -128,6 +172,28 @@ impl Followed {
         (added, adopted)
     }
 
+    /// Has the next refresh of a zone be for what has asked for the one that was to do something
+    /// and waits for memory.
+    pub fn keep_asked(&mut self, job: Job) {
+        if let Job::Refresh(zone, prompt, waiters) = job
+            && self.zones.contains_key(&zone.apex)
+        {
+            prompt.iter().for_each(|prompt| self.schedule.keep_prompt(&zone.apex, *prompt));
+            waiters.into_iter().for_each(|waiter| self.add_waiter(&zone.apex, waiter));
+        }
+    }
+
+    /// Has a request wait for the next refresh of a zone that an operator has asked for; those that
+    /// have been given up meanwhile are forgotten, as a zone may wait for memory for long.
+    pub fn add_waiter(&mut self, apex: &Name, waiter: Waiter) {
+        let waiters = self.waiters.entry(apex.clone()).or_default();
+        waiters.push(waiter);
+        waiters.retain(Waiter::is_awaited);
+        if waiters.is_empty() {
+            self.waiters.remove(apex);
+        }
+    }
+
     /// Takes something to do: files are read first, which no primary can delay.
     pub fn take(&mut self, now: u64, is_reader: bool) -> Option<Job> {
         if let Some(apex) = self.schedule.take_unread() {
@@ -178,8 +244,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::path::Path;
-    use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-    use std::time::Duration;
     use zonda_config::{Config, Flags};
 
     /// A zone of primaries that nothing looks after.
@@ -198,11 +262,33 @@ mod tests {
     fn an_operator_that_waits_for_a_member_is_told_when_it_is_a_member_no_more() {
         let (apex, mut followed) = ("one.test".parse::<Name>().unwrap(), Followed::default());
         followed.zones.insert(apex.clone(), zone(&apex, true));
-        let (waiter, report) = sync_channel(1);
-        followed.waiters.insert(apex.clone(), vec![waiter]);
+        let (waiter, report) = report_channel();
+        followed.add_waiter(&apex, waiter);
         followed.remove_members(vec![(apex, FileFate::Removed)]);
         let told = report.recv_timeout(Duration::from_millis(1));
         assert_eq!(told.err(), Some(RecvTimeoutError::Disconnected));
+        assert!(followed.waiters.is_empty());
+    }
+
+    #[test]
+    fn operators_that_have_given_up_leave_nothing_at_a_zone_that_waits_and_the_others_are_told() {
+        let (apex, mut followed) = ("one.test".parse::<Name>().unwrap(), Followed::default());
+        let zone = zone(&apex, false);
+        followed.zones.insert(apex.clone(), Arc::clone(&zone));
+        let (kept, report) = report_channel();
+        let mut waiters = vec![kept];
+        for _ in 0..1000 {
+            waiters.push(report_channel().0);
+            followed.keep_asked(Job::Refresh(Arc::clone(&zone), Some(Prompt::Refresh), waiters));
+            waiters = followed.waiters.remove(&apex).unwrap();
+            assert_eq!(waiters.len(), 1);
+        }
+        let (former, serial, is_transferred) = (None, Some(7), true);
+        let told = RefreshReport { former, serial, is_transferred, primary: None, error: None };
+        waiters.iter().for_each(|waiter| waiter.tell(told.clone()));
+        assert_eq!(report.recv_timeout(Duration::ZERO).unwrap().serial, Some(7));
+        drop(report);
+        followed.keep_asked(Job::Refresh(zone, Some(Prompt::Refresh), waiters));
         assert!(followed.waiters.is_empty());
     }
 

@@ -1,6 +1,7 @@
 //! One refresh of a zone: which primary has a newer version, and what comes of it.
 
 use super::Update;
+use super::secondary_memory::{end_wait, go_on_waiting, wait_left};
 use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
@@ -29,7 +30,7 @@ static FAILURES: LogBudget = LogBudget::new();
 static SILENCES: LogBudget = LogBudget::new();
 
 /// Refreshes a zone; with what has asked for that out of turn, if anything has. Returns after how
-/// long it is to be refreshed again.
+/// long it is to be refreshed again; where its transfer waits for memory, with the same prompt.
 pub fn refresh(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
@@ -37,6 +38,29 @@ pub fn refresh(
     around: &Surroundings,
 ) -> Duration {
     zone.begin_refresh(work, around);
+    if let Some(left) = wait_left(zone, work) {
+        return left;
+    }
+    let Some(next) = ask_and_transfer(zone, work, prompt, around) else {
+        return wait_left(zone, work).unwrap_or_default();
+    };
+    if work.failures > 0
+        && let Some(left) = go_on_waiting(zone, work, next)
+    {
+        return left;
+    }
+    end_wait(zone, work);
+    next
+}
+
+/// Asks the primaries, and transfers the version of one; returns when the zone is refreshed next,
+/// or nothing where the transfer waits for memory.
+fn ask_and_transfer(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    prompt: Option<Prompt>,
+    around: &Surroundings,
+) -> Option<Duration> {
     work.takes_any_serial = prompt == Some(Prompt::Retransfer);
     let mut errors = Vec::new();
     let mut found = ask_all(zone, work, prompt, (around, &mut errors));
@@ -47,28 +71,31 @@ pub fn refresh(
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
-        let own = work.zone.as_ref().filter(|_| !work.takes_any_serial);
-        let error = match own.map(|it| it.serial()) {
+        let own = work.zone.as_ref().map(|it| it.serial());
+        if own == Some(soa.serial) {
+            note_in_step(zone, work, soa.expire_secs, around); // also if it is transferred anew
+        }
+        let error = match own.filter(|_| !work.takes_any_serial) {
             Some(own) if own == soa.serial => {
-                note_in_step(zone, work, soa.expire_secs, around);
                 if is_behind {
                     break;
                 }
-                return note_success(zone, work, (primary, false), around);
+                return Some(note_success(zone, work, (primary, false), around));
             }
             Some(own) if !is_greater(soa.serial, own) => {
                 let theirs = soa.serial;
                 format!("it has serial {theirs}, not greater than {own} here: it is outdated")
             }
             _ => match take_version(zone, work, (primary, soa.serial), prompt, around) {
+                Ok(TransferResult::Postponed) => return None,
                 Ok(TransferResult::Version) if is_behind => break,
                 Ok(TransferResult::Version) => {
-                    return note_success(zone, work, (primary, true), around);
+                    return Some(note_success(zone, work, (primary, true), around));
                 }
                 Ok(TransferResult::InStep(expire_secs)) => {
                     note_in_step(zone, work, expire_secs, around);
                     let next = note_success(zone, work, (primary, false), around);
-                    return next.min(zone.timers(work).map_or(next, |it| it.retry));
+                    return Some(next.min(zone.timers(work).map_or(next, |it| it.retry)));
                 }
                 Err(error) => {
                     is_behind = true;
@@ -79,10 +106,10 @@ pub fn refresh(
         errors.push(format!("{}: {error}", primary.address));
     }
     if zone.is_over(around) {
-        return Duration::ZERO;
+        return Some(Duration::ZERO);
     }
     errors.sort(); // which primary was asked first says nothing
-    note_failure(zone, work, errors.join("; "), around)
+    Some(note_failure(zone, work, errors.join("; "), around))
 }
 
 /// Transfers a primary's version, unless it was refused not long ago; one that the primary has just

@@ -112,8 +112,18 @@ enum State {
     Due(Place),
     /// The zone waits for a thread, at a place of one of the queues of its primary.
     Waiting(usize, Place),
-    /// A thread looks after it since a moment, as one of a primary's.
-    Running(SocketAddr, u64),
+    /// A thread looks after it, as one of a primary's.
+    Running(SocketAddr, Run),
+}
+
+/// How long a thread has looked after a zone, without the time in which it waited for
+/// memory of the server, for which its primary cannot be blamed.
+#[derive(Clone, Copy)]
+enum Run {
+    /// Since a moment.
+    Since(u64),
+    /// For so many milliseconds, before it began to wait.
+    Paused(u64),
 }
 
 /// The queue of zones that the primary says have changed.
@@ -135,6 +145,8 @@ struct PrimaryQueue {
 struct BusyPrimary {
     /// The moments at which threads began to look after its zones, and how many did at each.
     running: BTreeMap<u64, usize>,
+    /// Number of threads besides that wait for memory of the server.
+    paused: usize,
     /// The moment until which the primary is slow, whatever its threads do.
     slow_until: u64,
 }
@@ -215,11 +227,7 @@ impl Schedule {
     /// before the primary.
     pub fn prompt(&mut self, apex: &Name, prompt: Prompt) {
         let Some(zone) = self.zones.get_mut(apex) else { return };
-        zone.prompt = Some(match (zone.prompt, prompt) {
-            (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
-            (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
-            _ => prompt,
-        });
+        zone.prompt = Some(stronger(zone.prompt, prompt));
         if matches!(zone.state, State::Due(_) | State::Waiting(WAITING, _)) {
             self.leave_queue(apex);
             self.enter(apex, 0);
@@ -239,9 +247,9 @@ impl Schedule {
         let kinds = if is_for_waiting { [WAITING, NOTIFIED] } else { [NOTIFIED, WAITING] };
         let (apex, primary) = kinds.into_iter().find_map(|kind| self.take_of(kind, now))?;
         let zone = self.zones.get_mut(&apex)?;
-        zone.state = State::Running(primary, now);
+        zone.state = State::Running(primary, Run::Since(now));
         let prompt = zone.prompt.take();
-        *self.busy.entry(primary).or_default().running.entry(now).or_default() += 1;
+        self.busy.entry(primary).or_default().begin(now);
         self.running += 1;
         self.taken += 1;
         Some((apex, prompt))
@@ -271,9 +279,32 @@ impl Schedule {
         None
     }
 
+    /// Notes that a thread that looks after a zone waits for memory of the server from now on, or
+    /// does so no more: no time for which its primary becomes a slow one.
+    pub fn note_wait(&mut self, apex: &Name, is_waiting: bool, now: u64) {
+        let Some(zone) = self.zones.get_mut(apex) else { return };
+        let State::Running(address, run) = &mut zone.state else { return };
+        let Some(primary) = self.busy.get_mut(&*address) else { return };
+        *run = match (*run, is_waiting) {
+            (Run::Since(began), true) => {
+                primary.leave(began);
+                primary.paused += 1;
+                Run::Paused(now.saturating_sub(began))
+            }
+            (Run::Paused(ran), false) => {
+                primary.paused -= 1;
+                primary.begin(now.saturating_sub(ran));
+                Run::Since(now.saturating_sub(ran))
+            }
+            (run, _) => run,
+        };
+    }
+
     /// Notes that a thread has looked after a zone, and when the zone is due again.
     pub fn finish(&mut self, apex: &Name, now: u64, due: u64) {
-        let Some(State::Running(address, began)) = self.zones.get(apex).map(|zone| zone.state)
+        self.note_wait(apex, false, now); // where the thread has panicked
+        let Some(State::Running(address, Run::Since(began))) =
+            self.zones.get(apex).map(|zone| zone.state)
         else {
             return;
         };
@@ -283,6 +314,15 @@ impl Schedule {
         }
         self.busy.retain(|_, primary| primary.threads() > 0 || primary.is_slow(now));
         self.put_back(apex, due);
+    }
+
+    /// Notes what has asked for a refresh out of turn that has not been done: it asks for the next
+    /// one, which it does not hasten. Of two primaries, the one that has asked since goes before
+    /// it.
+    pub fn keep_prompt(&mut self, apex: &Name, prompt: Prompt) {
+        if let Some(zone) = self.zones.get_mut(apex) {
+            zone.prompt = Some(zone.prompt.map_or(prompt, |since| stronger(Some(prompt), since)));
+        }
     }
 
     /// Puts a zone that no thread is busy with any more where it belongs.
@@ -364,6 +404,15 @@ impl Schedule {
     }
 }
 
+/// Of what has asked for a refresh before and now, the one that asks for more.
+fn stronger(former: Option<Prompt>, prompt: Prompt) -> Prompt {
+    match (former, prompt) {
+        (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
+        (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
+        _ => prompt,
+    }
+}
+
 /// The next place in a queue, at a moment.
 fn next_place(last: &mut u64, moment: u64) -> Place {
     *last += 1;
@@ -373,7 +422,7 @@ fn next_place(last: &mut u64, moment: u64) -> Place {
 impl BusyPrimary {
     /// Number of threads that look after zones of the primary.
     fn threads(&self) -> usize {
-        self.running.values().sum()
+        self.running.values().sum::<usize>() + self.paused
     }
 
     /// Whether the primary keeps a thread for long, or did a moment ago.
@@ -382,14 +431,24 @@ impl BusyPrimary {
         now < self.slow_until || first.is_some_and(|began| began + LONG_MILLIS <= now)
     }
 
-    /// Notes that a thread that began at a moment has finished.
-    fn end(&mut self, began: u64, now: u64) {
+    /// Notes that a thread looks after one of its zones since a moment.
+    fn begin(&mut self, began: u64) {
+        *self.running.entry(began).or_default() += 1;
+    }
+
+    /// Forgets a thread that began at a moment.
+    fn leave(&mut self, began: u64) {
         if let Some(count) = self.running.get_mut(&began) {
             *count -= 1;
             if *count == 0 {
                 self.running.remove(&began);
             }
         }
+    }
+
+    /// Notes that a thread that began at a moment has finished.
+    fn end(&mut self, began: u64, now: u64) {
+        self.leave(began);
         if began + LONG_MILLIS <= now {
             self.slow_until = now + SLOW_MILLIS;
         }
@@ -434,6 +493,61 @@ mod tests {
     /// Takes all zones that may be taken at a moment.
     fn take_all(schedule: &mut Schedule, now: u64) -> Vec<Name> {
         std::iter::from_fn(|| schedule.take(now)).map(|(apex, _)| apex).collect()
+    }
+
+    #[test]
+    fn a_zone_that_waits_for_memory_is_due_later_with_what_has_asked_for_its_refresh() {
+        let mut schedule = schedule(&[(1, 1)]);
+        schedule.prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!(schedule.take(0), Some((zone(1, 0), Some(Prompt::Retransfer))));
+        schedule.finish(&zone(1, 0), 10, 1_010);
+        schedule.keep_prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!((schedule.take(1_009), schedule.next_millis()), (None, Some(1_010)));
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(Prompt::Retransfer))));
+        schedule.prompt(&zone(1, 0), NOTICE);
+        schedule.finish(&zone(1, 0), 1_010, 2_010);
+        schedule.keep_prompt(&zone(1, 0), Prompt::Retransfer);
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(Prompt::Retransfer))));
+    }
+
+    #[test]
+    fn of_two_primaries_that_have_asked_the_one_that_did_so_last_is_asked_first_after_a_wait() {
+        let mut schedule = schedule(&[(1, 1)]);
+        let later = Prompt::Notice(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
+        schedule.prompt(&zone(1, 0), NOTICE);
+        assert_eq!(schedule.take(0), Some((zone(1, 0), Some(NOTICE))));
+        schedule.prompt(&zone(1, 0), later);
+        schedule.finish(&zone(1, 0), 10, 1_010);
+        schedule.keep_prompt(&zone(1, 0), NOTICE);
+        assert_eq!(schedule.take(1_010), Some((zone(1, 0), Some(later))));
+    }
+
+    #[test]
+    fn a_primary_whose_zones_wait_for_memory_of_ours_is_not_slow_for_that() {
+        let mut schedule = schedule(&[(1, 30)]);
+        let first = take_all(&mut schedule, 0);
+        assert_eq!(first.len(), OF_PRIMARY_MAX);
+        first.iter().for_each(|apex| schedule.note_wait(apex, true, 100));
+        schedule.finish(&first[0], LONG_MILLIS, 1_000_000); // as after a panic
+        let next = take_all(&mut schedule, LONG_MILLIS);
+        assert_eq!(next.len(), 1, "those that wait count as threads, and as quick ones");
+        let until = 2 * LONG_MILLIS;
+        first[1..].iter().for_each(|apex| schedule.note_wait(apex, false, until));
+        schedule.finish(&next[0], until - 1, 1_000_000);
+        first[1..].iter().for_each(|apex| schedule.finish(apex, until, 1_000_000));
+        assert_eq!(take_all(&mut schedule, until).len(), OF_PRIMARY_MAX, "it is quick");
+        assert_eq!(schedule.busy[&primary(1)].paused, 0);
+    }
+
+    #[test]
+    fn a_primary_whose_zones_take_long_besides_a_wait_for_memory_is_slow() {
+        let mut schedule = schedule(&[(1, 1)]);
+        let first = take_all(&mut schedule, 0);
+        schedule.note_wait(&first[0], true, LONG_MILLIS / 2);
+        schedule.note_wait(&first[0], false, 2 * LONG_MILLIS);
+        let end = 2 * LONG_MILLIS + LONG_MILLIS / 2;
+        schedule.finish(&first[0], end, 1_000_000);
+        assert!(schedule.busy[&primary(1)].is_slow(end));
     }
 
     #[test]

@@ -71,6 +71,17 @@ pub struct RunningIntake {
     pub began_at: u64,
 }
 
+/// A transfer that waits for memory that other transfers have.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryWaitStatus {
+    /// The address and port of the primary.
+    pub primary: SocketAddr,
+    /// The moment at which the wait began, seconds since 1970.
+    pub since: u64,
+    /// The octets of memory that the transfer is to have before it begins.
+    pub octets: u64,
+}
+
 /// How a zone follows its primaries.
 #[derive(Clone, Debug, Default)]
 pub struct SecondaryStatus {
@@ -82,6 +93,8 @@ pub struct SecondaryStatus {
     pub primaries: Vec<PrimaryStatus>,
     /// The transfer that runs, if any does.
     pub intake: Option<Box<RunningIntake>>,
+    /// The wait for memory of a transfer that has not begun, if one waits.
+    pub memory_wait: Option<Box<MemoryWaitStatus>>,
     /// Number of versions that were transferred since the start.
     pub versions_taken: u64,
     /// The primary that the version came from, or that it was in step with, last.
@@ -176,6 +189,13 @@ impl SecondaryState {
             "expired": status.is_expired,
             "error": status.error,
             "disk_error": status.disk_error,
+            "memory_wait": status.memory_wait.map(|wait| {
+                json!({
+                    "primary": wait.primary.to_string(),
+                    "since": time(wait.since),
+                    "bytes": wait.octets,
+                })
+            }),
         })
     }
 }
@@ -193,6 +213,8 @@ pub struct SecondaryCounts {
     pub expired: u64,
     /// Zones of any state whose file could not be written the last time.
     pub unkept: u64,
+    /// Zones of any state whose transfer waits for memory.
+    pub waiting: u64,
 }
 
 impl SecondaryCounts {
@@ -202,6 +224,7 @@ impl SecondaryCounts {
         for state in states {
             let status = state.lock();
             counts.unkept += u64::from(status.disk_error.is_some());
+            counts.waiting += u64::from(status.memory_wait.is_some());
             match (status.is_expired, status.serial, &status.error) {
                 (true, ..) => counts.expired += 1,
                 (false, None, _) => counts.awaited += 1,

@@ -3,19 +3,27 @@
 //! Changes are asked for when there is a version that they can follow, and which came from the same
 //! primary: two primaries may have different records under one serial. Unless it is plain that the
 //! version cannot be taken, the whole zone is asked for when changes cannot, at once, of the same
-//! primary; both together take no longer than one transfer may.
+//! primary; both together take no longer than one transfer may, but for the time in which they wait
+//! for memory, and have one share of the memory of all transfers. A transfer for which there is no
+//! memory is postponed, which is no failure. Where a whole zone comes in place of changes, and
+//! there is no memory for it, it is asked for as such once there is.
 
+use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_zone::{
-    KeptVersion, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now, with_changes,
+    Fallback, KeptVersion, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
+    secs_from_now, with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
 use crate::load;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
-use zonda_secondary::{Fault, Limits, Primary, Question, Transferred};
+use zonda_secondary::{
+    Budget, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks, Transferred,
+};
 use zonda_zone::{Diff, Zone, is_greater};
 
 /// How long a primary that does not send changes is not asked for them.
@@ -28,6 +36,8 @@ pub enum TransferResult {
     /// The version here is that of the primary after all; with the seconds until it expires there,
     /// if the primary says that.
     InStep(Option<u32>),
+    /// Nothing yet, as other transfers have the memory: it begins once there is some.
+    Postponed,
 }
 
 /// Why a transfer brought nothing.
@@ -40,22 +50,33 @@ pub struct Refusal {
     allows_whole_zone: bool,
     /// Whether the primary has sent no changes at all.
     is_without_changes: bool,
+    /// The memory that there was not, if it is that which was wrong.
+    lack: Option<Lack>,
+}
+
+/// Memory that there was not.
+struct Lack {
+    /// The octets that the transfer would have needed so far.
+    octets: u64,
+    /// Whether the whole zone came where changes were asked for.
+    is_of_whole_zone: bool,
 }
 
 impl Refusal {
     /// A refusal of a version as such.
     fn of_version(error: String) -> Self {
-        Self { error, is_of_version: true, allows_whole_zone: false, is_without_changes: false }
+        Self { is_of_version: true, ..Self::for_now(error) }
     }
 
     /// A refusal of changes: the whole zone may be sound.
     fn of_changes(error: String) -> Self {
-        Self { error, is_of_version: false, allows_whole_zone: true, is_without_changes: false }
+        Self { allows_whole_zone: true, ..Self::for_now(error) }
     }
 
     /// A refusal for now: another attempt may do.
     fn for_now(error: String) -> Self {
-        Self { error, is_of_version: false, allows_whole_zone: false, is_without_changes: false }
+        let (is_of_version, allows_whole_zone, is_without_changes) = (false, false, false);
+        Self { error, is_of_version, allows_whole_zone, is_without_changes, lack: None }
     }
 }
 
@@ -66,33 +87,104 @@ impl From<Fault> for Refusal {
             is_of_version: fault.is_of_version(),
             allows_whole_zone: fault.allows_whole_zone(),
             is_without_changes: fault.is_without_changes(),
+            lack: match fault {
+                Fault::NoMemory { octets, is_of_whole_zone } => {
+                    Some(Lack { octets, is_of_whole_zone })
+                }
+                _ => None,
+            },
         }
     }
 }
 
-/// Transfers the version of a primary: changes where that can be, else the whole zone.
+/// Transfers the version of a primary: changes where that can be, else the whole zone. What is
+/// known of a wait stays, where the transfer fails, for that from the next primary.
 pub fn transfer(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     primary: &Primary,
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
-    let began = Instant::now();
-    let mut fallback = None;
-    if let Some(base) = base_of_changes(work, primary, around) {
-        let question = Question::Ixfr(base.soa().0.first());
-        let limits = zone.limits();
-        match attempt(zone, work, (primary, question, limits), (began, None), around) {
-            Err(refusal) if refusal.allows_whole_zone => fallback = Some(refusal),
-            result => return result,
-        }
-        count(&around.counters.fallbacks, 1);
+    let (mut kept, mut octets, mut since, mut fallback) = (None, (0, 0), None, None);
+    if let Some(wait) = work.wait.take() {
+        (kept, octets, since) = (Some(wait.kept), (wait.octets, wait.of_changes), wait.since);
+        fallback = wait.fallback.filter(|_| wait.primary == primary.address);
     }
-    let limits = zone.limits();
-    let limits = Limits { time_max: limits.time_max.saturating_sub(began.elapsed()), ..limits };
+    let mut share = around.budget.share(kept);
+    let (budget, place) = (Arc::clone(&around.budget), share.place());
+    let (began, (whole, of_changes)) = (Instant::now(), octets);
+    let start = TransferStart { budget, place, octets: whole, of_changes, since, began };
+    let transferred = transfer_within(zone, work, (primary, &start, fallback), &mut share, around);
+    if transferred.is_err() {
+        share.keep_room(whole);
+        work.wait = Some(start.wait(primary, octets, None).into());
+    }
+    transferred
+}
+
+/// The state in which a transfer begins.
+struct TransferStart {
+    /// The memory of all transfers together.
+    budget: Arc<Budget>,
+    /// The place of the transfer among all.
+    place: Place,
+    /// The octets of memory that it is to have before it begins, if it has waited for them.
+    octets: u64,
+    /// The octets that changes are to have before they are asked for.
+    of_changes: u64,
+    /// The seconds since 1970 at which it began to wait, if it has.
+    since: Option<u64>,
+    /// The moment at which it begins.
+    began: Instant,
+}
+
+impl TransferStart {
+    /// The wait for so many octets, and so many for changes, that a transfer leaves to the next
+    /// refresh.
+    fn wait(
+        &self,
+        primary: &Primary,
+        (octets, of_changes): (u64, u64),
+        fallback: Option<Fallback>,
+    ) -> MemoryWait {
+        let kept = KeptPlace::new(&self.budget, self.place);
+        let (since, primary, check_at) = (self.since, primary.address, None);
+        MemoryWait { kept, octets, of_changes, check_at, since, primary, fallback }
+    }
+}
+
+/// Transfers the version of a primary with a share of the memory of all transfers.
+fn transfer_within(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, start, mut fallback): (&Primary, &TransferStart, Option<Fallback>),
+    share: &mut Share<'_>,
+    around: &Surroundings,
+) -> Result<TransferResult, Refusal> {
+    if fallback.is_none()
+        && let Some(base) = base_of_changes(work, primary, around)
+    {
+        match transfer_changes(zone, work, (primary, start, &base), share, around)? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(reason) => fallback = Some(reason),
+        }
+        share.give_back(); // the changes are gone
+    }
+    let octets = start.octets.max(estimate(work.zone.as_deref())).min(octets_max(zone));
+    if !share.reserve(octets) {
+        postpone(zone, work, start.wait(primary, (octets, start.of_changes), fallback));
+        return Ok(TransferResult::Postponed);
+    }
+    let (limits, spent) = (zone.limits(), fallback.as_ref().map(|it| it.spent));
+    let time_max = limits.time_max.saturating_sub(spent.unwrap_or_default());
+    let question = (primary, Question::Axfr, Limits { time_max, ..limits });
     let reason = fallback.as_ref().map(|it| it.error.as_str());
-    let question = (primary, Question::Axfr, limits);
-    match (attempt(zone, work, question, (began, reason), around), fallback) {
+    match (attempt(zone, work, question, (start, reason, share), around), fallback) {
+        (Err(Refusal { lack: Some(lack), .. }), fallback) => {
+            let octets = start.budget.doubled(lack.octets);
+            postpone(zone, work, start.wait(primary, (octets, start.of_changes), fallback));
+            Ok(TransferResult::Postponed)
+        }
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
                 let until = Instant::now() + WITHOUT_CHANGES;
@@ -105,6 +197,50 @@ pub fn transfer(
             Err(Refusal { error, ..refusal })
         }
         (Err(refusal), _) => Err(refusal),
+    }
+}
+
+/// Asks for changes that follow a version; goes on with why the whole zone is to be asked for now,
+/// if it is. Changes wait for the memory that they have lacked, and not for that of the whole zone:
+/// another primary may have had it wait that sends no changes.
+fn transfer_changes(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    (primary, start, base): (&Primary, &TransferStart, &Zone),
+    share: &mut Share<'_>,
+    around: &Surroundings,
+) -> Result<ControlFlow<TransferResult, Fallback>, Refusal> {
+    const POSTPONED: ControlFlow<TransferResult, Fallback> =
+        ControlFlow::Break(TransferResult::Postponed);
+    let mut of_changes = start.of_changes;
+    if !share.reserve(of_changes) {
+        postpone(zone, work, start.wait(primary, (of_changes, of_changes), None));
+        return Ok(POSTPONED);
+    }
+    let question = (primary, Question::Ixfr(base.soa().0.first()), zone.limits());
+    let asked = attempt(zone, work, question, (start, None, share), around);
+    let spent = start.began.elapsed().saturating_sub(share.waited());
+    match asked {
+        Err(Refusal { lack: Some(lack), .. }) => {
+            // What would have come is not known: less than twice as much, or it waits anew.
+            let mut octets = start.budget.doubled(lack.octets);
+            if !lack.is_of_whole_zone {
+                of_changes = octets;
+            }
+            let fallback = lack.is_of_whole_zone.then(|| {
+                octets = octets.max(estimate(Some(base))).max(start.octets);
+                count(&around.counters.fallbacks, 1);
+                let error = "the whole zone came in place of changes".to_owned();
+                Fallback { error, is_without_changes: false, spent }
+            });
+            postpone(zone, work, start.wait(primary, (octets, of_changes), fallback));
+            Ok(POSTPONED)
+        }
+        Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
+            count(&around.counters.fallbacks, 1);
+            Ok(ControlFlow::Continue(Fallback { error, is_without_changes, spent }))
+        }
+        result => result.map(ControlFlow::Break),
     }
 }
 
@@ -124,17 +260,23 @@ fn attempt(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     (primary, question, limits): (&Primary, Question<'_>, Limits),
-    (began, fallback): (Instant, Option<&str>),
+    (start, fallback, share): (&TransferStart, Option<&str>, &mut Share<'_>),
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
-    let is_stopped = || zone.is_over(around);
+    let version = work.zone.clone();
+    let hooks = TransferHooks {
+        is_stopped: &|| zone.is_over(around),
+        note_wait: &|is_waiting| (around.note_wait)(&zone.apex, is_waiting),
+        whole_zone_octets: &|| estimate(version.as_deref()),
+    };
     let is_of_changes = matches!(question, Question::Ixfr(_));
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
     zone.state.lock().intake = Some(intake.into());
-    let reply = primary.transfer(&zone.apex, question, (limits, &is_stopped));
+    zone.state.lock().memory_wait = None;
+    let reply = primary.transfer(&zone.apex, question, (limits, &hooks), share);
     let result = match reply {
-        Ok(reply) => take(zone, work, reply, (primary, began, fallback), around),
+        Ok(reply) => take(zone, work, reply, (primary, start, fallback), around),
         Err(fault) => {
             if fault.is_of_signature() {
                 count(&around.counters.signature_faults, 1);
@@ -147,7 +289,7 @@ fn attempt(
             Err(fault.into())
         }
     };
-    if result.is_err() {
+    if result.as_ref().is_err_and(|refusal| refusal.lack.is_none()) {
         count(&around.counters.failed_transfers, 1);
     }
     result
@@ -158,7 +300,7 @@ fn take(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     reply: Transfer,
-    (primary, began, fallback): (&Primary, Instant, Option<&str>),
+    (primary, start, fallback): (&Primary, &TransferStart, Option<&str>),
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let own = work.zone.as_ref().map(|it| it.serial());
@@ -178,8 +320,8 @@ fn take(
         return Err(Refusal::for_now(error));
     }
     let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
-    // The primary counts the time until the zone expires from the question on.
-    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(began.elapsed())));
+    // The primary counts the time until the zone expires from this question on.
+    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(reply.asked.elapsed())));
     let source = Some(primary.address);
     let kept = KeptVersion { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
     zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {
@@ -197,6 +339,7 @@ fn take(
     count(&counters.records, reply.counts.records);
     count(&counters.outside, reply.counts.outside);
     let key = primary.key.as_ref().map(|key| key.name().to_string());
+    let began_at = now_secs().saturating_sub(start.began.elapsed().as_secs());
     let outside = Some(reply.counts.outside).filter(|count| *count > 0);
     tracing::info!(
         zone = %zone.apex,
@@ -210,7 +353,8 @@ fn take(
         messages = reply.counts.messages,
         records = reply.counts.records,
         octets = reply.counts.octets,
-        seconds = began.elapsed().as_secs_f32(),
+        seconds = start.began.elapsed().as_secs_f32(),
+        waited = start.since.map(|since| began_at.saturating_sub(since)),
         outside,
         fallback,
         "a zone was transferred from its primary"

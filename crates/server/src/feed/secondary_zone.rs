@@ -19,7 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
-use zonda_secondary::{Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed};
+use zonda_secondary::{
+    Budget, KeptPlace, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed,
+};
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
 
@@ -87,7 +89,44 @@ pub struct ZoneWork {
     pub without_changes: Option<Box<(SocketAddr, Instant)>>,
     /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
     pub takes_any_serial: bool,
+    /// The transfer that waits for memory, if one does.
+    pub wait: Option<Box<MemoryWait>>,
 }
+
+/// What a transfer that waits to begin leaves to the next refresh, and one that has failed to that
+/// from the next primary.
+pub struct MemoryWait {
+    /// The place of the transfer among all.
+    pub kept: KeptPlace,
+    /// The octets of memory that it is to have before it begins.
+    pub octets: u64,
+    /// The octets that changes are to have before they are asked for; 0 unless they have needed
+    /// more than there were.
+    pub of_changes: u64,
+    /// The moment at which the primaries are asked though there is no room: the version in force
+    /// may be theirs, or changes of it may need no room. None where there is no such version, or
+    /// the transfer has not waited yet.
+    pub check_at: Option<Instant>,
+    /// The seconds since 1970 at which it began to wait; none where it has not.
+    pub since: Option<u64>,
+    /// The primary that it is to come from.
+    pub primary: SocketAddr,
+    /// Why the whole zone is to be asked for, if changes were and could not be taken.
+    pub fallback: Option<Fallback>,
+}
+
+/// Why changes that were asked for were not taken, so that the whole zone is asked for.
+pub struct Fallback {
+    /// What is wrong with the changes, in words.
+    pub error: String,
+    /// Whether the primary has sent no changes at all.
+    pub is_without_changes: bool,
+    /// How long that has taken, which is part of the time that one transfer may take.
+    pub spent: Duration,
+}
+
+/// What is told that the transfer of a zone waits for memory from now on, or does so no more.
+pub type WaitListener = Box<dyn Fn(&Name, bool) + Send + Sync>;
 
 /// What the threads of all zones share.
 pub struct Surroundings {
@@ -97,6 +136,10 @@ pub struct Surroundings {
     directory: Option<Arc<Path>>,
     /// What all zones have done so far.
     pub counters: Arc<SecondaryCounters>,
+    /// The memory of all transfers together.
+    pub budget: Arc<Budget>,
+    /// What is told of waits for that in the middle of transfers.
+    pub note_wait: WaitListener,
     /// The primaries that did not answer the last time.
     pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
@@ -135,11 +178,14 @@ impl Surroundings {
         publisher: PublisherHandle,
         directory: Option<PathBuf>,
         counters: Arc<SecondaryCounters>,
+        (budget, note_wait): (Arc<Budget>, WaitListener),
     ) -> Self {
         Self {
             publisher,
             directory: directory.map(Into::into),
             counters,
+            budget,
+            note_wait,
             silent: Mutex::default(),
             without_changes: Mutex::default(),
             next_expiry: AtomicU64::new(u64::MAX),

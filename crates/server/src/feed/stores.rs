@@ -71,7 +71,8 @@ impl StoreFeeds {
         let of_program = Mutex::new(of_program);
         let (is_stopped, may_expire) = (AtomicBool::default(), AtomicBool::default());
         let clusters = ClusterFeeds::default();
-        let secondaries = Arc::new(SecondaryFeeds::new(notices));
+        let memory_max = config.transfers.memory_max.0.into();
+        let secondaries = Arc::new(SecondaryFeeds::new(notices, memory_max));
         let catalogs = CatalogFeeds::new(publisher.clone(), Arc::clone(&secondaries));
         let feeds = Self {
             publisher,
@@ -120,6 +121,8 @@ impl StoreFeeds {
         *running = kept;
         end(gone); // a file of redb has one user at a time
         let (first, loaded) = sync_channel(wanted.len());
+        // Before anything that may fail, and before any transfer that is due to a change.
+        self.secondaries.budget().set(config.transfers.memory_max.0.into());
         self.clusters.follow(&self.publisher, config, &first)?;
         self.secondaries.follow(&self.publisher, config, &first)?;
         self.catalogs.follow(config, &first)?;

@@ -61,6 +61,16 @@ pub fn write(page: &mut Page, control: &Control) {
     single("zonda_secondary_fallbacks_total", help, &counters.fallbacks);
     let help = "Records that were left out, as they lie outside their zone.";
     single("zonda_secondary_outside_records_total", help, &counters.outside);
+    let budget = control.stores.secondaries.budget();
+    let help = "Times that a transfer has waited for memory that other transfers had.";
+    page.single("zonda_secondary_memory_waits_total", "counter", help, budget.waits());
+    let help = "Zones whose transfer waits for memory that other transfers have.";
+    page.single("zonda_secondary_memory_waiting", "gauge", help, counts.waiting);
+    let help = "Octets of memory that running transfers have of `transfers.memory-max`.";
+    page.single("zonda_secondary_memory_bytes", "gauge", help, budget.used());
+    let mut single = |name, help, counter: &AtomicU64| {
+        page.single(name, "counter", help, counter.load(Relaxed));
+    };
     let help = "Octets of messages of transfers from primaries.";
     single("zonda_secondary_transferred_bytes_total", help, &counters.octets);
     let help = "Records in these messages.";
