@@ -4,9 +4,10 @@
 //! gone are closed after it. What could fail is done when they are bound.
 //!
 //! Deliberately absent: `address`, `bind-statistics`, tokens and the Unix socket of the interface,
-//! which a restart changes. A page at an address of these waits for the restart as well.
+//! which a restart changes. A page at an address of these waits for the restart as well, if the new
+//! configuration leaves it to the page.
 
-use super::page_sockets::{PageMap, PageSocket, Pages, bind_one, page_map};
+use super::page_sockets::{self, PageMap, PageSocket, Pages, bind_one, page_map};
 use crate::listen::overlaps;
 use crate::listeners::OFFERED;
 use crate::shared_ports::SharedPorts;
@@ -121,6 +122,7 @@ impl PageServers {
         is_offered: bool,
     ) -> Result<BoundPages, String> {
         let all = page_map(config);
+        page_sockets::check(config, &all).map_err(|error| error.to_string())?;
         let mut wanted = all.clone();
         wanted.retain(|address, _| !waits_for_restart(*address, running));
         let state = self.lock();
@@ -267,8 +269,7 @@ fn close(gone: Vec<PageServer>, watchdog: &Watchdog) {
 
 /// Whether a page has to wait for a restart, as its address meets one that only a restart changes.
 fn waits_for_restart(address: SocketAddr, running: &Admin) -> bool {
-    let mut kept = running.address.into_iter().chain(running.bind_statistics);
-    let waits = kept.any(|it| (it == address && address.port() != 0) || overlaps(it, address));
+    let waits = page_sockets::meets_interface(address, running);
     if waits {
         tracing::warn!(
             %address,

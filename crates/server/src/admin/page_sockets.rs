@@ -1,6 +1,6 @@
 //! The sockets of pages at addresses of their own.
 
-use crate::listen::{InheritedSockets, is_without_ipv6};
+use crate::listen::{InheritedSockets, is_without_ipv6, overlaps};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -48,7 +48,8 @@ pub struct PageError {
     origin: Option<Origin>,
     key: &'static str,
     address: SocketAddr,
-    error: io::Error,
+    /// The system's error; none where the interface has the address in the same configuration.
+    error: Option<io::Error>,
 }
 
 impl fmt::Display for PageError {
@@ -57,11 +58,19 @@ impl fmt::Display for PageError {
         if let Some(origin) = origin {
             write!(f, "{origin}: ")?;
         }
-        write!(f, "cannot bind {address} for `{key}` of [admin]: {error}")?;
+        write!(f, "cannot bind {address} for `{key}` of [admin]: ")?;
+        let Some(error) = error else {
+            return f.write_str(
+                "`address` or `bind-statistics` of [admin] has it; choose another address, or \
+                 write `address = \"off\"`",
+            );
+        };
+        write!(f, "{error}")?;
         match error.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,
-                "; `ss -ltnp 'sport = {}'` shows which program has it; choose another address",
+                "; `ss -ltnp 'sport = {}'` shows which program has it; choose another address, or \
+                 restart the server where it is its own",
                 address.port()
             ),
             io::ErrorKind::PermissionDenied => write!(
@@ -101,12 +110,34 @@ pub fn page_map(config: &Admin) -> PageMap {
     all
 }
 
+/// Whether an address of pages is one that a configuration has for the interface itself, or
+/// overlaps it.
+pub fn meets_interface(address: SocketAddr, config: &Admin) -> bool {
+    let mut own = config.address.into_iter().chain(config.bind_statistics);
+    own.any(|it| (it == address && address.port() != 0) || overlaps(it, address))
+}
+
+/// Checks that a configuration has no page at an address that it has for the interface itself.
+///
+/// # Errors
+/// The first such address.
+pub fn check(config: &Admin, all: &PageMap) -> Result<(), PageError> {
+    match all.iter().find(|(address, _)| meets_interface(**address, config)) {
+        None => Ok(()),
+        Some((address, NamedPages { key, .. })) => {
+            let (origin, address) = (origin_of(config, key), *address);
+            Err(PageError { origin, key, address, error: None })
+        }
+    }
+}
+
 /// Binds the addresses of all pages, out of `found` where they are there.
 ///
 /// # Errors
 /// The first address that cannot be bound.
 pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<Vec<PageSocket>, PageError> {
     let all = page_map(config);
+    check(config, &all)?;
     let mut sockets = Vec::with_capacity(all.len());
     for (address, named) in &all {
         let (address, pages) = (*address, named.pages);
@@ -138,7 +169,8 @@ pub fn bind_one(
         }
         Err(error) => {
             let key = named.key;
-            Err(PageError { origin: origin_of(config, key), key, address, error })
+            let (origin, error) = (origin_of(config, key), Some(error));
+            Err(PageError { origin, key, address, error })
         }
     }
 }

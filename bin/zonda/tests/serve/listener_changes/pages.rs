@@ -118,7 +118,17 @@ fn a_page_at_the_address_of_the_interface_waits_for_the_next_start_and_all_else_
     let server = Server::start(&[dns]);
     let all = SocketAddr::from(([0, 0, 0, 0], server.admin.port()));
     for place in [server.admin, all] {
-        let output = server.configure(&[dns, new_dns], &key("metrics", &[place, other]));
+        let keys = key("metrics", &[place, other]);
+        let output = server.configure(&[dns, new_dns], &keys);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("`address` or `bind-statistics` of [admin] has it"), "{text}");
+        assert_eq!(page(other, "/metrics"), None, "a start would fail, too");
+        server.write_pages(&[dns, new_dns], &keys);
+        let file = server.folder.path().join("zonda.toml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let address = format!("address = \"{}\"", server.admin);
+        std::fs::write(&file, text.replacen(&address, "address = \"off\"", 1)).unwrap();
+        let output = server.run(&["reload"]);
         assert!(output.status.success(), "{output:?}");
         assert_eq!([server.admin, other].map(|it| page(it, "/metrics")), [Some(200); 2]);
         assert_eq!(says(new_dns), ["NOERROR", "NOERROR"]);
@@ -198,10 +208,8 @@ fn pages_of_a_followed_corefile_move_and_one_that_is_taken_is_told_by_its_line_a
         let new = folder.write("new", block(plugins));
         std::fs::rename(new, &file).unwrap();
     };
-    // `prometheus` asks for the address of the interface, and for another one.
     replace(&format!(
-        " health {other}\n ready {one}\n prometheus {admin}\n template ANY ANY no.example {{\n  \
-         rcode NXDOMAIN\n }}\n"
+        " health {other}\n ready {one}\n template ANY ANY no.example {{\n  rcode NXDOMAIN\n }}\n"
     ));
     wait_until("the page has moved", || page(other, "/health") == Some(200));
     assert_eq!([page(one, "/health"), page(one, "/ready")], [Some(404), Some(200)]);
