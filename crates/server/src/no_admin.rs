@@ -19,7 +19,7 @@ impl Counters {
 
 /// The addresses at which pages are answered: none.
 #[derive(Default)]
-pub struct PageServers;
+pub struct PageServers(());
 
 /// The pages of a configuration: none.
 pub struct BoundPages;
