@@ -15,8 +15,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
+use libc::{c_int, c_uint, iovec, mmsghdr};
 
+use crate::headers::{self, of_several};
 use crate::message::{LocalAddress, PeerName, SendResult, send_all};
 use crate::replies::ReplyPath;
 use crate::udp::UdpSocket;
@@ -125,7 +126,7 @@ impl DatagramBatch {
                 socket.as_fd().as_raw_fd(),
                 self.messages.as_mut_ptr(),
                 width,
-                flags,
+                flags as _,
                 ptr::null_mut(),
             )
         })?;
@@ -174,7 +175,7 @@ impl DatagramBatch {
             peer: self.names[index],
             local: self.controls[index],
             name_len: header.msg_namelen,
-            control_len: header.msg_controllen,
+            control_len: headers::control_len(header),
         }
     }
 
@@ -217,17 +218,10 @@ impl DatagramBatch {
     /// Returns the message header of a slot, ready to receive.
     #[inline]
     fn message(&mut self, slot: usize) -> mmsghdr {
-        mmsghdr {
-            msg_hdr: msghdr {
-                msg_name: self.names.as_mut_ptr().wrapping_add(slot).cast(),
-                msg_namelen: size_of::<PeerName>() as libc::socklen_t,
-                msg_iov: self.iovecs.as_mut_ptr().wrapping_add(slot),
-                msg_iovlen: 1,
-                msg_control: self.controls.as_mut_ptr().wrapping_add(slot).cast(),
-                msg_controllen: size_of::<LocalAddress>(),
-                msg_flags: 0,
-            },
-            msg_len: 0,
-        }
+        let name = self.names.as_mut_ptr().wrapping_add(slot);
+        let control = self.controls.as_mut_ptr().wrapping_add(slot);
+        let header = headers::message(self.iovecs.as_mut_ptr().wrapping_add(slot), 1);
+        let header = headers::with_name(header, name, size_of::<PeerName>() as libc::socklen_t);
+        of_several(headers::with_control(header, control, size_of::<LocalAddress>()))
     }
 }

@@ -8,10 +8,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
-use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
+use libc::{c_int, c_uint, iovec, mmsghdr};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::batch::stride_of;
+use crate::headers::{self, message, of_several};
 use crate::udp::{ask_for_buffers, dropped_by};
 use crate::{UdpOptions, check};
 
@@ -304,7 +305,7 @@ impl SendBatch {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The error belongs to the first message; sendmmsg(2) sent none.
                 Err(_) => {
-                    refused += self.messages[next].msg_hdr.msg_iovlen;
+                    refused += headers::part_count(&self.messages[next].msg_hdr);
                     next += 1;
                 }
             }
@@ -328,15 +329,17 @@ impl SendBatch {
         let mut next = 0;
         while let Some(first) = self.parts.get(next) {
             let count = self.message_width(next);
-            self.messages.push(message(self.iovecs.as_mut_ptr().wrapping_add(next), count));
+            let parts = self.iovecs.as_mut_ptr().wrapping_add(next);
+            self.messages.push(of_several(message(parts, count)));
             self.controls.push(SegmentSize::new(first.len));
             next += count;
         }
         // Only now do the controls stay where they are.
         for (message, control) in self.messages.iter_mut().zip(&mut self.controls) {
             if message.msg_hdr.msg_iovlen > 1 {
-                message.msg_hdr.msg_control = ptr::from_mut(control).cast();
-                message.msg_hdr.msg_controllen = size_of::<SegmentSize>();
+                let control = ptr::from_mut(control);
+                message.msg_hdr =
+                    headers::with_control(message.msg_hdr, control, size_of::<SegmentSize>());
             }
         }
     }
@@ -355,30 +358,8 @@ impl SendBatch {
 impl SegmentSize {
     /// A control message which says that segments have `octets`, which is at most [`PAYLOAD_MAX`].
     fn new(octets: usize) -> Self {
-        // SAFETY: arithmetic on its argument.
-        let len = unsafe { libc::CMSG_LEN(size_of::<u16>() as c_uint) };
-        let header = libc::cmsghdr {
-            cmsg_len: len as usize,
-            cmsg_level: libc::SOL_UDP,
-            cmsg_type: libc::UDP_SEGMENT,
-        };
+        let header = headers::control(libc::SOL_UDP, libc::UDP_SEGMENT, size_of::<u16>());
         Self { header, size: octets as u16, padding: [0; 6] }
-    }
-}
-
-/// Returns a message of `count` parts, without address and control messages.
-fn message(parts: *mut iovec, count: usize) -> mmsghdr {
-    mmsghdr {
-        msg_hdr: msghdr {
-            msg_name: ptr::null_mut(),
-            msg_namelen: 0,
-            msg_iov: parts,
-            msg_iovlen: count,
-            msg_control: ptr::null_mut(),
-            msg_controllen: 0,
-            msg_flags: 0,
-        },
-        msg_len: 0,
     }
 }
 
@@ -411,7 +392,8 @@ impl ReceiveBatch {
             |place| iovec { iov_base: base.wrapping_add(place * stride).cast(), iov_len: capacity };
         let mut iovecs: Vec<iovec> = (0..width).map(iovec).collect();
         let first = iovecs.as_mut_ptr();
-        let messages = (0..width).map(|place| message(first.wrapping_add(place), 1)).collect();
+        let messages =
+            (0..width).map(|place| of_several(message(first.wrapping_add(place), 1))).collect();
         Self { messages, _iovecs: iovecs, buffers, stride, received: 0 }
     }
 
@@ -440,7 +422,7 @@ impl ReceiveBatch {
                 socket.as_fd().as_raw_fd(),
                 self.messages.as_mut_ptr(),
                 width as c_uint,
-                libc::MSG_DONTWAIT as c_int,
+                libc::MSG_DONTWAIT as _,
                 ptr::null_mut(),
             )
         });

@@ -32,7 +32,7 @@ impl LocalTime {
     /// Returns the moment so many seconds after 1970 began in Greenwich.
     #[must_use]
     pub fn of(since_1970_secs: i64) -> Self {
-        let secs: libc::time_t = since_1970_secs;
+        let secs = since_1970_secs;
         // SAFETY: a zeroed `tm` is valid; the call reads one `time_t` and writes one `tm`, or fails
         // and leaves it as it is.
         let tm = unsafe {

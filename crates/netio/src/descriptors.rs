@@ -11,13 +11,13 @@ use std::mem::size_of;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::ptr;
 use std::time::Duration;
 
-use libc::{c_int, c_uint, c_void, iovec, msghdr};
+use libc::{c_int, iovec, msghdr};
 use socket2::{SockRef, Type};
 
 use crate::check;
+use crate::headers;
 use crate::udp::{UdpOptions, UdpSocket};
 
 /// Descriptors in one frame: the kernel's limit, `SCM_MAX_FD`.
@@ -50,7 +50,8 @@ pub fn send(stream: &UnixStream, payload: &[u8], descriptors: &[BorrowedFd<'_>])
     let mut control = Control::new(descriptors);
     let mut length = length.to_be_bytes();
     let mut part = iovec { iov_base: length.as_mut_ptr().cast(), iov_len: LENGTH_BYTES };
-    let message = control.message(&mut part, control.header.cmsg_len);
+    let control_len = headers::control_message_len(&control.header);
+    let message = control.message(&mut part, control_len);
     let sent = loop {
         // SAFETY: `message` points at one iovec over `length` and at the used bytes of `control`;
         // all of them outlive the call, which only reads them.
@@ -84,7 +85,7 @@ pub fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
             result => break result? as usize,
         }
     };
-    let descriptors = control.take(message.msg_controllen);
+    let descriptors = control.take(headers::control_len(&message));
     if received == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -146,10 +147,7 @@ struct Control {
 
 impl Control {
     /// Room to receive into.
-    const EMPTY: Self = Self {
-        header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 },
-        descriptors: [-1; DESCRIPTORS_MAX],
-    };
+    const EMPTY: Self = Self { header: headers::NO_CONTROL, descriptors: [-1; DESCRIPTORS_MAX] };
 
     /// Names the descriptors to send; callers have checked their number.
     fn new(descriptors: &[BorrowedFd<'_>]) -> Self {
@@ -158,28 +156,15 @@ impl Control {
             *slot = descriptor.as_raw_fd();
         }
         if !descriptors.is_empty() {
-            let bytes = size_of_val(descriptors) as c_uint;
-            control.header = libc::cmsghdr {
-                // SAFETY: arithmetic on its argument.
-                cmsg_len: unsafe { libc::CMSG_LEN(bytes) } as usize,
-                cmsg_level: libc::SOL_SOCKET,
-                cmsg_type: libc::SCM_RIGHTS,
-            };
+            let bytes = size_of_val(descriptors);
+            control.header = headers::control(libc::SOL_SOCKET, libc::SCM_RIGHTS, bytes);
         }
         control
     }
 
     /// Returns a message of one part and the first `control_len` bytes of this control buffer.
     fn message(&mut self, part: *mut iovec, control_len: usize) -> msghdr {
-        msghdr {
-            msg_name: ptr::null_mut(),
-            msg_namelen: 0,
-            msg_iov: part,
-            msg_iovlen: 1,
-            msg_control: (&raw mut *self).cast::<c_void>(),
-            msg_controllen: control_len,
-            msg_flags: 0,
-        }
+        headers::with_control(headers::message(part, 1), &raw mut *self, control_len)
     }
 
     /// Takes ownership of the descriptors that the kernel has written.
@@ -190,7 +175,8 @@ impl Control {
         if !is_rights {
             return Vec::new();
         }
-        let bytes = header.cmsg_len.saturating_sub(size_of::<libc::cmsghdr>());
+        let bytes = headers::control_message_len(&header);
+        let bytes = bytes.saturating_sub(size_of::<libc::cmsghdr>());
         let count = (bytes / size_of::<RawFd>()).min(DESCRIPTORS_MAX);
         // SAFETY: the kernel has just opened these descriptors for this call; nothing else owns
         // them.

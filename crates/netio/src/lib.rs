@@ -34,6 +34,7 @@ pub mod clock;
 pub mod descriptors;
 pub mod directory;
 pub mod file;
+mod headers;
 #[cfg(feature = "interface")]
 pub mod interface;
 pub mod local;

@@ -5,6 +5,8 @@ use std::{io, ptr, slice};
 
 /// Octets of a huge page on the supported processors.
 const HUGE_PAGE: usize = 2 << 20;
+/// Moves memory into huge pages (madvise(2)); not every C library has the number.
+const MADV_COLLAPSE: libc::c_int = 25;
 
 /// Moves `memory` into huge pages, as far as whole ones lie within it, so that reading it at random
 /// misses the processor's table of pages less often.
@@ -21,7 +23,7 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
     }
     // SAFETY: the range lies within `memory`, which outlives the call; collapsing changes which
     // physical pages hold it, never what they hold.
-    match unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_COLLAPSE) } {
+    match unsafe { libc::madvise(start as *mut _, end - start, MADV_COLLAPSE) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -30,9 +32,11 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
 /// Octets from which an allocation gets pages of its own. The buffer of a TLS connection, which
 /// grows to 18 KiB and shrinks again with the records that come, shall have none: each time the
 /// kernel would move pages.
+#[cfg(target_env = "gnu")]
 const OWN_PAGES_MIN: libc::c_int = 20 << 10;
 /// Allocations that may have pages of their own at a time. The kernel allows a process 65,530
 /// mappings, and threads need some.
+#[cfg(target_env = "gnu")]
 const OWN_PAGES_COUNT_MAX: libc::c_int = 1024;
 
 /// Has the allocator take pages of their own for large allocations, which the system hands out

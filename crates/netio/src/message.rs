@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libc::{c_uint, mmsghdr};
 
+use crate::headers;
 use crate::udp::UdpSocket;
 
 /// Result of sending a batch of replies.
@@ -114,8 +115,7 @@ const _: () = {
 
 impl LocalAddress {
     /// Before the first receive.
-    pub(crate) const UNSET: Self =
-        Self { header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 }, info: [0; 24] };
+    pub(crate) const UNSET: Self = Self { header: headers::NO_CONTROL, info: [0; 24] };
 
     /// Clears the interface on which the query came, so that the reply takes the route that routing
     /// tables say. A link-local source means nothing without its interface and keeps it.

@@ -101,20 +101,21 @@ impl Poller {
 
     /// Waits for less than milliseconds.
     fn poll_finely(&mut self, limit: Duration) -> io::Result<c_int> {
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
+        let limit =
+            libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+        // Not every C library has the call.
         // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room, and
-        // only reads the limit.
+        // only reads the limit; there are no signals to mask.
         check(unsafe {
-            libc::epoll_pwait2(
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
                 self.epoll.as_raw_fd(),
                 self.events.as_mut_ptr(),
                 EVENTS_MAX as c_int,
                 &raw const limit,
-                ptr::null(),
-            )
+                ptr::null::<libc::sigset_t>(),
+                0_usize,
+            ) as c_int
         })
     }
 }

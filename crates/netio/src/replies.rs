@@ -1,10 +1,10 @@
 //! Replies that are sent later than the batch that their queries came with.
 
 use std::net::SocketAddr;
-use std::ptr;
 
-use libc::{iovec, mmsghdr, msghdr, socklen_t};
+use libc::{iovec, mmsghdr, socklen_t};
 
+use crate::headers::{self, of_several};
 use crate::message::{LocalAddress, PeerName, SendResult, send_all};
 use crate::udp::UdpSocket;
 
@@ -83,17 +83,11 @@ impl ReplyBatch {
             iovec { iov_base, iov_len }
         }));
         let parts = self.iovecs.iter_mut().zip(&mut self.paths);
-        self.messages.extend(parts.map(|(part, path)| mmsghdr {
-            msg_hdr: msghdr {
-                msg_name: ptr::from_mut(&mut path.peer).cast(),
-                msg_namelen: path.name_len,
-                msg_iov: part,
-                msg_iovlen: 1,
-                msg_control: ptr::from_mut(&mut path.local).cast(),
-                msg_controllen: path.control_len,
-                msg_flags: 0,
-            },
-            msg_len: 0,
+        self.messages.extend(parts.map(|(part, path)| {
+            let header = headers::message(part, 1);
+            let header = headers::with_name(header, &raw mut path.peer, path.name_len);
+            let local = &raw mut path.local;
+            of_several(headers::with_control(header, local, path.control_len))
         }));
         // SAFETY: `iovecs` point into `octets`, and messages at elements of `iovecs` and `paths`;
         // none of these vectors changes before the call returns.
