@@ -5,14 +5,19 @@
 //! cluster cluster.local pods=verified reverse=10.in-addr.arpa   the names of a cluster, whose
 //!                             objects follow (see `cluster_objects`), up to a line `end`
 //! set cross-zone              a setting, for the rest of the file
+//! forward                     the root is forwarded
+//! upstream www.example.net A  what upstreams say of a name and type; records follow, each without
+//!                             its owner, up to a line `end`. No answer of theirs has TC set: one
+//!                             that was truncated is had over TCP
 //! steer www.example.org A servfail 192.0.2.1 | !192.0.2.2   a name of the last zone, steered to a
 //!                             pool: what happens when all members are down, the data of each,
 //!                             `!` before those of one that is down, `pool N` for another pool
 //!
 //! case its_name_is_a_sentence   rfc4592#2.2.2
 //! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +subnet=HEX +nsid
-//!                             +opcode=N +reason
-//! > NOERROR aa                  the reply: code and flags, then a line for each record
+//!                             +opcode=N +reason +since=N
+//! > NOERROR aa                  the reply: code and flags, then a line for each record; of a
+//!                             transfer, all messages
 //! flood 20 h$.example.org A     asks so many times within a second, `$` being the number
 //! > 20 NOERROR aa               how often each reply's first line was given
 //! turns a.example.org A | b.example.org A   asks in turn, a hundred times each
@@ -33,22 +38,27 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_balance::{Answers, Member, MemberState, Order, Pool, PoolPlan, Records, WhenAllDown};
+use zonda_cache::Cache;
 use zonda_engine::Reason;
-use zonda_engine::access::{Access, AccessList, Network};
+use zonda_engine::access::{Access, AccessList, Network, TransferRule, TransferTerms};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::steering::{PoolLabels, SteeredNames, SteeredSet, Steering};
-use zonda_engine::zones::{ClusterNames, ClusterZone, Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
+use zonda_engine::zones::{ClusterNames, ClusterZone, Forward, Source, ZoneEntry, ZoneTable};
+use zonda_engine::{
+    DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Settings, Snapshot, To, Transport,
+    UpstreamAnswer, fetched_name,
+};
 use zonda_wire::message::Message;
 use zonda_wire::query::flag;
 use zonda_wire::rdata::from_text;
 use zonda_wire::rdata::print::Presentation;
-use zonda_wire::{Class, Ede, Name, Section, Type};
+use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, Zone, build, file};
 
 const SEED: HashSeed = HashSeed(1);
+const NOW: Now = Now { monotonic_nanos: 5_000_000_000, unix_secs: 1_000_000 };
 
 /// Checks one file.
 fn check(name: &str) {
@@ -111,6 +121,13 @@ fn answer_all(text: &str) -> String {
                     _ => world.add_cluster(name, &body),
                 }
             }
+            Some(("upstream", question)) => {
+                let body: Vec<_> = lines.by_ref().take_while(|line| *line != "end").collect();
+                body.iter().for_each(|line| writeln!(given, "{line}").unwrap());
+                given.push_str("end\n");
+                world.add_upstream_answer(question, &body);
+            }
+            None if line == "forward" => world.add_forward(),
             Some(("set", setting)) => world.set(setting),
             Some(("steer", rule)) => world.steer(rule),
             Some(("ask", question)) => world.ask(question).lines().for_each(|line| {
@@ -135,11 +152,18 @@ fn answer_all(text: &str) -> String {
 struct World {
     entries: Vec<Arc<ZoneEntry>>,
     settings: Settings,
+    /// Whether clients may transfer the zones that follow.
+    allows_transfers: bool,
     /// Replies of one kind that a client gets in a second.
     rate: Option<u32>,
     steered: Vec<SteeredSet>,
     pools: Vec<Arc<PoolPlan>>,
+    upstream_answers: UpstreamAnswers,
 }
+
+/// What upstreams say: the number of records and the octets of these, by the name in wire form and
+/// lower case, and the type.
+type UpstreamAnswers = BTreeMap<(Vec<u8>, Type), (u16, Vec<u8>)>;
 
 impl World {
     fn add_zone(&mut self, name: &str, text: &str) {
@@ -151,8 +175,41 @@ impl World {
     /// Adds a zone of this source.
     fn add_source(&mut self, apex: &Name, source: Source) {
         let number = self.entries.len() as u32;
-        let entry = ZoneEntry::new(apex.to_lowercase(), source, None, number);
+        let mut access = None;
+        if self.allows_transfers {
+            let transfers = TransferTerms {
+                to: vec![TransferRule { network: None, key: None }],
+                ..TransferTerms::default()
+            };
+            access = Some(Arc::new(AccessList { transfers, ..AccessList::open() }));
+        }
+        let entry = ZoneEntry::new(apex.to_lowercase(), source, access, number);
         self.entries.push(Arc::new(entry));
+    }
+
+    /// Has upstreams answer for all names that no zone has.
+    fn add_forward(&mut self) {
+        let (cache, overlays) = (Arc::new(Cache::new(1 << 20)), Vec::new());
+        let forward = Forward { number: 7, cache, options: None, nxdomain_cut: true, overlays };
+        self.add_source(&Name::root(), Source::Forward(Arc::new(forward)));
+    }
+
+    /// Adds what upstreams say of a name and type.
+    fn add_upstream_answer(&mut self, question: &str, records: &[&str]) {
+        let (name, rtype) = question.split_once(' ').unwrap();
+        let (name, mut body) = (name.parse::<Name>().unwrap().to_lowercase(), Vec::new());
+        for record in records {
+            let words: Vec<&str> = record.splitn(3, ' ').collect();
+            let (ttl, rtype): (u32, Type) = (words[0].parse().unwrap(), words[1].parse().unwrap());
+            let data = from_text(rtype, words[2]).unwrap();
+            let fixed =
+                [&rtype.0.to_be_bytes()[..], &Class::IN.0.to_be_bytes(), &ttl.to_be_bytes()];
+            body.extend([name.as_wire(), &fixed.concat()].concat());
+            body.extend((data.len() as u16).to_be_bytes());
+            body.extend(data);
+        }
+        let key = (name.as_wire().to_vec(), rtype.parse().unwrap());
+        self.upstream_answers.insert(key, (records.len() as u16, body));
     }
 
     /// Adds the zones of a cluster.
@@ -166,7 +223,7 @@ impl World {
                 true => ClusterNames::Services,
                 false => ClusterNames::Addresses,
             };
-            let text = it.builder.data_text(&name, 1, Some(it.own));
+            let text = it.builder.data_text(&name, it.changed, Some(it.own));
             let (data, cluster) = (Arc::new(zone_of(&name, &text)), it.builder.snapshot());
             let falls_through = it.falls_through;
             let (hosts_first, is_stale) = (false, false);
@@ -179,6 +236,7 @@ impl World {
         let settings = &mut self.settings;
         match setting.split_once(' ').unwrap_or((setting, "")) {
             ("cross-zone", _) => settings.cross_zone = true,
+            ("transfers", _) => self.allows_transfers = true,
             ("rotate", _) => settings.rotate = true,
             ("nsid", text) => settings.nsid = Some(text.as_bytes().into()),
             ("version", text) => settings.version = Some(text.into()),
@@ -280,7 +338,7 @@ impl World {
     }
 
     /// An engine that knows the zones and settings so far, and no client yet.
-    fn engine(&self) -> Engine {
+    fn engine(&self) -> ScenarioEngine {
         let zones = ZoneTable::new(self.entries.clone(), SEED);
         let mut settings = self.settings.clone();
         settings.rate = self.rate.map(|per_second| {
@@ -300,7 +358,69 @@ impl World {
             ..Snapshot::of(zones)
         };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
-        Engine::new(snapshot, Arc::<Counters>::default())
+        let engine = Engine::new(Arc::clone(&snapshot), Arc::<Counters>::default());
+        ScenarioEngine { engine, snapshot, upstream_answers: self.upstream_answers.clone() }
+    }
+}
+
+/// An engine, and the upstreams that it has.
+struct ScenarioEngine {
+    engine: Engine,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    upstream_answers: UpstreamAnswers,
+}
+
+impl ScenarioEngine {
+    /// Answers a query, of so many octets in a buffer, as often as it has to wait: the replies.
+    fn answer(&mut self, peer: &Peer, buffer: &mut [u8], len: usize) -> Vec<Vec<u8>> {
+        let mut outcome = self.engine.answer(NOW, peer, buffer, len);
+        loop {
+            let deferral = match outcome {
+                Outcome::Reply(octets) => return vec![buffer[..octets].to_vec()],
+                Outcome::Silence => return Vec::new(),
+                Outcome::Deferred(deferral) if deferral.to == To::Transfer => {
+                    return self.messages();
+                }
+                Outcome::Deferred(deferral) => deferral,
+            };
+            let qtype = deferral.query.qtype;
+            let end = usize::from(deferral.query.name_end);
+            let own = buffer[12..end].to_ascii_lowercase();
+            let name = match deferral.is_alias {
+                false => own,
+                true => {
+                    let fetched = fetched_name(&self.snapshot.load(), &own, (qtype, None));
+                    fetched.unwrap().1.as_wire().to_vec()
+                }
+            };
+            let (count, body) = &self.upstream_answers[&(name.clone(), qtype)];
+            let answer = UpstreamAnswer {
+                name: &name,
+                rcode: Rcode::NOERROR,
+                counts: [*count, 0, 0],
+                body,
+                is_authentic: false,
+                goes_on: false,
+                reason: Reason::Forwarded,
+                text: b"",
+            };
+            let (history, query) = (&deferral.history, Some(&deferral.query));
+            let waiting = DeferredQuery { query, peer, history, buffer: &mut *buffer, len };
+            outcome = self.engine.resume(NOW, waiting, Resumption::Upstream(&answer));
+        }
+    }
+
+    /// The messages of the transfer that the last query has begun.
+    fn messages(&mut self) -> Vec<Vec<u8>> {
+        let mut transfer = self.engine.take_transfer().unwrap();
+        let mut messages = Vec::new();
+        loop {
+            let mut message = Vec::new();
+            match transfer.next(NOW, &mut message).unwrap() {
+                true => messages.push(message.split_off(2)), // behind its length
+                false => return messages,
+            }
+        }
     }
 }
 
@@ -330,7 +450,7 @@ impl HandlerQuery {
         let name: Name = words.next().unwrap().parse().unwrap();
         let (mut class, mut qtype) = (Class::IN, Type::A);
         let (mut flags, mut size, mut version, mut dnssec_ok) = (flag::RD, None, 0, false);
-        let (mut options, mut transport) = (Vec::new(), Transport::Udp);
+        let (mut options, mut transport, mut since) = (Vec::new(), Transport::Udp, None);
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("+do", _) => dnssec_ok = true,
@@ -340,6 +460,7 @@ impl HandlerQuery {
                 ("+size", value) => size = Some(value.parse::<u16>().unwrap()),
                 ("+edns", value) => version = value.parse().unwrap(),
                 ("+opcode", value) => flags |= value.parse::<u16>().unwrap() << 11,
+                ("+since", serial) => since = serial.parse::<u32>().ok(),
                 ("+nsid", _) => options.extend([0, 3, 0, 0]),
                 ("+reason", _) => options.extend([0, 15, 0, 2, 0, 0]),
                 ("+keepalive", _) => options.extend([0, 11, 0, 0]),
@@ -363,6 +484,11 @@ impl HandlerQuery {
         message.extend(name.as_wire());
         message.extend(qtype.0.to_be_bytes());
         message.extend(class.0.to_be_bytes());
+        if let Some(serial) = since {
+            message[9] = 1;
+            message.extend(b"\xc0\x0c\0\x06\0\x01\0\0\0\0\0\x16\0\0"); // SOA, of two roots
+            message.extend([serial, 0, 0, 0, 0].map(u32::to_be_bytes).concat());
+        }
         let with_edns = size.is_some() || dnssec_ok || version > 0 || !options.is_empty();
         if with_edns {
             message[11] = 1;
@@ -375,17 +501,17 @@ impl HandlerQuery {
     }
 
     /// Sends it and prints the reply.
-    fn send(&self, engine: &mut Engine) -> String {
+    fn send(&self, engine: &mut ScenarioEngine) -> String {
         let address = "192.0.2.99:4444".parse().unwrap();
         let peer = Peer { address, transport: self.transport, listener: 0 };
-        let now = Now { monotonic_nanos: 5_000_000_000, unix_secs: 1_000_000 };
         let mut buffer = vec![0xaa; 65_535];
         buffer[..self.message.len()].copy_from_slice(&self.message);
-        let len = engine.answer(now, &peer, &mut buffer, self.message.len()).reply_bytes();
-        if len == 0 {
+        let replies = engine.answer(&peer, &mut buffer, self.message.len());
+        if replies.is_empty() {
             return "silence\n".to_owned();
         }
-        print(&Message::parse(&buffer[..len]).unwrap(), len)
+        let texts = replies.iter().map(|it| print(&Message::parse(it).unwrap(), it.len()));
+        texts.collect()
     }
 }
 
@@ -480,6 +606,7 @@ scenarios! {
     names_of_a_cluster_are_those_of_coredns "cluster-names.txt",
     options_change_the_names_of_a_cluster "cluster-options.txt",
     names_of_a_cluster_follow_its_specification "cluster-specification.txt",
+    clusters_are_transferred_and_their_aliases_lead_to_upstreams "cluster-transfer.txt",
     zones_are_joined_when_told "cross-zone.txt",
     delegations_are_referred_to "delegation.txt",
     chains_of_wildcards_are_proven_link_by_link "dnssec-chains.txt",

@@ -31,6 +31,8 @@ pub struct ScenarioCluster {
     pub falls_through: bool,
     /// The address of the server.
     pub own: IpAddr,
+    /// When its objects have changed last, seconds since 1970.
+    pub changed: u32,
 }
 
 impl ScenarioCluster {
@@ -39,7 +41,7 @@ impl ScenarioCluster {
         let mut words = options.split_whitespace();
         let apex: Name = words.next().unwrap().parse().unwrap();
         let (mut options, mut reverse, mut falls_through) = (Options::default(), Vec::new(), false);
-        let mut own = IpAddr::from([192, 0, 2, 53]);
+        let (mut own, mut changed) = (IpAddr::from([192, 0, 2, 53]), 1);
         for word in words {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("ttl", ttl) => options.ttl = ttl.parse().unwrap(),
@@ -68,11 +70,12 @@ impl ScenarioCluster {
                 }
                 ("fall-through", _) => falls_through = true,
                 ("own", address) => own = address.parse().unwrap(),
+                ("changed", seconds) => changed = seconds.parse().unwrap(),
                 _ => panic!("unknown option {word}"),
             }
         }
         let builder = Builder::new(&apex, seed, options);
-        Self { builder, apex, reverse, falls_through, own }
+        Self { builder, apex, reverse, falls_through, own, changed }
     }
 
     /// Takes the object of a line.
