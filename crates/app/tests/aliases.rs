@@ -24,7 +24,7 @@ fn alias(target: &str) -> Cname {
     Cname::new(target).unwrap().ttl(60)
 }
 
-/// An address.
+/// An address record of 198.51.100.0/24, for a minute.
 fn address(last: u8) -> A {
     A::new([198, 51, 100, last]).ttl(60)
 }

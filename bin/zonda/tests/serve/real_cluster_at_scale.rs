@@ -26,8 +26,8 @@ const CHURN_SECONDS: usize = 24;
 const CHANGES_PER_SECOND: u32 = 100;
 /// The share of the planned changes that has to be made in time for a long run to be what it says.
 const RATE_SHARE_MIN: f64 = 0.95;
-/// That of a run of some seconds, of which a restart of the API server is a great part, beside
-/// other tests.
+/// The share of the planned changes that has to be made in a run of some seconds: a restart of the
+/// API server is a great part of it, and tests run beside it.
 const RATE_SHARE_MIN_SHORT: f64 = 0.5;
 /// Seconds of changes from which a run is long.
 const LONG_RUN_SECONDS: usize = 300;

@@ -156,17 +156,6 @@ fn a_watched_file_is_reloaded_when_it_changes() {
 }
 
 #[test]
-fn a_watched_file_is_reloaded_beside_a_zone_of_a_primary_and_files_that_are_written_sooner() {
-    let server = Server::start(
-        &[],
-        "watch = true\nwatch-interval = \"1500 ms\"\nflush-interval = \"1 s\"\n[[zone]]\nname = \
-         \"example.net\"\n[zone.secondary]\nfrom = [\"127.0.0.1:9\"]",
-    );
-    server.write_zone(&zone(2));
-    wait_until("the new version is served", || server.version() == "\"version 2\"");
-}
-
-#[test]
 fn a_zone_that_failed_for_want_of_an_included_file_is_loaded_when_that_appears() {
     let server = Server::start(&[], "watch = true\nwatch-interval = \"100 ms\"");
     server.write_zone("$INCLUDE more.zone\n");
