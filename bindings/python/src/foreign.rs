@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use zonda_wire::{Name, Type};
 
-use crate::number::{NumberError, RecordError, RecordTypeError, TTL_SECS_MAX, whole};
+use crate::number::{RecordError, RecordTypeError, TTL_SECS_MAX, whole};
 use crate::record::{Record, TTL_SECS};
 
 /// Whether an object is a record of dnspython, or a set of them.
@@ -24,7 +24,7 @@ pub fn records(object: &Bound<'_, PyAny>, ttl: Option<u32>) -> PyResult<Vec<Reco
     let Ok(own_ttl) = object.getattr("ttl") else {
         return Ok(vec![record(object, rtype, ttl.unwrap_or(TTL_SECS), None)?]);
     };
-    let own_ttl = || whole(&own_ttl, "the ttl", TTL_SECS_MAX).map_err(NumberError::of_record);
+    let own_ttl = || whole(&own_ttl, "the ttl", TTL_SECS_MAX).map_err(PyErr::from);
     let ttl = ttl.map_or_else(own_ttl, Ok)?;
     let owner = object.getattr("name").ok().map(|name| wire_name(&name)).transpose()?;
     let one = |rdata: PyResult<Bound<'_, PyAny>>| record(&rdata?, rtype, ttl, owner.clone());

@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use zonda_wire::Type;
@@ -27,16 +26,6 @@ pub struct NumberError {
     is_type_error: bool,
 }
 
-impl NumberError {
-    /// The exception for a part of a record.
-    pub fn of_record(self) -> PyErr {
-        match self.is_type_error {
-            true => RecordTypeError::new_err(self.text),
-            false => RecordError::new_err(self.text),
-        }
-    }
-}
-
 impl fmt::Display for NumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -44,10 +33,11 @@ impl fmt::Display for NumberError {
 }
 
 impl From<NumberError> for PyErr {
+    /// The exception for a part of a record or of a reply.
     fn from(error: NumberError) -> Self {
         match error.is_type_error {
-            true => PyTypeError::new_err(error.text),
-            false => PyValueError::new_err(error.text),
+            true => RecordTypeError::new_err(error.text),
+            false => RecordError::new_err(error.text),
         }
     }
 }
@@ -83,14 +73,14 @@ impl Ttl {
 
     /// The TTL, seconds.
     pub fn secs(self) -> PyResult<u32> {
-        self.0.map_err(NumberError::of_record)
+        self.0.map_err(PyErr::from)
     }
 
     /// The TTL of a record of a type, seconds.
     pub fn secs_of(self, rtype: Type) -> PyResult<u32> {
         self.0.map_err(|error| {
             let text = format!("{rtype} record: {}", error.text);
-            NumberError { text, ..error }.of_record()
+            NumberError { text, ..error }.into()
         })
     }
 }

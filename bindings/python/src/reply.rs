@@ -1,6 +1,6 @@
 //! A reply that Python's code puts together.
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
@@ -15,6 +15,8 @@ use crate::foreign;
 use crate::number::{RecordError, RecordTypeError, TTL_SECS_MAX, Ttl, shown, whole, whole_u16};
 use crate::query::Query;
 use crate::record::{self, Record};
+
+pyo3::import_exception!(zonda.errors, StateError);
 
 /// The option that says why there is no, or another, answer (rfc8914#2).
 const EXTENDED_ERROR: u16 = 15;
@@ -120,7 +122,7 @@ impl Reply {
     /// The draft, if it may still be changed.
     fn open(&mut self) -> PyResult<&mut HandlerReply> {
         match self.is_sent {
-            true => Err(PyRuntimeError::new_err("the reply was sent: it cannot be changed")),
+            true => Err(StateError::new_err("the reply was sent: it cannot be changed")),
             false => {
                 self.is_touched = true;
                 Ok(&mut self.draft)
@@ -423,7 +425,7 @@ impl Reply {
             Some((_, Ok("subnet"))) => Vary::Subnet,
             Some((other, _)) => {
                 let text = format!("vary must be \"client\" or \"subnet\", not {}", shown(other));
-                return Err(PyValueError::new_err(text));
+                return Err(RecordError::new_err(text));
             }
         };
         self.open()?.keep = Some(Keep { ttl_secs, vary });
@@ -561,7 +563,7 @@ fn known<C>(
     match code.cast::<PyString>() {
         Ok(name) => by_name(name.to_str()?).ok_or_else(|| {
             let given = shown(name);
-            PyValueError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
+            RecordError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
         }),
         Err(_) => Ok(by_number(whole_u16(code, what)?)),
     }

@@ -26,6 +26,7 @@ from ._core import (
 from .app import App, FailedZone, Router
 from .errors import (
     ConfigError,
+    ConfigTypeError,
     Error,
     NoReply,
     PatternError,
@@ -47,7 +48,7 @@ __all__ = ["App", "FailedZone", "Query", "Record", "Reply", "Router"]
 __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
 __all__ += ["Answer", "CallNext", "ErrorHandler", "Handler", "Lifespan", "Middleware"]
-__all__ += ["ConfigError", "Error", "NoReply", "PatternError", "QueryError", "RecordError"]
-__all__ += ["RecordTypeError", "ServerError", "StateError", "StoreError", "ZoneError"]
+__all__ += ["ConfigError", "ConfigTypeError", "Error", "NoReply", "PatternError"]
+__all__ += ["QueryError", "RecordError", "RecordTypeError", "ServerError", "StateError", "StoreError", "ZoneError"]
 __all__ += ["RecordType", "ResponseCode", "__version__"]
 __all__ += records.__all__

@@ -24,7 +24,7 @@ from ._core import (
     read_reply,
 )
 from .arguments import name_of, with_captures
-from .errors import NoReply, StateError
+from .errors import ConfigTypeError, NoReply, StateError
 from .lifespan import Lifespan, LifespanTask, checked
 from .options import Address, Addresses
 from .serving import (
@@ -311,7 +311,7 @@ class App:
         """As ``on_error``; with a suffix, for queries for that and for names below it."""
         if isinstance(kind, type):
             if not issubclass(kind, Exception):
-                raise TypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
+                raise ConfigTypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
             return lambda function: self._add_error_handler(Recovery(kind, function, suffix))
         return self._add_error_handler(Recovery(Exception, kind, suffix))
 
@@ -340,7 +340,7 @@ class App:
         elif text is not None and file is None:
             self._texts[_plain(name)] = name, options.zone_text(text)
         else:
-            raise TypeError("a zone has either a file or a text")
+            raise ConfigTypeError("a zone has either a file or a text")
 
     def store(self, zone: str, store: Store | OwnStore) -> None:
         """Serves a zone that has what a store has, and follows its changes. A store may serve
@@ -980,17 +980,17 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _check(function: Any, what: str) -> None:
-    """Raises ``TypeError`` for what cannot be called."""
+    """Raises ``ConfigTypeError`` for what cannot be called."""
     if not callable(function):
-        raise TypeError(f"{what} must be a function, not {function!r}")
+        raise ConfigTypeError(f"{what} must be a function, not {function!r}")
 
 
 def _check_store(store: Any) -> None:
-    """Raises ``TypeError`` for what is no store."""
+    """Raises ``ConfigTypeError`` for what is no store."""
     if not isinstance(store, Store):
         for method in ("load", "get", "watch"):
             if not callable(getattr(store, method, None)):
-                raise TypeError(f"a store has load, get and watch: {store!r} has no {method}")
+                raise ConfigTypeError(f"a store has load, get and watch: {store!r} has no {method}")
 
 
 def _plain(name: str) -> str:

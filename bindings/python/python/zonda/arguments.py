@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Union
 
+from .errors import ConfigTypeError
+
 # Labels that a pattern captures.
 _CAPTURE = re.compile(r"(?:^|\.):([^./]+)")
 # A label, in which a backslash goes before a dot.
@@ -29,7 +31,7 @@ def with_captures(
     """A function that is called with ``own`` alone, and calls one that may have further parameters,
     in any order: those named as labels that the pattern captures are given these, those named as in
     ``own`` are given that, and the others what is left of ``own``, in its order. Raises
-    ``TypeError`` for a function that cannot be called so; ``what`` says what it is for."""
+    ``ConfigTypeError`` for a function that cannot be called so; ``what`` says what it is for."""
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):  # some functions that are not written in Python
@@ -39,7 +41,7 @@ def with_captures(
     if given is None:
         words = "".join(f", {word}" for word in captured if word.isidentifier())
         takes = ", ".join(map(str, parameters))
-        raise TypeError(
+        raise ConfigTypeError(
             f"{what} {name_of(function)} takes ({takes}), but is called with ({', '.join(own)}{words})"
             + (": labels that the pattern captures may be left out" if words else "")
         )

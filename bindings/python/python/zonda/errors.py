@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "Error",
     "ConfigError",
+    "ConfigTypeError",
     "NoReply",
     "PatternError",
     "QueryError",
@@ -39,6 +40,10 @@ class ConfigError(Error, ValueError):
     code = "ZONDA_CONFIG"
 
 
+class ConfigTypeError(ConfigError, TypeError):
+    """A function of the program, or another argument, is of another type than is wanted."""
+
+
 class PatternError(Error, ValueError):
     """The pattern of a handler is wrong."""
 
@@ -52,7 +57,7 @@ class ZoneError(Error, ValueError):
 
 
 class StateError(Error, RuntimeError):
-    """The app does not run, or runs already."""
+    """The app does not run, or runs already; or a reply was sent already."""
 
     code = "ZONDA_STATE"
 
@@ -64,7 +69,7 @@ class QueryError(Error, ValueError):
 
 
 class RecordError(Error, ValueError):
-    """A record is wrong. Where it was to be put into a reply, the exception says where."""
+    """A record, or something else of a reply, is wrong. Where a record was to be put into a reply, the exception says where."""
 
     code = "ZONDA_RECORD"
 
