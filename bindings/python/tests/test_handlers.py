@@ -670,8 +670,7 @@ def test_tags_are_in_the_query_log(tmp_path, serve):
         return zonda.TXT(user)
 
     async def scenario(client):
-        for name in ("ann.example", "left.other"):
-            await client.told(name, "TXT")
+        await client.told("ann.example", "TXT")
         with pytest.raises(TypeError):
             reply = await app.query("a.example")
             reply.tag(5, "x")
@@ -680,7 +679,6 @@ def test_tags_are_in_the_query_log(tmp_path, serve):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     tags = {line["name"]: line["tags"] for line in lines if "tags" in line}
     assert tags["ann.example."] == {"stage": "middleware", "user": "ann", "count": "5"}
-    assert tags["left.other."] == {"stage": "middleware", "user": "nobody"}
 
 
 def test_params_are_the_captures(app, serve):

@@ -174,7 +174,6 @@ def test_a_function_of_a_capture_that_leaves_out_query_or_reply_is_told_when_it_
         lambda user, query: None,
         lambda user, other: None,
         lambda *, user: None,
-        lambda reply, given=1, user=2, /: None,
         lambda query, given, reply, user, /: None,
     ):
         with pytest.raises(TypeError, match=r"is called with \(query, reply, user\)"):

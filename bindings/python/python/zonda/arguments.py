@@ -101,7 +101,7 @@ def _given(
             places.append(source)
         elif kind is not parameter.POSITIONAL_ONLY:
             named[name] = source
-        else:
+        elif parameter.default is parameter.empty:
             return None
     return None if left else (places, named)
 

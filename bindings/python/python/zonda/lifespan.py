@@ -15,7 +15,7 @@ from .errors import ConfigError, StateError
 if TYPE_CHECKING:
     from .app import App
 
-_Manager: TypeAlias = "AbstractAsyncContextManager[Optional[Mapping[str, Any]], Optional[bool]]"
+_Manager: TypeAlias = AbstractAsyncContextManager[Optional[Mapping[str, Any]], Optional[bool]]
 # Given an app, makes what is entered before it listens and left behind its last reply; what that
 # yields, if it is not `None`, are values for `App.state`. A function that yields once will do.
 Lifespan: TypeAlias = Union[
