@@ -22,7 +22,9 @@ const VALUE_CHARS_MAX: usize = 80;
 
 /// Why an object is not a number that is wanted.
 pub struct NumberError {
+    /// What was given and what is wanted.
     text: String,
+    /// Whether the object is of another type than a number.
     is_type_error: bool,
 }
 
