@@ -630,7 +630,10 @@ test('mistakes are told where they are made', async () => {
   assert.throws(() => app.handle('a.*.example', () => {}), /a\.\*\.example/);
   assert.throws(() => app.handle('a.example/NOSUCH', () => {}), /NOSUCH/);
   assert.throws(() => app.handle('a.example'), /needs a function/);
-  assert.throws(() => app.handle('a.example', 'text'), /handle\('a\.example'\) needs a function, not 'text'/);
+  assert.throws(
+    () => app.handle('a.example', 'text'),
+    /handle\('a\.example'\) needs a function, not 'text'/,
+  );
   assert.throws(() => app.middleware({}), /middleware\(\) needs a function, not {}/);
   await assert.rejects(new App({ listen: 'nowhere', log: 'off' }).start(), /nowhere/);
   assert.throws(() => new App({ log: 'loud' }), /loud/);
@@ -750,9 +753,15 @@ test('a wrong record is told with its place, its data, its code and the pattern'
   assert.equal((await app.query('thrown.example')).rcode, 'SERVFAIL');
   const [[code, message, pattern], second, third] = told;
   assert.deepEqual([code, pattern], ['ZONDA_RECORD', ':host.example/A']);
-  assert.match(message, /the reply to a\.example\. A \(handler of :host\.example\/A\): additionals\[0\]: .*'999\.1\.1\.1'/);
+  assert.match(
+    message,
+    /the reply to a\.example\. A \(handler of :host\.example\/A\): additionals\[0\]: .*'999\.1\.1\.1'/,
+  );
   assert.deepEqual([second[0], second[2]], ['ZONDA_RECORD', 'ttl.example/TXT']);
-  assert.match(second[1], /authorities\[0\]: TXT record: ttl must be a number of seconds from 0 to 2147483647, not -1/);
+  assert.match(
+    second[1],
+    /authorities\[0\]: TXT record: ttl must be a number of seconds from 0 to 2147483647, not -1/,
+  );
   assert.deepEqual(third, [undefined, 'of the program', 'thrown.example']);
 });
 
