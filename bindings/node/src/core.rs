@@ -120,6 +120,10 @@ pub struct ReplyMistake {
     pub place: u32,
     /// What is wrong.
     pub what: String,
+    /// Number of the section that has the wrong record; nothing if the whole reply is wrong.
+    pub section: Option<u32>,
+    /// Place of the wrong record in its section, without OPT records.
+    pub index: Option<u32>,
 }
 
 /// An [`Event`] before JavaScript sees it.
@@ -341,6 +345,13 @@ impl Core {
         self.options.zones.push(vec![name, file]);
     }
 
+    /// Adds an address that is listened on, before it starts.
+    #[napi]
+    pub fn add_listen(&mut self, address: String) {
+        self.options.listens_nowhere = false;
+        self.options.listen.push(address);
+    }
+
     /// Adds a server that is asked for all other names, before it starts.
     #[napi]
     pub fn add_forward(&mut self, server: String) {
@@ -474,8 +485,14 @@ impl Core {
         });
         answerer.send();
         let told = |mistake: batch::Mistake| {
-            let place = mistake.place as u32; // a batch is far smaller than 4 GiB
-            ReplyMistake { place, what: mistake.what }
+            let (section, index) = mistake.record.unzip();
+            let number = |it: usize| it as u32; // a batch is far smaller than 4 GiB
+            ReplyMistake {
+                place: number(mistake.place),
+                what: mistake.what,
+                section: section.map(number),
+                index: index.map(number),
+            }
         };
         (!mistakes.is_empty()).then(|| mistakes.into_iter().map(told).collect())
     }

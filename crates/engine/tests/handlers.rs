@@ -14,8 +14,8 @@ use zonda_engine::code::{
 use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    AnswerBelow, DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer, Reason,
-    Resumption, Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
+    AnswerBelow, Deferral, DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer,
+    Reason, Resumption, Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -1025,6 +1025,20 @@ fn an_answer_that_code_was_shown_is_sent_and_not_made_again_while_the_same_rules
     let counters = engine.counters();
     assert_eq!(counters.reasons[Reason::Answered as usize].get(), 4);
     assert_eq!(counters.reasons.iter().map(Counter::get).sum::<u64>(), 4);
+}
+
+#[test]
+fn a_query_keeps_the_tags_of_code_that_leaves_the_answer_it_was_shown() {
+    let query = query("a.example", Type::A);
+    let mut deferral = Deferral::new(To::Forward(0), 0);
+    deferral.query = zonda_wire::Query::parse(&query).unwrap();
+    deferral.history.tags.set("user".into(), &"of middleware");
+    let mut reply = HandlerReply::default();
+    reply.tag("user", "ann");
+    reply.tag("why", 7);
+    deferral.note_code(&query, &reply);
+    let tags: Vec<_> = deferral.history.tags.iter().collect();
+    assert_eq!(tags, [("user", "ann"), ("why", "7")]);
 }
 
 #[test]
