@@ -118,7 +118,7 @@ pub struct Mistake {
 }
 
 /// What is wrong with a reply, and the section and place of the record that is.
-type Wrong = (String, Option<(usize, usize)>);
+type ReplyFault = (String, Option<(usize, usize)>);
 
 /// Has each reply of a batch answered; those that cannot be sent become SERVFAIL and are returned.
 pub fn read_replies(
@@ -172,7 +172,7 @@ enum Answer {
 }
 
 /// Reads a reply from behind its ticket.
-fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, Wrong> {
+fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, ReplyFault> {
     let cut = || ("the reply ends early".to_owned(), None); // a fault of the JavaScript half
     let kind = reply.word().ok_or_else(cut)?;
     let kept_secs = reply.word().ok_or_else(cut)?;
@@ -236,7 +236,7 @@ fn read_record(
     reply: &mut Parts<'_>,
     counts: &mut Counts,
     draft: &mut HandlerReply,
-) -> Option<Result<(), Wrong>> {
+) -> Option<Result<(), ReplyFault>> {
     let (kind, ttl, lens) = (reply.word()?, reply.word()?, reply.word()?);
     let owner = reply.octets((lens & 0xffff) as usize)?;
     let data = reply.octets((lens >> 16) as usize)?;

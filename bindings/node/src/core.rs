@@ -228,6 +228,17 @@ impl Shared {
         self.tell(CoreEvent { token, error, reply });
     }
 
+    /// Queues the event for a start that has failed, behind which nothing calls JavaScript. That
+    /// may start the app anew as soon as it knows, so that all else is done before.
+    fn tell_failed_start(&self, token: u32, error: ProgramError) {
+        *lock(&self.closed) = None;
+        let wake = lock(&self.wake).take();
+        lock(&self.events).push(CoreEvent { token, error: Some(error), reply: None });
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+
     /// The server, for the first caller that stops it.
     fn to_stop(&self) -> Option<Arc<Server>> {
         let mut started = lock(&self.started);
@@ -399,16 +410,12 @@ impl Core {
                 *lock(&shared.started) =
                     Some(StartedServer { running, config, is_stopping, handle, draft, taken });
             });
-            let failed = started.is_err();
-            if !failed {
-                lock(&stores).clear(); // the server has them
-            }
-            shared.tell_end(token, started.err());
-            if failed {
+            if let Err(error) = started {
                 calls.close();
-                *lock(&shared.wake) = None;
-                *lock(&shared.closed) = None;
+                return shared.tell_failed_start(token, error);
             }
+            lock(&stores).clear(); // the server has them
+            shared.tell_end(token, None);
             if shared.is_gone.load(Ordering::SeqCst) {
                 let _ = shared.close(&calls); // no JavaScript is there to take the result
             } else if shared.running().is_ok_and(|server| server.is_finished()) {
