@@ -459,11 +459,11 @@ impl Shared {
         };
         while !self.around.is_stopped() {
             match receiver.recv_timeout(NOTICE_LOOK) {
-                Ok(notice) => self.take_notice(&notice),
+                Ok(notice) => self.take_notice(notice),
                 // A reload may have made a queue of another size; the former one is empty now.
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(next) = lock(queue).take() {
-                        receiver.try_iter().for_each(|notice| self.take_notice(&notice));
+                        receiver.try_iter().for_each(|notice| self.take_notice(notice));
                         receiver = next;
                     }
                 }
@@ -477,10 +477,11 @@ impl Shared {
     }
 
     /// Has a zone refreshed that a primary says has changed.
-    fn take_notice(&self, notice: &Notice) {
+    fn take_notice(&self, notice: Notice) {
         count(&self.around.counters.notices, 1);
+        let prompt = Prompt::Notice(notice.from);
         let mut followed = lock(&self.followed);
-        followed.schedule.prompt(notice.take(), Prompt::Notice(notice.from));
+        followed.schedule.prompt(&notice.take(), prompt);
         self.show(&followed.schedule);
         drop(followed);
         self.changed.notify_one();
