@@ -109,8 +109,15 @@ pub(super) fn read<'a>(
     found.zones
 }
 
+/// Adds the zones of a directory, if there is one, in which clients create and remove zones; the
+/// list then takes no more memory than it needs.
+pub(super) fn add_those_of_clients(zones: &mut Vec<Zone>, directory: Option<PathBuf>) {
+    zones.extend(directory.map(of_clients));
+    zones.shrink_to_fit();
+}
+
 /// Returns the zones of a directory in which clients create and remove zones.
-pub(super) fn of_clients(directory: PathBuf) -> Zone {
+fn of_clients(directory: PathBuf) -> Zone {
     let root = directory.as_path().into();
     let terms = ZoneTerms { writable: Some(SerialRule::Increment), ..ZoneTerms::new(root) };
     let (name, source) = (None, Source::Directory(directory));

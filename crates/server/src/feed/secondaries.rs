@@ -69,7 +69,7 @@ pub struct SecondaryFeeds {
     states: ArcSwapOption<SecondaryStates>,
     /// The number of starts that fail, as they would where the system has no thread left.
     #[cfg(test)]
-    pub starts_to_fail: std::sync::atomic::AtomicUsize,
+    pub starts_to_fail: AtomicUsize,
 }
 
 /// What the threads share.
@@ -98,7 +98,7 @@ impl SecondaryFeeds {
             running: Mutex::default(),
             states: ArcSwapOption::default(),
             #[cfg(test)]
-            starts_to_fail: std::sync::atomic::AtomicUsize::default(),
+            starts_to_fail: AtomicUsize::default(),
         }
     }
 
