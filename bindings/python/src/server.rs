@@ -303,7 +303,7 @@ impl Core {
     /// whether a former version is served, and what is wrong.
     fn failed_zones(&self, py: Python<'_>) -> PyResult<Vec<(Option<String>, bool, String)>> {
         let failed = py.detach(|| self.with_server(Server::failed_zones))?.into_iter();
-        let told = |FailedZone { name, is_served, error }| {
+        let told = |FailedZone { name, is_served, error, .. }| {
             (name.map(|name: Name| name.to_string()), is_served, error)
         };
         Ok(failed.map(told).collect())
