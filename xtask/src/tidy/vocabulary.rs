@@ -71,7 +71,11 @@ const TYPES: &[Type] = &[
     Type {
         title: "Query",
         rust: &[
-            &[("crates/engine/src/code/query.rs", "Query")],
+            &[
+                ("crates/engine/src/code/query.rs", "Query"),
+                ("crates/engine/src/code/client.rs", "Query"),
+                ("crates/engine/src/code/query_state.rs", "Query"),
+            ],
             &[("crates/app/src/owned.rs", "OwnedQuery")],
         ],
         node: &["Query"],
