@@ -64,8 +64,8 @@ def with_captures(
 
 
 # What a parameter is given: the label that is captured under a name, or one of a function's own
-# arguments by its place; ``None``: its value, if it has one.
-_Source: TypeAlias = Union[str, int, None]
+# arguments by its place.
+_Source: TypeAlias = Union[str, int]
 # Kinds of parameters that take what no other one does.
 _COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -88,8 +88,8 @@ def _given(
 
 def _by_place(
     singles: Sequence[inspect.Parameter], own: Sequence[str], captured: Sequence[str]
-) -> dict[str, _Source]:
-    """What each parameter is given: the first ones ``own``, and those behind them labels."""
+) -> dict[str, _Source | None]:
+    """What each parameter is given, if anything: the first ones ``own``, and others labels."""
     left = [*range(len(own))]
     return {
         it.name: left.pop(0)
@@ -101,11 +101,12 @@ def _by_place(
 
 def _by_name(
     singles: Sequence[inspect.Parameter], own: Sequence[str], captured: Sequence[str]
-) -> dict[str, _Source]:
-    """What each parameter is given: what it is named as, and the others what is left of ``own``."""
+) -> dict[str, _Source | None]:
+    """What each parameter is given, if anything: what it is named as, and the others what is left
+    of ``own``."""
     names = {it.name for it in singles}
     left = [place for place, name in enumerate(own) if name not in names]
-    sources: dict[str, _Source] = {}
+    sources: dict[str, _Source | None] = {}
     for it in singles:
         if it.name in own:
             sources[it.name] = own.index(it.name)
@@ -117,7 +118,9 @@ def _by_name(
 
 
 def _divided(
-    parameters: Sequence[inspect.Parameter], sources: Mapping[str, _Source], own: Sequence[str]
+    parameters: Sequence[inspect.Parameter],
+    sources: Mapping[str, _Source | None],
+    own: Sequence[str],
 ) -> tuple[list[_Source], dict[str, _Source]] | None:
     """What is given by place, and what by name: all from the first label on, as the function may be
     a decorator's, which takes labels as ``**labels`` whatever it says of itself."""
