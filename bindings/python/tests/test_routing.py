@@ -625,7 +625,8 @@ def test_the_soa_record_of_a_negative_answer_is_that_of_the_zone_that_holds_the_
     serve(app, scenario)
 
 
-# A program whose handlers come and go, and which prints how much memory it takes, KiB, as time passes.
+# A program whose handlers come and go, and which prints how much memory it takes, KiB, as time
+# passes.
 REPLACES = """
 import asyncio, re, zonda
 from pathlib import Path
