@@ -164,7 +164,8 @@ impl Reply {
 
     /// The error of a record that cannot be added, with its place in the reply, its value and the
     /// handler's pattern: `answers[1]: expected a record such as zonda.A; it is 42 (int)`. What is
-    /// no `TypeError` or `ValueError`, such as an exception of the object's own code, stays as it is.
+    /// no `TypeError` or `ValueError`, such as an exception of the object's own code, stays as it
+    /// is.
     fn named(&self, error: PyErr, section: Section, record: &Bound<'_, PyAny>) -> PyErr {
         let py = record.py();
         let is_type_error = error.is_instance_of::<PyTypeError>(py);

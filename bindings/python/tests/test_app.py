@@ -34,7 +34,8 @@ def test_an_app_that_listens_nowhere_is_asked_without_sockets():
     async def scenario():
         async with app:
             assert list(app.addresses) == []
-            assert (await app.query("a.example")).answers[0] == zonda.A("192.0.2.1", owner="a.example")
+            expected = zonda.A("192.0.2.1", owner="a.example")
+            assert (await app.query("a.example")).answers[0] == expected
 
     asyncio.run(scenario())
 
@@ -666,7 +667,8 @@ def test_a_query_tells_its_pattern_which_the_log_of_a_failure_has(app, serve, ca
 
     serve(app, scenario)
     assert patterns == [":User.example/A|TXT"]
-    assert "the code that answers ann.example. A, the handler of :User.example/A|TXT," in caplog.text
+    told = "the code that answers ann.example. A, the handler of :User.example/A|TXT,"
+    assert told in caplog.text
 
 
 def test_calling_what_is_behind_a_middleware_twice_is_an_error(app, serve, caplog):

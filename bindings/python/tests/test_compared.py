@@ -1,4 +1,5 @@
-"""The servers of `examples/compared`: those with Zonda answer as they should, and the page counts right."""
+"""The servers of `examples/compared`: those with Zonda answer as they should, and the page counts
+right."""
 
 from __future__ import annotations
 

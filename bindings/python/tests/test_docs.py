@@ -1,10 +1,9 @@
 """The pages for Python: every block of Python in them is run, and they leave nothing out.
 
-The blocks below one heading are one program, but one that is for dnslib, or is a file with a name, is a
-program of its own.
-What a program does not say itself is there: `zonda`, `asyncio`, and an `app`. `app.run()` starts and
-stops the app. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that a traceback names
-that of the page. Where a block names a file, as `sh hook.sh` does, that file is there.
+The blocks below one heading are one program, but one that is for dnslib, or is a file with a name,
+is a program of its own. What a program does not say itself is there: `zonda`, `asyncio`, and an
+`app`. `app.run()` starts and stops the app. Ports 5300 and 8053 are free ones. Lines keep their
+numbers, so that a traceback names that of the page. Where a block names a file, as `sh hook.sh` does, that file is there.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -117,8 +117,8 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
             names[name].server.server_close()
 
 
-# What a program is checked with that does not say it itself. The first program of a page, which says
-# hello, may be without annotations.
+# What a program is checked with that does not say it itself. The first program of a page, which
+# says hello, may be without annotations.
 PRELUDE = "import asyncio, zonda; app = zonda.App('127.0.0.1:0')"
 FIRST_PRELUDE = "# mypy: allow-untyped-defs, allow-untyped-calls"
 FIRST = {"README.md", "bindings/python/README.md", "docs/python.md"}
@@ -184,6 +184,18 @@ def test_the_processes_of_the_page_answer_on_one_address(tmp_path):
             assert child.wait(15) == 0
         finally:
             child.kill()
+
+
+def test_the_processes_of_the_page_end_with_an_error_where_one_has_failed(tmp_path):
+    file = tmp_path / "workers.py"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:  # not to be shared
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        file.write_text(files("docs/python.md")["workers.py"].replace("5300", port))
+        ended = subprocess.run(
+            [*python(), str(file)], env=environment(), capture_output=True, text=True, timeout=30
+        )
+    assert ended.returncode == 1 and "a process has failed" in ended.stderr
 
 
 def test_the_hello_world_of_the_readme_is_the_example_and_answers(tmp_path):

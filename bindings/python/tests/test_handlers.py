@@ -244,6 +244,33 @@ def test_records_are_taken_from_everything_that_can_be_iterated_over(app, serve)
     serve(app, scenario)
 
 
+def test_the_code_of_a_generator_runs_in_the_context_of_its_query(app, serve):
+    variable = contextvars.ContextVar("variable", default="unset")
+
+    @app.handle("first.example")
+    async def first(query, reply):
+        variable.set(query.name)
+        return generator()
+
+    @app.handle("waits.example")
+    async def waits(query, reply):
+        variable.set(query.name)
+        await asyncio.sleep(0.01)
+        return generator()
+
+    def generator():
+        yield zonda.TXT(variable.get())
+        variable.set("of another query")
+
+    async def scenario(client):
+        for name in ("first", "waits", "first"):
+            reply = await app.query(f"{name}.example", "TXT")
+            assert reply.answers[0].txts == (f"{name}.example.",)
+        assert variable.get() == "unset"
+
+    serve(app, scenario)
+
+
 def test_a_handler_that_never_answers_is_cut_off_and_cancelled(serve):
     app = zonda.App(listen=["127.0.0.1:0"], workers=1, deadline=0.3)
     ended = []

@@ -173,7 +173,8 @@ def test_middleware_that_decides_nothing_fails_and_opens_nothing(app, serve, zon
     serve(app, scenario)
     told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert len(told) == 6
-    assert "allowed ended without an answer, and without having waited for `call_next()`:" in told[0]
+    why = "allowed ended without an answer, and without having waited for `call_next()`:"
+    assert why in told[0]
     assert "catches ended without an answer" in told[5]
     assert "or although that failed" in told[5]
 

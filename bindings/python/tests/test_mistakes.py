@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import warnings
 
 import pytest
@@ -33,12 +34,15 @@ import zonda
         ({"allow_failed_zones": "no"}, "allow_failed_zones must be True or False, not 'no'"),
         ({"reuse_port": 1}, "reuse_port must be True or False, not 1"),
         ({"lifespan": 5}, "lifespan must be a function of the app, not 5"),
+        ({"shares_addresses": True, "reuse_port": False}, "is the former name of reuse_port"),
     ],
 )
 def test_a_wrong_argument_of_an_app_is_told_where_it_is_made(arguments, text):
-    with pytest.raises(zonda.ConfigError, match=text) as told:
+    with warnings.catch_warnings(), pytest.raises(zonda.ConfigError, match=text) as told:
+        warnings.simplefilter("ignore", DeprecationWarning)
         zonda.App(**arguments)
     assert told.value.code == "ZONDA_CONFIG" and isinstance(told.value, ValueError)
+    assert isinstance(told.value, TypeError) == ("lifespan" in arguments)
 
 
 def test_addresses_are_texts_and_pairs_one_or_several():
@@ -105,8 +109,11 @@ def test_run_where_an_event_loop_runs_says_what_to_do():
 
 
 def test_the_package_tells_its_version():
-    parts = zonda.__version__.split(".")
-    assert len(parts) == 3 and all(part[0].isdigit() for part in parts)
+    try:
+        installed = importlib.metadata.version("zonda")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    assert zonda.__version__ == installed
 
 
 def test_a_wrong_question_or_client_is_a_query_error(app, serve):
@@ -143,8 +150,14 @@ def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
             call()
         assert told.value.code == "ZONDA_ZONE"
     for types in (5, [5], [None]):
-        with pytest.raises(TypeError, match='types must be texts such as "A"'):
+        with pytest.raises(zonda.PatternTypeError, match='types must be texts such as "A"'):
             app.handle("a.example", types)
+    with pytest.raises(zonda.PatternTypeError, match="a pattern must be a text"):
+        app.handle(5)
+    with pytest.raises(zonda.PatternTypeError, match="a suffix must be a text") as told:
+        app.route(5)
+    assert told.value.code == "ZONDA_PATTERN"
+    assert isinstance(told.value, zonda.PatternError) and isinstance(told.value, TypeError)
     for url in ("http://127.0.0.1", "redis://127.0.0.1/x"):
         with pytest.raises(zonda.ConfigError, match="redis://"):
             zonda.RedisStore(url)

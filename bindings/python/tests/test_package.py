@@ -18,9 +18,9 @@ from conftest import EXAMPLES, environment, python
 
 EXAMPLE = EXAMPLES / "server.py"
 
-# What stubtest is not to mind. mypy does not follow `__all__ += records.__all__`, and PyO3 gives the
-# native module an `__all__` that nobody imports by. The words of types and response codes are a `str`
-# at run time.
+# What stubtest is not to mind. mypy does not follow `__all__ += records.__all__`, and PyO3 gives
+# the native module an `__all__` that no program imports by. The words of types and response codes
+# are a `str` at run time.
 UNMINDED = "zonda.__all__\nzonda._core.__all__\n"
 UNMINDED += "zonda.options.RecordType\nzonda.options.ResponseCode\n"
 
@@ -285,7 +285,9 @@ def wrong(query: zonda.Query, reply: zonda.Reply) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("checker", ["mypy --strict", f"basedpyright --pythonpath {sys.executable}"])
+@pytest.mark.parametrize(
+    "checker", ["mypy --strict", f"basedpyright --pythonpath {sys.executable}"]
+)
 def test_types_check_handlers_middleware_and_what_is_read(tmp_path, checker):
     (tmp_path / "checked.py").write_text(CHECKED)
     (tmp_path / "pyrightconfig.json").write_text('{ "typeCheckingMode": "standard" }')

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 
 import zonda
+from zonda.arguments import with_captures
 
 ZONE = "@ 60 SOA ns.zone.test. h.zone.test. 7 2 3 4 5\n@ 60 NS a\na 60 A 192.0.2.3\n"
 
@@ -113,6 +116,72 @@ def test_labels_that_a_pattern_captures_are_arguments(app, serve):
         assert await text("www.ann.mixed.example") == "NOERROR www ann TXT"
 
     serve(app, scenario)
+
+
+def test_decorated_functions_are_given_labels_by_name(app, serve):
+    def decorated(function):
+        @functools.wraps(function)
+        def called(query, reply, **labels):
+            return function(query=query, reply=reply, **labels)
+
+        return called
+
+    @app.handle(":user.behind.example/TXT")
+    @decorated
+    def behind(query, reply, user):
+        return zonda.TXT(f"{user} {query.type}")
+
+    @app.handle(":user.front.example/TXT")
+    @decorated
+    def front(user, query, reply):
+        return zonda.TXT(f"{user} {query.type}")
+
+    @app.handle(":user.between.example/TXT")
+    @decorated
+    def between(query, user, reply):
+        return zonda.TXT(f"{user} {query.type}")
+
+    @app.handle(":user.by-place.example/TXT")
+    def by_place(query, reply, user, /):
+        return zonda.TXT(f"{user} {query.type}")
+
+    @app.handle(":user.collects.example/TXT")
+    def collects(user, *own):
+        return zonda.TXT(f"{user} {own[0].type}")
+
+    async def scenario(client):
+        for word in ("behind", "front", "between", "by-place", "collects"):
+            reply = await app.query(f"ann.{word}.example", "TXT")
+            assert [it.txts for it in reply.of(zonda.TXT)] == [("ann TXT",)], word
+
+    serve(app, scenario)
+
+
+def test_parameters_take_query_and_reply_by_their_places_whatever_they_are_named(app):
+    def given(function, pattern="a.example", own=("query", "reply")):
+        called = with_captures(function, "the handler", own, pattern)
+        query = types.SimpleNamespace(capture=lambda word: f"<{word}>")
+        answer = called(query, *own[1:])
+        return ["query" if it is query else it for it in answer]
+
+    assert given(lambda request, query: [request, query]) == ["query", "reply"]
+    assert given(lambda reply, response: [reply, response]) == ["query", "reply"]
+    assert given(lambda q, r, reply="kept": [q, r, reply]) == ["query", "reply", "kept"]
+    assert given(lambda q, r, query=1, reply=2: [q, r, query, reply]) == ["query", "reply", 1, 2]
+    assert given(lambda reply, query: [reply, query]) == ["reply", "query"]
+    assert given(lambda *, reply, query: [reply, query]) == ["reply", "query"]
+    assert given(lambda q, *more: [q, *more]) == ["query", "reply"]
+    captured = ":query.:user.example"
+    assert given(lambda query, reply: [query, reply], captured) == ["query", "reply"]
+    assert given(lambda q, r, query: [q, r, query], captured) == ["query", "reply", "<query>"]
+    assert given(lambda user, query, r: [user, query, r], captured) == ["<user>", "query", "reply"]
+    layer = ("query", "reply", "call_next")
+    assert given(lambda query, call_next, reply: [query, call_next, reply], own=layer) == [
+        "query",
+        "call_next",
+        "reply",
+    ]
+    assert given(lambda reply, a, b: [reply, a, b], own=layer) == ["query", "reply", "call_next"]
 
 
 def test_a_router_answers_for_errors_below_its_suffix_before_the_app_does(app, serve):
@@ -556,7 +625,8 @@ def test_the_soa_record_of_a_negative_answer_is_that_of_the_zone_that_holds_the_
     serve(app, scenario)
 
 
-# A program whose handlers come and go, and which prints how much memory it takes, KiB, as time passes.
+# A program whose handlers come and go, and which prints how much memory it takes, KiB, as time
+# passes.
 REPLACES = """
 import asyncio, re, zonda
 from pathlib import Path

@@ -30,6 +30,7 @@ from .errors import (
     Error,
     NoReply,
     PatternError,
+    PatternTypeError,
     QueryError,
     RecordError,
     RecordTypeError,
@@ -49,6 +50,7 @@ __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
 __all__ += ["Answer", "CallNext", "ErrorHandler", "Handler", "Lifespan", "Middleware"]
 __all__ += ["ConfigError", "ConfigTypeError", "Error", "NoReply", "PatternError"]
-__all__ += ["QueryError", "RecordError", "RecordTypeError", "ServerError", "StateError", "StoreError", "ZoneError"]
+__all__ += ["PatternTypeError", "QueryError", "RecordError", "RecordTypeError"]
+__all__ += ["ServerError", "StateError", "StoreError", "ZoneError"]
 __all__ += ["RecordType", "ResponseCode", "__version__"]
 __all__ += records.__all__

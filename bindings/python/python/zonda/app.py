@@ -24,7 +24,7 @@ from ._core import (
     read_reply,
 )
 from .arguments import name_of, with_captures
-from .errors import ConfigTypeError, NoReply, StateError
+from .errors import ConfigError, ConfigTypeError, NoReply, PatternTypeError, StateError
 from .lifespan import Lifespan, LifespanTask, checked
 from .options import Address, Addresses
 from .serving import (
@@ -83,8 +83,9 @@ class App:
     """A DNS server that answers names with functions, zones, and other servers.
 
     Addresses to answer on are texts such as ``"127.0.0.1:5300"`` or ``"[::1]:5300"``, or pairs such
-    as ``("127.0.0.1", 5300)``; one or several. Port 0 is a free one. They take the place of those in the configuration file; with none, ``[]``, nothing is
-    listened on, and queries come by `query` alone.
+    as ``("127.0.0.1", 5300)``; one or several. Port 0 is a free one. They take the place of those
+    in the configuration file; with none, ``[]``, nothing is listened on, and queries come by
+    `query` alone.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class App:
         deadline: float = 5.0,
         waiting_max: int = 65_536,
         allow_failed_zones: bool = False,
-        reuse_port: bool = False,
+        reuse_port: bool | None = None,
         lifespan: Lifespan | None = None,
         shares_addresses: bool | None = None,
     ) -> None:
@@ -122,6 +123,8 @@ class App:
         if shares_addresses is not None:
             former = "App(shares_addresses=…) is called App(reuse_port=…)"
             warnings.warn(former, DeprecationWarning, stacklevel=2)
+            if reuse_port is not None:
+                raise ConfigError("shares_addresses is the former name of reuse_port: give that")
             reuse_port = options.yes_or_no("shares_addresses", shares_addresses)
         self._listen = [] if listen is None else options.addresses("listen", listen, _LISTEN)
         self._listens_nowhere = listen is not None and not self._listen
@@ -131,7 +134,7 @@ class App:
         self._deadline = options.seconds("deadline", deadline)
         self._waiting_max = options.count("waiting_max", waiting_max)
         self._allow_failed_zones = options.yes_or_no("allow_failed_zones", allow_failed_zones)
-        self._reuse_port = options.yes_or_no("reuse_port", reuse_port)
+        self._reuse_port = reuse_port is not None and options.yes_or_no("reuse_port", reuse_port)
         self._lifespan = checked(lifespan)
         # What is to be left when the app has stopped, and the values that it has put into `state`.
         self._in_lifespan: LifespanTask | None = None
@@ -166,8 +169,8 @@ class App:
         # What starts and what stops the core, which both go on when nobody waits for them any more.
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        # Done when the app has stopped, with the reason why it had to; that of a run stays until the
-        # app starts again.
+        # Done when the app has stopped, with the reason why it had to; that of a run stays until
+        # the app starts again.
         self._ended: asyncio.Future[None] | None = None
 
     def handle(
@@ -268,8 +271,8 @@ class App:
         return self._guard_numbers[route]
 
     def _in_guard(self, number: int, function: Layer) -> Layer:
-        """Middleware of a guard, for which queries capture the labels of the guard's pattern as long
-        as it runs itself; what is behind it has those of its own route."""
+        """Middleware of a guard, for which queries capture the labels of the guard's pattern as
+        long as it runs itself; what is behind it has those of its own route."""
 
         async def layer(query: Query, reply: Reply, call_next: CallNext) -> None:
             enter = self._running().enter_guard
@@ -300,10 +303,10 @@ class App:
         """Has a function answer queries whose handler or middleware has raised an exception of a
         class, ``@app.on_error(KeyError)``, or any exception, ``@app.on_error``.
 
-        It is called with the exception, query and reply, may be a coroutine function, and may return
-        records. Of several functions, those that were added first are called first, and those of
-        routers before those of the app. A query that none of them answers is SERVFAIL, and the
-        exception is logged.
+        It is called with the exception, query and reply, may be a coroutine function, and may
+        return records. Of several functions, those that were added first are called first, and
+        those of routers before those of the app. A query that none of them answers is SERVFAIL, and
+        the exception is logged.
         """
         return self._on_error(kind, None)
 
@@ -311,7 +314,8 @@ class App:
         """As ``on_error``; with a suffix, for queries for that and for names below it."""
         if isinstance(kind, type):
             if not issubclass(kind, Exception):
-                raise ConfigTypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
+                wanted = "a subclass of Exception or a function"
+                raise ConfigTypeError(f"on_error takes {wanted}, not {kind!r}")
             return lambda function: self._add_error_handler(Recovery(kind, function, suffix))
         return self._add_error_handler(Recovery(Exception, kind, suffix))
 
@@ -602,7 +606,7 @@ class App:
         await ended
 
     def _end_of_run(self) -> asyncio.Future[None]:
-        """What is done when the app has stopped that runs, or else the last one or the first one."""
+        """What is done when the app has stopped that runs, or else the last one or first one."""
         loop = asyncio.get_running_loop()
         ended = self._ended
         if ended is None or not (ended.done() or ended.get_loop() is loop):
@@ -858,7 +862,7 @@ class Router:
     def __init__(self, app: App, suffix: str) -> None:
         """Names of an app below a suffix."""
         if not isinstance(suffix, str):
-            raise TypeError(f"a suffix must be a text such as 'eu.example', not {suffix!r}")
+            raise PatternTypeError(f"a suffix must be a text such as 'eu.example', not {suffix!r}")
         check_suffix(suffix)  # tells the mistake where it is made
         self._app = app
         self._suffix = suffix
@@ -1003,12 +1007,13 @@ def _route(pattern: str, types: _RecordType | Iterable[_RecordType] | None) -> s
     ``PatternError``."""
     if not isinstance(pattern, str):
         example = '@app.handle("example.org")'
-        raise TypeError(f"a pattern must be a text, as in {example}, not {pattern!r}")
+        raise PatternTypeError(f"a pattern must be a text, as in {example}, not {pattern!r}")
     if types is None:
         return canonical_pattern(pattern)
     several = types if isinstance(types, Iterable) and not isinstance(types, str) else [types]
     words = [*several]
     for word in words:
         if not isinstance(word, str):
-            raise TypeError(f'types must be texts such as "A", one or a list of them, not {word!r}')
+            wanted = 'texts such as "A", one or a list of them'
+            raise PatternTypeError(f"types must be {wanted}, not {word!r}")
     return canonical_pattern(f"{pattern}/{'|'.join(words)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, Union
 
 from .errors import ConfigTypeError
@@ -28,9 +28,10 @@ def name_of(function: Any) -> str:
 def with_captures(
     function: Callable[..., Any], what: str, own: Sequence[str], pattern: str
 ) -> Callable[..., Any]:
-    """A function that is called with ``own`` alone, and calls one that may have further parameters,
-    in any order: those named as labels that the pattern captures are given these, those named as in
-    ``own`` are given that, and the others what is left of ``own``, in its order. Raises
+    """A function that is called with ``own`` alone, and calls one that may have further parameters:
+    those are given the labels that the pattern captures under their names. A function that takes a
+    label in front, or what ``own`` names in another order, is given all by the names of its
+    parameters, and those with other names what is left of ``own``, in its order. Raises
     ``ConfigTypeError`` for a function that cannot be called so; ``what`` says what it is for."""
     try:
         parameters = [*inspect.signature(function).parameters.values()]
@@ -40,9 +41,9 @@ def with_captures(
     given = _given(parameters, own, captured)
     if given is None:
         words = "".join(f", {word}" for word in captured if word.isidentifier())
-        takes = ", ".join(map(str, parameters))
+        takes, gives = ", ".join(map(str, parameters)), ", ".join(own) + words
         raise ConfigTypeError(
-            f"{what} {name_of(function)} takes ({takes}), but is called with ({', '.join(own)}{words})"
+            f"{what} {name_of(function)} takes ({takes}), but is called with ({gives})"
             + (": labels that the pattern captures may be left out" if words else "")
         )
     places, named = given
@@ -65,6 +66,8 @@ def with_captures(
 # What a parameter is given: the label that is captured under a name, or one of a function's own
 # arguments by its place.
 _Source: TypeAlias = Union[str, int]
+# Kinds of parameters that take what no other one does.
+_COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _given(
@@ -72,39 +75,81 @@ def _given(
 ) -> tuple[list[_Source], dict[str, _Source]] | None:
     """What parameters are given by their places, and what by their names; ``None`` if one that has
     no value is given nothing, or an argument of ``own`` is given to none."""
+    singles = [it for it in parameters if it.kind not in _COLLECTING]
+    first = [it.name for it in singles if it.kind is not it.KEYWORD_ONLY][: len(own)]
+    in_order = [it.name for it in singles if it.name in own]
+    is_by_name = any(name in captured and name not in own for name in first)
+    if is_by_name or (len(in_order) == len(own) and in_order != [*own]):
+        return _divided(parameters, _by_name(singles, own, captured), own)
+    return _divided(parameters, _by_place(singles, own, captured), own) or _divided(
+        parameters, _by_name(singles, own, captured), own
+    )
+
+
+def _by_place(
+    singles: Sequence[inspect.Parameter], own: Sequence[str], captured: Sequence[str]
+) -> dict[str, _Source | None]:
+    """What each parameter is given, if anything: the first ones ``own``, and others labels."""
+    left = [*range(len(own))]
+    return {
+        it.name: left.pop(0)
+        if left and it.kind is not it.KEYWORD_ONLY
+        else (it.name if it.name in captured else None)
+        for it in singles
+    }
+
+
+def _by_name(
+    singles: Sequence[inspect.Parameter], own: Sequence[str], captured: Sequence[str]
+) -> dict[str, _Source | None]:
+    """What each parameter is given, if anything: what it is named as, and the others what is left
+    of ``own``."""
+    names = {it.name for it in singles}
+    left = [place for place, name in enumerate(own) if name not in names]
+    sources: dict[str, _Source | None] = {}
+    for it in singles:
+        if it.name in own:
+            sources[it.name] = own.index(it.name)
+        elif it.name in captured:
+            sources[it.name] = it.name
+        else:
+            sources[it.name] = left.pop(0) if left and it.kind is not it.KEYWORD_ONLY else None
+    return sources
+
+
+def _divided(
+    parameters: Sequence[inspect.Parameter],
+    sources: Mapping[str, _Source | None],
+    own: Sequence[str],
+) -> tuple[list[_Source], dict[str, _Source]] | None:
+    """What is given by place, and what by name: all from the first label on, as the function may be
+    a decorator's, which takes labels as ``**labels`` whatever it says of itself."""
     places: list[_Source] = []
     named: dict[str, _Source] = {}
-    names = {parameter.name for parameter in parameters if parameter.kind not in _COLLECTING}
-    left = [place for place, name in enumerate(own) if name not in names]
+    left = [place for place in range(len(own)) if place not in sources.values()]
+    if left and not any(it.kind is it.VAR_POSITIONAL for it in parameters):
+        return None
     is_by_name = False
-    for parameter in parameters:
-        name, kind = parameter.name, parameter.kind
-        if kind is parameter.VAR_POSITIONAL and not is_by_name:
+    for it in parameters:
+        if it.kind is it.VAR_POSITIONAL and left:
+            if is_by_name:
+                return None
             places += left
-            left = []
-        if kind in _COLLECTING:
+        if it.kind in _COLLECTING:
             continue
-        is_by_name = is_by_name or kind is parameter.KEYWORD_ONLY
-        source: _Source
-        if name in own:
-            source = own.index(name)
-        elif name in captured:
-            source = name
-        elif left and kind is not parameter.KEYWORD_ONLY:
-            source = left.pop(0)
-        elif parameter.default is parameter.empty:
+        source = sources[it.name]
+        is_positional = it.kind is it.POSITIONAL_ONLY
+        if source is None:
+            if it.default is it.empty:
+                return None
+            is_by_name = True  # what is behind it, as it keeps its value
+        elif is_by_name and is_positional:
             return None
         else:
-            is_by_name = True  # what is behind it, as it keeps its value
-            continue
-        if not is_by_name:
-            places.append(source)
-        elif kind is not parameter.POSITIONAL_ONLY:
-            named[name] = source
-        elif parameter.default is parameter.empty:
-            return None
-    return None if left else (places, named)
-
-
-# Kinds of parameters that take what no other one does.
-_COLLECTING = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+            is_label = isinstance(source, str) and not is_positional and not left
+            is_by_name = is_by_name or is_label or it.kind is it.KEYWORD_ONLY
+            if is_by_name:
+                named[it.name] = source
+            else:
+                places.append(source)
+    return places, named

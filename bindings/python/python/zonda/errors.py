@@ -11,6 +11,7 @@ __all__ = [
     "ConfigTypeError",
     "NoReply",
     "PatternError",
+    "PatternTypeError",
     "QueryError",
     "RecordError",
     "RecordTypeError",
@@ -50,6 +51,10 @@ class PatternError(Error, ValueError):
     code = "ZONDA_PATTERN"
 
 
+class PatternTypeError(PatternError, TypeError):
+    """What was given for a pattern, for its types or for a suffix is no text."""
+
+
 class ZoneError(Error, ValueError):
     """The text of a zone is wrong, or zones cannot be loaded."""
 
@@ -69,7 +74,8 @@ class QueryError(Error, ValueError):
 
 
 class RecordError(Error, ValueError):
-    """A record, or something else of a reply, is wrong. Where a record was to be put into a reply, the exception says where."""
+    """A record, or something else of a reply, is wrong. Where a record was to be put into a reply,
+    the exception says where."""
 
     code = "ZONDA_RECORD"
 

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
 
-from .errors import ConfigError, StateError
+from .errors import ConfigTypeError, StateError
 
 if TYPE_CHECKING:
     from .app import App
@@ -27,7 +27,7 @@ Lifespan: TypeAlias = Union[
 def checked(lifespan: Lifespan | None) -> Callable[[App], Any] | None:
     """A lifespan, also of a function that yields and is not decorated."""
     if lifespan is not None and not callable(lifespan):
-        raise ConfigError(f"lifespan must be a function of the app, not {lifespan!r}")
+        raise ConfigTypeError(f"lifespan must be a function of the app, not {lifespan!r}")
     if inspect.isasyncgenfunction(lifespan):
         return contextlib.asynccontextmanager(lifespan)
     return lifespan
@@ -37,7 +37,11 @@ class LifespanTask:
     """Enters and leaves a context manager in one task, as task groups and timeouts want it."""
 
     def __init__(
-        self, lifespan: Callable[[App], Any], app: App, context: Context, broken: Callable[[], object]
+        self,
+        lifespan: Callable[[App], Any],
+        app: App,
+        context: Context,
+        broken: Callable[[], object],
     ) -> None:
         """Begins to enter it, in a context. ``broken`` is called when it has ended by itself, such
         as by a task group of which a task has failed."""

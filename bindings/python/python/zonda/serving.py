@@ -212,8 +212,8 @@ class Pump:
                             if _TAKES_STEPS:
                                 waits_for = context.run(coroutine.send, None)
                         except StopIteration as end:  # the usual end
-                            if end.value is not None:
-                                reply.answer(end.value)
+                            if end.value is not None:  # a generator's code runs now
+                                context.run(reply.answer, end.value)
                         else:
                             follower.take_over(query, reply, coroutine, context, waits_for)
                             self._spare = None
@@ -364,7 +364,7 @@ class _Follower:
         try:
             result = await _rest(coroutine, context, waits_for, error)
             if result is not None:
-                reply.answer(result)
+                context.run(reply.answer, result)
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
@@ -464,8 +464,8 @@ async def _call_layer(
     reply: Reply,
     ended: list[int],
 ) -> None:
-    """Calls the middleware at a place. One that has not answered must have waited for what is behind
-    it: what it leaves out, or what that raises, must not open what is guarded."""
+    """Calls the middleware at a place. One that has not answered must have waited for what is
+    behind it: what it leaves out, or what that raises, must not open what is guarded."""
     is_called = False
 
     def call_next() -> Awaitable[None]:
