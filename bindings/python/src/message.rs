@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zonda_wire::Name;
 
-use crate::number::{shown, whole_u16};
+use crate::number::{shown, whole_u16, yes_or_no};
 use crate::record::read_type;
 use crate::reply::Reply;
 
@@ -18,12 +18,11 @@ pub fn read_reply(message: &[u8]) -> PyResult<Reply> {
 
 /// A query in wire form, with EDNS.
 #[pyfunction]
-#[pyo3(signature = (name, rtype, dnssec_ok=false, options=Vec::new()))]
 pub fn question<'py>(
     py: Python<'py>,
     name: &Bound<'py, PyAny>,
     rtype: &Bound<'py, PyAny>,
-    dnssec_ok: bool,
+    dnssec_ok: &Bound<'py, PyAny>,
     options: Vec<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     const UDP_BYTES: u16 = 1232;
@@ -35,6 +34,7 @@ pub fn question<'py>(
     let name: Name =
         text.parse().map_err(|error| QueryError::new_err(format!("name {text:?}: {error}")))?;
     let rtype = read_type(rtype).map_err(QueryError::new_err)?;
+    let dnssec_ok = yes_or_no(dnssec_ok, "dnssec_ok").map_err(QueryError::new_err)?;
     let mut message = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01".to_vec(); // RD, a question, an OPT record
     message.extend_from_slice(name.as_wire());
     message.extend_from_slice(&rtype.0.to_be_bytes());

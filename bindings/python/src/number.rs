@@ -1,13 +1,13 @@
-//! Whole numbers that Python gives.
+//! Whole numbers, texts and truth values that Python gives.
 //!
-//! What is no number, and a number out of bounds, is told with what was given and what is wanted:
-//! PyO3 on its own says what type of Rust it did not fit into.
+//! What is none, and a number out of bounds, is told with what was given and what is wanted: PyO3
+//! on its own says what type of Rust it did not fit into.
 
 use std::convert::Infallible;
 use std::fmt;
 
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyString};
 use zonda_wire::Type;
 
 use crate::record::TTL_SECS;
@@ -58,6 +58,22 @@ pub fn whole_u16(value: &Bound<'_, PyAny>, what: &str) -> Result<u16, NumberErro
     whole(value, what, u16::MAX.into()).map(|number| number as u16) // that was the bound
 }
 
+/// A code by its number or name.
+pub fn known<C>(
+    code: &Bound<'_, PyAny>,
+    by_name: fn(&str) -> Option<C>,
+    by_number: fn(u16) -> C,
+    (what, example): (&str, &str),
+) -> PyResult<C> {
+    match code.cast::<PyString>() {
+        Ok(name) => by_name(name.to_str()?).ok_or_else(|| {
+            let given = shown(name);
+            RecordError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
+        }),
+        Err(_) => Ok(by_number(whole_u16(code, what)?)),
+    }
+}
+
 /// A value as errors show it.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     match value.repr() {
@@ -80,8 +96,13 @@ impl Ttl {
 
     /// The TTL of a record of a type, seconds.
     pub fn secs_of(self, rtype: Type) -> PyResult<u32> {
+        self.secs_in(format_args!("{rtype} record"))
+    }
+
+    /// The TTL of what errors are to name, seconds.
+    pub fn secs_in(self, what: impl fmt::Display) -> PyResult<u32> {
         self.0.map_err(|error| {
-            let text = format!("{rtype} record: {}", error.text);
+            let text = format!("{what}: {}", error.text);
             NumberError { text, ..error }.into()
         })
     }
@@ -93,4 +114,48 @@ impl<'py> FromPyObject<'_, 'py> for Ttl {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Infallible> {
         Ok(Self(whole(&object, "the ttl", TTL_SECS_MAX)))
     }
+}
+
+/// An argument that is a text, or that would be one.
+pub struct Text(Result<String, NoText>);
+
+/// Why an object is not a text that is wanted.
+struct NoText {
+    /// The object as errors show it.
+    given: String,
+    /// Whether the object is of another type than a text.
+    is_type_error: bool,
+}
+
+impl Text {
+    /// What is said where nothing is.
+    pub const EMPTY: Self = Self(Ok(String::new()));
+
+    /// The text; `what` names it in errors.
+    pub fn named(self, what: &str) -> PyResult<String> {
+        self.0.map_err(|error| {
+            let text = format!("{what} must be a text, not {}", error.given);
+            match error.is_type_error {
+                true => RecordTypeError::new_err(text),
+                false => RecordError::new_err(text),
+            }
+        })
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = Infallible;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Infallible> {
+        let wrong = |is_type_error| NoText { given: shown(&object), is_type_error };
+        let text = object.cast::<PyString>().map_err(|_| wrong(true));
+        // Lone surrogates are no text.
+        Ok(Self(text.and_then(|text| text.extract().map_err(|_: PyErr| wrong(false)))))
+    }
+}
+
+/// Whether something is so; `what` names it in errors.
+pub fn yes_or_no(value: &Bound<'_, PyAny>, what: &str) -> Result<bool, String> {
+    let wrong = |_| format!("{what} must be True or False, not {}", shown(value));
+    value.extract::<bool>().map_err(wrong)
 }

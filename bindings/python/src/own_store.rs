@@ -148,8 +148,10 @@ impl Calls {
 
     /// Says what the method has returned.
     fn give(&self, sets: Vec<GivenSet>) -> PyResult<()> {
-        let records =
-            |(owner, rtype, ttl, data): GivenSet| Ok(Records::new(owner, rtype, ttl.secs()?, data));
+        let records = |(owner, rtype, ttl, data): GivenSet| {
+            let ttl_secs = ttl.secs_in(format_args!("{owner} {rtype}"))?;
+            Ok(Records::new(owner, rtype, ttl_secs, data))
+        };
         self.end(Ok(sets.into_iter().map(records).collect::<PyResult<_>>()?));
         Ok(())
     }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
 use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
@@ -12,7 +12,9 @@ use zonda_wire::{Ede, Message, Rcode, Section, Type};
 use crate::batch::TicketReply;
 use crate::flatten::flattened;
 use crate::foreign;
-use crate::number::{RecordError, RecordTypeError, TTL_SECS_MAX, Ttl, shown, whole, whole_u16};
+use crate::number::{
+    RecordError, RecordTypeError, TTL_SECS_MAX, Text, Ttl, known, shown, whole, yes_or_no,
+};
 use crate::query::Query;
 use crate::record::{self, Record};
 
@@ -142,8 +144,11 @@ impl Reply {
         if records.iter().all(|record| record.is_instance_of::<Record>()) {
             return slf.try_borrow_mut()?.push_all(section, records, ttl);
         }
-        let flat = flattened(records)?;
-        slf.try_borrow_mut()?.push_all(section, flat, ttl)
+        let flat = flattened(records.iter().map(Ok))?;
+        if flat.is_nothing {
+            return Ok(()); // as `None` that is returned: the code has said what it wants, or not
+        }
+        slf.try_borrow_mut()?.push_all(section, flat.records, ttl)
     }
 
     /// Adds records, or objects of dnspython, to a section.
@@ -218,11 +223,10 @@ impl Reply {
         section: Section,
         records: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let records: Vec<_> = records.try_iter()?.collect::<PyResult<_>>()?;
-        let records = flattened(&PyTuple::new(slf.py(), records)?)?;
+        let flat = flattened(records.try_iter()?)?;
         let mut reply = slf.try_borrow_mut()?;
         reply.open()?.retain(|known, _, _| known != section);
-        reply.push_all(section, records, None)
+        reply.push_all(section, flat.records, None)
     }
 
     /// Says that there are no such records, and for how long resolvers cache that.
@@ -261,7 +265,8 @@ impl Reply {
     }
 
     /// Sets or clears a bit of the header's flags.
-    fn set(&mut self, flag: u16, is_set: bool) -> PyResult<()> {
+    fn set(&mut self, flag: u16, name: &str, is_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        let is_set = yes_or_no(is_set, name).map_err(RecordTypeError::new_err)?;
         let draft = self.open()?;
         draft.flags = if is_set { draft.flags | flag } else { draft.flags & !flag };
         Ok(())
@@ -384,9 +389,11 @@ impl Reply {
     }
 
     /// Says that the answer cannot be had, and why; the client may ask another server.
-    #[pyo3(signature = (why=""))]
-    fn servfail(&mut self, why: &str) -> PyResult<()> {
-        self.open().map(|draft| draft.servfail(why))
+    // `help` shows the text.
+    #[pyo3(signature = (why=Text::EMPTY), text_signature = "($self, why='')")]
+    fn servfail(&mut self, why: Text) -> PyResult<()> {
+        let why = why.named("the reason")?;
+        self.open().map(|draft| draft.servfail(&why))
     }
 
     /// Has no reply sent.
@@ -407,10 +414,12 @@ impl Reply {
 
     /// Says why there is no, or another, answer (rfc8914): a number or a name such as `"Blocked"`,
     /// and a text.
-    #[pyo3(signature = (code, text=""))]
-    fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
+    // `help` shows the text.
+    #[pyo3(signature = (code, text=Text::EMPTY), text_signature = "($self, code, text='')")]
+    fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: Text) -> PyResult<()> {
         let code = known(code, Ede::from_mnemonic, Ede, ("an extended error", "Blocked"))?;
-        self.open()?.extended_error(code, text);
+        let text = text.named("the text of an extended error")?;
+        self.open()?.extended_error(code, &text);
         Ok(())
     }
 
@@ -442,9 +451,11 @@ impl Reply {
 
     /// Notes a value about the query under a key, for the query log, instead of what was noted
     /// under that key before; clients do not see it. The value is noted as `str()` shows it.
-    fn tag(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn tag(slf: &Bound<'_, Self>, key: Text, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = key.named("the key of a tag")?;
+        // Code of Python's may use the reply: so that comes before the reply is borrowed.
         let value = value.str()?.to_string_lossy().into_owned();
-        self.open()?.tag(key.to_owned(), value);
+        slf.try_borrow_mut()?.open()?.tag(key, value);
         Ok(())
     }
 
@@ -461,8 +472,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_aa(&mut self, is_set: bool) -> PyResult<()> {
-        self.set(flag::AA, is_set)
+    fn set_aa(&mut self, is_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(flag::AA, "aa", is_set)
     }
 
     /// Whether its data are authentic.
@@ -472,8 +483,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_ad(&mut self, is_set: bool) -> PyResult<()> {
-        self.set(flag::AD, is_set)
+    fn set_ad(&mut self, is_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(flag::AD, "ad", is_set)
     }
 
     /// Whether any name may be asked for.
@@ -483,8 +494,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_ra(&mut self, is_set: bool) -> PyResult<()> {
-        self.set(flag::RA, is_set)
+    fn set_ra(&mut self, is_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(flag::RA, "ra", is_set)
     }
 
     /// Whether the client is to ask again over TCP.
@@ -494,8 +505,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_tc(&mut self, is_set: bool) -> PyResult<()> {
-        self.set(flag::TC, is_set)
+    fn set_tc(&mut self, is_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.set(flag::TC, "tc", is_set)
     }
 
     /// Whether something was said: if not, the query is left to the zones.
@@ -551,22 +562,6 @@ fn add(
             let records = foreign::records(record, ttl)?;
             records.iter().try_for_each(|record| record.push(draft, section, None))
         }
-    }
-}
-
-/// A code by its number or name.
-fn known<C>(
-    code: &Bound<'_, PyAny>,
-    by_name: fn(&str) -> Option<C>,
-    by_number: fn(u16) -> C,
-    (what, example): (&str, &str),
-) -> PyResult<C> {
-    match code.cast::<PyString>() {
-        Ok(name) => by_name(name.to_str()?).ok_or_else(|| {
-            let given = shown(name);
-            RecordError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
-        }),
-        Err(_) => Ok(by_number(whole_u16(code, what)?)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Their methods block, and leave the interpreter to other threads meanwhile. Stores that are
 //! written in Python are in [`own_store`].
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyBool, PyType};
 use zonda::Store as _;
 use zonda::store::StoreError as Failure;
 use zonda_wire::Name;
@@ -20,6 +21,7 @@ use crate::own_store;
 use crate::record::read_type;
 
 pyo3::import_exception!(zonda.errors, ConfigError);
+pyo3::import_exception!(zonda.errors, ConfigTypeError);
 pyo3::import_exception!(zonda.errors, StoreError);
 pyo3::import_exception!(zonda.errors, ZoneError);
 
@@ -139,10 +141,11 @@ pub struct RedisStore;
 impl RedisStore {
     /// In the server at a URL, which is connected to when it is needed.
     #[new]
-    // The number is the crate's own default. No constant: `help` would show `...`.
-    #[pyo3(signature = (url, *, prefix="", compare_every=30.0))]
-    fn new(url: &str, prefix: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
-        let every = interval(compare_every)?;
+    // `help` shows the number.
+    #[pyo3(signature = (url, *, prefix="", compare_every=Interval::DEFAULT))]
+    #[pyo3(text_signature = "(url, *, prefix='', compare_every=30.0)")]
+    fn new(url: &str, prefix: &str, compare_every: Interval) -> PyResult<PyClassInitializer<Self>> {
+        let every = compare_every.0?;
         let store = zonda::RedisStore::new(url).map_err(wrong_address)?;
         let of_prefix = if prefix.is_empty() { String::new() } else { format!(" {prefix:?}") };
         let place = store.place() + &of_prefix;
@@ -150,12 +153,24 @@ impl RedisStore {
     }
 }
 
-/// How often all is compared, of seconds.
-fn interval(secs: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(secs).map_err(|_| {
-        let text = format!("compare_every must be a number of seconds from 0 on, not {secs}");
-        ConfigError::new_err(text)
-    })
+/// How often all is compared, of an argument in seconds.
+struct Interval(PyResult<Duration>);
+
+impl Interval {
+    /// The crate's own default.
+    const DEFAULT: Self = Self(Ok(Duration::from_secs(30)));
+}
+
+impl<'py> FromPyObject<'_, 'py> for Interval {
+    type Error = Infallible;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Infallible> {
+        let given = shown(&object);
+        let wrong = format!("compare_every must be a number of seconds from 0 on, not {given}");
+        let secs = object.extract::<f64>().ok().filter(|_| !object.is_instance_of::<PyBool>());
+        let Some(secs) = secs else { return Ok(Self(Err(ConfigTypeError::new_err(wrong)))) };
+        Ok(Self(Duration::try_from_secs_f64(secs).map_err(|_| ConfigError::new_err(wrong))))
+    }
 }
 
 /// A store in a PostgreSQL database.
@@ -166,12 +181,13 @@ pub struct PostgresStore;
 impl PostgresStore {
     /// In the database that parameters name, which is connected to when it is needed.
     #[new]
-    // The number is the crate's own default. No constant: `help` would show `...`.
-    #[pyo3(signature = (url, *, compare_every=30.0))]
-    fn new(url: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
+    // `help` shows the number.
+    #[pyo3(signature = (url, *, compare_every=Interval::DEFAULT))]
+    #[pyo3(text_signature = "(url, *, compare_every=30.0)")]
+    fn new(url: &str, compare_every: Interval) -> PyResult<PyClassInitializer<Self>> {
         let store = zonda::PostgresStore::new(url).map_err(wrong_address)?;
         let place = store.place();
-        Ok(Store::of(store.compare_every(interval(compare_every)?), place, Self))
+        Ok(Store::of(store.compare_every(compare_every.0?), place, Self))
     }
 }
 

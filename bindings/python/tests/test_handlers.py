@@ -233,15 +233,85 @@ def test_records_are_taken_from_everything_that_can_be_iterated_over(app, serve)
     def endless(query, reply):
         return itertools.repeat(zonda.A("192.0.2.1"))
 
+    @app.handle("lists.example")
+    def lists(query, reply):
+        reply.answer(itertools.repeat([]))
+
+    @app.handle("replaced.example")
+    def replaced(query, reply):
+        reply.answers = itertools.repeat(zonda.A("192.0.2.1"))
+
     async def scenario(client):
         for word in ("generator", "deque", "nested", "set"):
             reply = await app.query(f"{word}.example")
             assert [it.ip[-1] for it in reply.of(zonda.A)] == ["1", "2", "3"], word
-        for word in ("raises", "itself", "endless"):
+        for word in ("raises", "itself", "endless", "lists", "replaced"):
             reply = await app.query(f"{word}.example")
             assert (reply.rcode, reply.answers) == ("SERVFAIL", ()), word
 
     serve(app, scenario)
+
+
+def test_a_generator_that_yields_nothing_leaves_the_reply_as_it_is(app, serve):
+    nothing = {
+        "drops": lambda reply: reply.drop(),
+        "refuses": lambda reply: reply.refused(),
+        "leaves": lambda reply: None,
+    }
+
+    @app.handle(":way.example")
+    def generator(query, reply, way):
+        nothing[way](reply)
+        yield from ()
+
+    @app.handle(":way.late.example")
+    async def late(query, reply, way):
+        await asyncio.sleep(0)
+        return generator(query, reply, way)
+
+    app.add_handler("list.example", lambda query, reply: [])
+    app.add_handler("lists.example", lambda query, reply: [iter([])])
+
+    async def scenario(client):
+        for below in ("", "late."):
+            with pytest.raises(zonda.NoReply):
+                await app.query(f"drops.{below}example")
+            assert (await app.query(f"refuses.{below}example")).rcode == "REFUSED"
+            assert (await app.query(f"leaves.{below}example")).rcode == "REFUSED"  # no zone has it
+        assert (await app.query("list.example")).rcode == "NOERROR"
+        assert (await app.query("lists.example")).rcode == "NOERROR"
+
+    serve(app, scenario)
+
+
+def test_what_making_an_iterator_raises_is_not_lost(app, serve):
+    class Broken:
+        def __init__(self, error):
+            self.error = error
+
+        def __iter__(self):
+            raise self.error
+
+    class Wrong:
+        def __iter__(self):
+            return 5
+
+    class Unable:
+        __iter__ = None
+
+    told = []
+
+    @app.handle("a.example")
+    def answers(query, reply):
+        for value in Broken(KeyError("away")), Broken(TypeError("a mistake")), Wrong(), Unable():
+            with pytest.raises(Exception) as caught:
+                reply.answer([value])
+            told.append((type(caught.value), str(caught.value)))
+
+    serve(app, lambda client: app.query("a.example"))
+    assert told[:2] == [(KeyError, "'away'"), (TypeError, "a mistake")]
+    assert told[2][0] is TypeError and "non-iterator" in told[2][1]
+    assert told[3][0] is zonda.RecordTypeError
 
 
 def test_the_code_of_a_generator_runs_in_the_context_of_its_query(app, serve):
@@ -694,6 +764,7 @@ def test_tags_are_in_the_query_log(tmp_path, serve):
     async def user(query, reply, user):
         reply.tag("user", user)
         reply.tag("count", 5)
+        reply.tag("reply", reply)  # whose text is that of the reply
         return zonda.TXT(user)
 
     async def scenario(client):
@@ -705,7 +776,12 @@ def test_tags_are_in_the_query_log(tmp_path, serve):
     serve(app, scenario)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     tags = {line["name"]: line["tags"] for line in lines if "tags" in line}
-    assert tags["ann.example."] == {"stage": "middleware", "user": "ann", "count": "5"}
+    assert tags["ann.example."] == {
+        "stage": "middleware",
+        "user": "ann",
+        "count": "5",
+        "reply": "<zonda.Reply left to the zones>",
+    }
 
 
 def test_params_are_the_captures(app, serve):

@@ -126,6 +126,7 @@ def test_a_wrong_question_or_client_is_a_query_error(app, serve):
             (("a.example", -1), {}, "not -1"),
             (("a.example",), {"client": "here"}, "the client must be an address .* 'here'"),
             (("a.example",), {"client": 5}, "the client must be an address .* not 5"),
+            (("a.example",), {"dnssec_ok": 5}, "dnssec_ok must be True or False, not 5"),
             (("a.example",), {"options": [5]}, "an option must be a pair of code and octets"),
             (("a.example",), {"options": [(70_000, b"")]}, "the code of an option must be"),
         ]:
@@ -161,6 +162,46 @@ def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
     for url in ("http://127.0.0.1", "redis://127.0.0.1/x"):
         with pytest.raises(zonda.ConfigError, match="redis://"):
             zonda.RedisStore(url)
+    seconds = "compare_every must be a number of seconds from 0 on, not"
+    for every, kind in ("5", zonda.ConfigTypeError), (None, TypeError), (-1, zonda.ConfigError):
+        for store, url in (
+            (zonda.RedisStore, "redis://127.0.0.1"),
+            (zonda.PostgresStore, "postgresql://127.0.0.1/x"),
+        ):
+            with pytest.raises(kind, match=f"{seconds} {every!r}"):
+                store(url, compare_every=every)
+
+
+def test_texts_and_flags_of_a_reply_that_are_none_are_told(app, serve):
+    wrong = []
+
+    def told(function, *arguments):
+        with pytest.raises(zonda.RecordTypeError) as caught:
+            function(*arguments)
+        wrong.append(str(caught.value))
+
+    @app.handle("a.example")
+    def answers(query, reply):
+        told(reply.tag, 5, "x")
+        told(reply.servfail, 5)
+        told(reply.extended_error, "Blocked", None)
+        told(setattr, reply, "aa", 1)
+        told(setattr, reply, "tc", "no")
+        with pytest.raises(zonda.RecordError, match="of a tag must be a text, not '.udc80'"):
+            reply.tag("\udc80", "x")
+        reply.servfail("away")
+
+    async def scenario(client):
+        assert (await app.query("a.example")).error == (0, "away")
+
+    serve(app, scenario)
+    assert wrong == [
+        "the key of a tag must be a text, not 5",
+        "the reason must be a text, not 5",
+        "the text of an extended error must be a text, not None",
+        "aa must be True or False, not 1",
+        "tc must be True or False, not 'no'",
+    ]
 
 
 def test_numbers_of_a_reply_that_are_out_of_bounds_are_told(app, serve):

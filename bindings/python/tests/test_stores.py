@@ -289,6 +289,8 @@ def test_a_store_that_raises_leaves_the_last_data_and_is_followed_again(app, ser
         own.records = [("www.example.org", "A", 60, "192.0.2.3")]  # no list: none can be read
         own.changed()
         await is_logged(caplog, "TypeError")
+        own.records = [("www.example.org", "A", -1, ["192.0.2.3"])]
+        await is_logged(caplog, "RecordError: www.example.org A: the ttl must be a whole number")
         assert await client.told("www.example.org") == www("192.0.2.2")
 
     with caplog.at_level(logging.INFO, logger="zonda"):
