@@ -3,8 +3,8 @@
 //! The reply is sent at once, and says nothing about what becomes of it. The clients that may send
 //! the message stand in the access list of the zone. A zone stands in the queue once, however many
 //! messages come for it; where the queue is full, the primary gets SERVFAIL and sends the message
-//! again. The queue takes memory for the zones that stand in it, and not for all its places: with
-//! 100,000 zones these would be 15 MB.
+//! again. A place of the queue takes 4 octets, and a message takes memory only while it waits: room
+//! for a message at each place would be 15 MB with 100,000 zones.
 //!
 //! Deliberately absent: the serial that the message may have, which is a hint that anything could
 //! have been written into, and what is done about a zone.
@@ -30,11 +30,11 @@ struct QueuedZones {
     /// Each zone at the place of its number, as that number plus 1; 0 where none stands. Zones that
     /// share a place may stand in the queue several times.
     places: Box<[AtomicU32]>,
-    /// Number of notices in the queue, at most one for each place.
+    /// Number of notices that stand in the queue or are about to, at most one for each place.
     count: AtomicUsize,
 }
 
-/// A zone that a primary says has changed.
+/// A zone that a primary says has changed. It leaves the queue when it is dropped.
 pub struct Notice {
     zone: Arc<ZoneEntry>,
     queued: Arc<QueuedZones>,
@@ -47,10 +47,16 @@ impl Notice {
     /// case.
     #[must_use]
     pub fn take(self) -> Name {
+        self.zone.apex.clone()
+    }
+}
+
+impl Drop for Notice {
+    /// Takes the zone out of the queue, also where the queue could not have it, or has ended.
+    fn drop(&mut self) {
         let (place, id) = self.queued.place(&self.zone);
         let _ = place.compare_exchange(id, 0, AcqRel, Relaxed); // else it is another zone's
         self.queued.count.fetch_sub(1, Relaxed);
-        self.zone.apex.clone()
     }
 }
 
@@ -82,17 +88,16 @@ impl NotifyQueue {
         if place.load(Acquire) == id {
             return true;
         }
-        let is_noted = place.compare_exchange(0, id, AcqRel, Relaxed).is_ok();
-        let has_room = self.queued.count.fetch_add(1, Relaxed) < self.places();
-        let (zone, queued) = (Arc::clone(zone), Arc::clone(&self.queued));
-        let is_sent = has_room && self.sender.send(Notice { zone, queued, from }).is_ok();
-        if !is_sent {
-            self.queued.count.fetch_sub(1, Relaxed);
-            if is_noted {
-                place.store(0, Relaxed);
-            }
+        // Room comes first: once the zone is noted at its place, other workers acknowledge too.
+        let places = self.places();
+        let next = |count: usize| (count < places).then_some(count + 1);
+        if self.queued.count.fetch_update(Relaxed, Relaxed, next).is_err() {
+            return false;
         }
-        is_sent
+        let _ = place.compare_exchange(0, id, AcqRel, Relaxed); // else another zone stands there
+        let (zone, queued) = (Arc::clone(zone), Arc::clone(&self.queued));
+        // A notice that cannot be sent is dropped, which gives its place and the room back.
+        self.sender.send(Notice { zone, queued, from }).is_ok()
     }
 }
 
@@ -129,5 +134,36 @@ mod tests {
         assert!(queue.push(&one, from), "the third one stands at its place");
         let names: Vec<_> = end.try_iter().map(|notice| notice.take().to_string()).collect();
         assert_eq!(names, ["z2.test.", "z0.test."]);
+    }
+
+    #[test]
+    fn no_notify_is_acknowledged_while_the_queue_is_full_whichever_worker_has_it() {
+        let (queue, _end) = NotifyQueue::new(2);
+        let from = IpAddr::from([192, 0, 2, 1]);
+        // Both have the same place: the one of the zone that is refused stays free.
+        assert!(queue.push(&zone(0), from) && queue.push(&zone(2), from), "it is full now");
+        let refused = zone(1);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    (0..200_000).for_each(|_| assert!(!queue.push(&refused, from), "it is lost"));
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn notices_that_are_dropped_leave_their_room_and_their_places_to_others() {
+        let (queue, end) = NotifyQueue::new(2);
+        let (one, from) = (zone(1), IpAddr::from([192, 0, 2, 1]));
+        for _ in 0..5 {
+            assert!(queue.push(&one, from) && queue.push(&zone(2), from));
+            assert_eq!(end.try_iter().map(drop).count(), 2);
+        }
+        drop(end);
+        for _ in 0..5 {
+            assert!(!queue.push(&one, from), "the queue has ended");
+            assert_eq!(queue.queued.count.load(Relaxed), 0);
+        }
     }
 }

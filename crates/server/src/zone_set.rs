@@ -9,6 +9,8 @@
 //!   special ones, and one of the views themselves as much as there are zones.
 
 mod announcement;
+#[cfg(all(test, feature = "whole"))]
+mod aside_tests;
 mod fed;
 pub mod fed_zone;
 mod history;

@@ -145,7 +145,7 @@ impl SecondaryFeeds {
         self.states.store(None);
         // Where the publisher fails, so does the first update.
         let _ = publisher.adopt_feed(adopted.clone(), terms.number, FedOwner::Configuration);
-        followed.add_due(&adopted);
+        followed.add_due(&adopted, &shared.around.addresses);
         shared.show(&followed.schedule);
         drop(followed);
         shared.wake_all();
@@ -176,7 +176,7 @@ impl SecondaryFeeds {
         let changed = publisher.change_members(removed, added);
         shared.around.forget(&forgotten);
         let returned = shared.around.take_back(&change.returned);
-        followed.add_due(&adopted);
+        followed.add_due(&adopted, &shared.around.addresses);
         // What their primaries have said meanwhile was not heard.
         returned.iter().for_each(|apex| followed.schedule.prompt(apex, Prompt::Refresh));
         shared.show(&followed.schedule);
@@ -355,11 +355,13 @@ impl Shared {
             // The log that the program writes may panic.
             let looked_after = catch_unwind(AssertUnwindSafe(|| self.look_after(&job)));
             let (is_done, next) = (looked_after.is_ok(), looked_after.unwrap_or(AFTER_PANIC));
-            zone.end_first();
+            zone.end_load_wait();
             let (is_waiting, report) = {
                 let mut status = zone.state.lock();
                 status.next_refresh = secs_from_now(next);
-                status.rare_mut().intake = None;
+                if let Some(rare) = status.rare_if_any() {
+                    rare.intake = None;
+                }
                 status.settle();
                 let report = RefreshReport {
                     former,
@@ -424,9 +426,7 @@ impl Shared {
         let (Job::Read(zone) | Job::Refresh(zone, ..)) = job;
         let mut work = zone.state.work();
         if let Job::Refresh(_, prompt, _) = job {
-            let next = refresh(zone, &mut work, *prompt, &self.around);
-            work.settle();
-            return next;
+            return refresh(zone, &mut work, *prompt, &self.around);
         }
         if !work.is_loaded {
             zone.load(&mut work, &self.around);
@@ -522,13 +522,13 @@ fn directory(config: &Config) -> Option<PathBuf> {
 
 /// The keys of a configuration, by their names in lower case.
 #[cfg(not(feature = "whole"))]
-pub fn keys(_config: &Config) -> HashMap<Name, Arc<Key>> {
+pub(super) fn keys(_config: &Config) -> HashMap<Name, Arc<Key>> {
     HashMap::new() // only a file has keys
 }
 
 /// The keys of a configuration, by their names in lower case.
 #[cfg(feature = "whole")]
-pub fn keys(config: &Config) -> HashMap<Name, Arc<Key>> {
+pub(super) fn keys(config: &Config) -> HashMap<Name, Arc<Key>> {
     let keys = config.keys.iter();
     let key = |it: &zonda_config::TsigKey| Key::new(&it.name, it.algorithm, it.secret.reveal());
     keys.map(|it| (it.name.to_lowercase(), Arc::new(key(it)))).collect()

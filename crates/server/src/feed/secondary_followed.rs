@@ -1,5 +1,6 @@
 //! The zones of primaries that are followed: those of the configuration, and members of catalogs.
 
+use super::secondary_addresses::SharedAddresses;
 use super::secondary_schedule::{Prompt, Schedule};
 use super::secondary_zone::{FileFate, FollowTerms, SecondaryZone};
 use super::secondary_zones::SecondaryZones;
@@ -111,12 +112,13 @@ pub struct RefreshReport {
 }
 
 impl Followed {
-    /// Has zones looked after that are new, or have other settings.
-    pub fn add_due(&mut self, zones: &[Name]) {
+    /// Has zones looked after that are new, or have other settings; they have the addresses of
+    /// their primaries in common with all that keep such.
+    pub fn add_due(&mut self, zones: &[Name], addresses: &SharedAddresses) {
         for apex in zones {
             let primary = self.zones.get(apex).and_then(|it| it.terms.primaries.first());
             if let Some(address) = primary.map(|it| it.address) {
-                self.schedule.add(apex, address);
+                self.schedule.add(apex, addresses.shared(address));
             }
         }
     }
@@ -210,32 +212,32 @@ impl Followed {
     }
 }
 
-/// Makes the terms of zones that one feed follows. Zones in a row mostly share them.
+/// Makes the terms of zones that one feed follows: zones with the same section or template share
+/// them, in whatever order they come.
 pub struct TermsOfFeed<'k> {
     keys: &'k HashMap<Name, Arc<Key>>,
     is_member: bool,
     /// The number by which the publisher knows the feed.
     pub number: u64,
-    /// The terms of the zone before.
-    last: Option<Arc<FollowTerms>>,
+    /// The terms that were made so far, by the address of the settings that they keep.
+    made: HashMap<*const SecondaryKeys, Arc<FollowTerms>>,
 }
 
 impl<'k> TermsOfFeed<'k> {
-    /// The terms of zones of a new feed, whose primaries may have these keys.
+    /// Makes no terms yet, of zones of a new feed whose primaries may have these keys.
     pub fn new(keys: &'k HashMap<Name, Arc<Key>>, is_member: bool) -> Self {
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
-        Self { keys, is_member, number, last: None }
+        Self { keys, is_member, number, made: HashMap::new() }
     }
 
-    /// The terms of the next zone.
+    /// Returns the terms of the next zone.
     pub fn of(&mut self, secondary: &Arc<SecondaryKeys>) -> Arc<FollowTerms> {
-        let last = self.last.take().filter(|last| Arc::ptr_eq(&last.keys, secondary));
-        let terms = last.unwrap_or_else(|| {
+        let terms = self.made.entry(Arc::as_ptr(secondary)).or_insert_with(|| {
             let (number, is_member) = (self.number, self.is_member);
             let (keys, primaries) = (Arc::clone(secondary), primaries(secondary, self.keys));
             Arc::new(FollowTerms { number, keys, is_member, primaries })
         });
-        Arc::clone(self.last.insert(terms))
+        Arc::clone(terms)
     }
 }
 
@@ -274,6 +276,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::path::Path;
+    use std::sync::mpsc::TryRecvError;
     use zonda_config::{Config, Flags};
 
     /// A zone of primaries that nothing looks after.
@@ -285,6 +288,30 @@ mod tests {
         let keys = Arc::clone(config.secondaries().next().unwrap().1);
         let terms = FollowTerms { number: 1, keys, is_member, primaries: Arc::default() };
         Arc::new(SecondaryZone::new(apex, terms.into(), &Arc::new(sync_channel(0).0)))
+    }
+
+    #[test]
+    fn a_thread_busy_with_a_former_zone_does_not_end_the_wait_of_the_reload_that_replaced_it() {
+        let former = zone(&"one.test".parse().unwrap(), false);
+        let (sender, reload) = sync_channel(0);
+        let new = SecondaryZone::new(&former.apex, Arc::clone(&former.terms), &Arc::new(sender));
+        let next = former.replaced_by(new);
+        former.end_load_wait();
+        assert_eq!(reload.try_recv(), Err(TryRecvError::Empty), "the reload still waits");
+        next.end_load_wait();
+        assert_eq!(reload.try_recv(), Err(TryRecvError::Disconnected));
+    }
+
+    #[test]
+    fn members_of_two_templates_in_turn_share_the_terms_of_each() {
+        let [one, other] = ["one.test", "two.test"].map(|it| zone(&it.parse().unwrap(), true));
+        let keys = HashMap::new();
+        let mut terms = TermsOfFeed::new(&keys, true);
+        let first = [&one, &other].map(|zone| terms.of(&zone.terms.keys));
+        assert!(!Arc::ptr_eq(&first[0], &first[1]));
+        for (zone, first) in [&one, &other].into_iter().zip(&first) {
+            assert!(Arc::ptr_eq(&terms.of(&zone.terms.keys), first));
+        }
     }
 
     #[test]

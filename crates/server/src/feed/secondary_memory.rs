@@ -21,7 +21,7 @@ static WAITS: LogBudget = LogBudget::new();
 /// After how long the zone is to ask again whether there is room, if its transfer still waits, and
 /// its primaries are not to be asked.
 pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> {
-    let wait = work.rare_mut().wait.as_mut()?;
+    let wait = work.rare_if_any()?.wait.as_mut()?;
     let octets = wait.octets.min(octets_max(zone)); // a reload may allow fewer
     if octets < wait.octets {
         (wait.octets, wait.of_changes) = (octets, wait.of_changes.min(octets));
@@ -79,7 +79,7 @@ pub fn go_on_waiting(
     work: &mut ZoneWork,
     next: Duration,
 ) -> Option<Duration> {
-    let wait = work.rare_mut().wait.as_mut().filter(|wait| wait.since.is_some())?;
+    let wait = work.rare_if_any()?.wait.as_mut().filter(|wait| wait.since.is_some())?;
     wait.check_at = Some(Instant::now() + next);
     show(zone, wait);
     wait_left(zone, work)
@@ -87,8 +87,12 @@ pub fn go_on_waiting(
 
 /// Ends the wait of a zone, if its transfer has waited: it is done, or there is none to be made.
 pub fn end_wait(zone: &SecondaryZone, work: &mut ZoneWork) {
-    work.rare_mut().wait = None;
-    zone.state.lock().rare_mut().memory_wait = None;
+    if let Some(rare) = work.rare_if_any() {
+        rare.wait = None;
+    }
+    if let Some(rare) = zone.state.lock().rare_if_any() {
+        rare.memory_wait = None;
+    }
 }
 
 /// The octets of memory that the transfer of a whole zone will take if it is as large as the

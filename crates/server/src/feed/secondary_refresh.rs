@@ -32,7 +32,20 @@ static SILENCES: LogBudget = LogBudget::new();
 
 /// Refreshes a zone; with what has asked for that out of turn, if anything has. Returns after how
 /// long it is to be refreshed again; where its transfer waits for memory, with the same prompt.
+/// Leaves no memory to the next refresh that this does not need.
 pub fn refresh(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    prompt: Option<Prompt>,
+    around: &Surroundings,
+) -> Duration {
+    let next = refresh_now(zone, work, prompt, around);
+    work.settle(Instant::now());
+    next
+}
+
+/// Refreshes a zone, unless its transfer waits for memory and there is none yet.
+fn refresh_now(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     prompt: Option<Prompt>,
@@ -292,11 +305,14 @@ fn note_success(
     around: &Surroundings,
 ) -> Duration {
     work.failures = 0;
-    work.rare_mut().refused.clear();
+    if let Some(rare) = work.rare_if_any() {
+        rare.refused.clear();
+    }
     let (has_failed, is_expired) = {
         let mut status = zone.state.lock();
         status.primary = Some(around.addresses.shared(primary.address));
-        (status.rare_mut().error.take().is_some(), status.is_expired)
+        let error = status.rare_if_any().and_then(|rare| rare.error.take());
+        (error.is_some(), status.is_expired)
     };
     if has_failed {
         tracing::info!(zone = %zone.apex, "a zone is in step with a primary again");

@@ -17,7 +17,6 @@
 //!   thread for long have at most [`OF_SLOW_MAX`] together: some are always left for the rest.
 //! - Zones that a primary says have changed go first, but for each [`TURN_OF_WAITING`]th turn.
 
-use super::secondary_addresses::SharedAddresses;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -56,8 +55,6 @@ pub enum Prompt {
 pub struct Schedule {
     /// The zones by their apexes, and those that were removed while a thread looks after them.
     zones: HashMap<Name, Scheduled>,
-    /// The primaries that zones have in common.
-    addresses: SharedAddresses,
     /// The zones whose files are to be read.
     unread: BTreeMap<Place, Name>,
     /// The zones by the moments at which they are due.
@@ -173,9 +170,8 @@ pub struct ScheduleCounts {
 impl Schedule {
     /// Follows a zone with a first primary. One that is not known yet is read first; one that is
     /// known has other settings, and is due at once.
-    pub fn add(&mut self, apex: &Name, primary: SocketAddr) {
+    pub fn add(&mut self, apex: &Name, primary: Arc<SocketAddr>) {
         self.leave_queue(apex);
-        let primary = self.addresses.shared(primary);
         let Some(zone) = self.zones.get_mut(apex) else {
             let state = State::Unread(next_place(&mut self.last, 0));
             let zone = Scheduled { primary, state, prompt: None, reload: None };
@@ -485,7 +481,7 @@ mod tests {
     fn schedule(zones: &[(u8, usize)]) -> Schedule {
         let mut schedule = Schedule::default();
         for (number, count) in zones {
-            (0..*count).for_each(|it| schedule.add(&zone(*number, it), primary(*number)));
+            (0..*count).for_each(|it| schedule.add(&zone(*number, it), primary(*number).into()));
         }
         while let Some(apex) = schedule.take_unread() {
             schedule.finish_reading(&apex, 0);
@@ -557,7 +553,7 @@ mod tests {
     fn files_are_read_whatever_threads_are_busy_with() {
         let mut schedule = schedule(&[(1, 20), (2, 20)]);
         assert_eq!(take_all(&mut schedule, 0).len(), THREADS);
-        schedule.add(&zone(3, 0), primary(3));
+        schedule.add(&zone(3, 0), primary(3).into());
         assert_eq!(schedule.counts().unread, 1);
         assert_eq!(schedule.take_unread(), Some(zone(3, 0)));
         schedule.finish_reading(&zone(3, 0), 500);
@@ -692,9 +688,9 @@ mod tests {
         let mut schedule = schedule(&[(1, 2)]);
         let (changed, added) = (zone(1, 0), zone(1, 1));
         assert_eq!(take_all(&mut schedule, 0).len(), 2);
-        schedule.add(&changed, primary(2));
+        schedule.add(&changed, primary(2).into());
         schedule.remove(&added);
-        schedule.add(&added, primary(2));
+        schedule.add(&added, primary(2).into());
         assert_eq!((schedule.take(1), schedule.take_unread()), (None, None));
         schedule.finish(&changed, 2, 1_000_000);
         schedule.finish(&added, 2, 1_000_000);

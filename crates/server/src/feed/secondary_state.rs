@@ -2,13 +2,11 @@
 
 use super::secondary_work::ZoneWork;
 use crate::load::unix_secs;
-use arc_swap::ArcSwapOption;
 #[cfg(feature = "whole")]
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_engine::zones::ZoneExpiry;
 
@@ -130,8 +128,6 @@ pub struct SecondaryState {
     status: Mutex<SecondaryStatus>,
     /// What one refresh leaves to the next; one thread at a time looks after the zone.
     work: Mutex<ZoneWork>,
-    /// What is dropped when the file was read.
-    first: ArcSwapOption<SyncSender<()>>,
     /// When the zone expires, for those that answer queries.
     pub expiry: Arc<ZoneExpiry>,
     /// What is held from a change of the status until the publisher has what follows from it, so
@@ -170,7 +166,12 @@ impl SecondaryStatus {
         self.rare.as_ref()?.error.as_deref()
     }
 
-    /// What most zones do not have, for a change; takes memory until [`Self::settle`].
+    /// Returns what most zones do not have, if there is anything of it, to take something away.
+    pub fn rare_if_any(&mut self) -> Option<&mut RareStatus> {
+        self.rare.as_deref_mut()
+    }
+
+    /// Returns what most zones do not have, to add something; takes memory until [`Self::settle`].
     pub fn rare_mut(&mut self) -> &mut RareStatus {
         self.rare.get_or_insert_default()
     }
@@ -218,16 +219,6 @@ impl SecondaryState {
     /// What one refresh leaves to the next, for the one thread that looks after the zone.
     pub fn work(&self) -> MutexGuard<'_, ZoneWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has something dropped when the file was read, in place of what was to be before.
-    pub fn set_first(&self, first: Option<Arc<SyncSender<()>>>) {
-        self.first.store(first);
-    }
-
-    /// Takes what is to be dropped when the file was read.
-    pub fn take_first(&self) -> Option<Arc<SyncSender<()>>> {
-        self.first.swap(None)
     }
 
     /// Waits until the publisher has the former update of the zone; held until it has the next.

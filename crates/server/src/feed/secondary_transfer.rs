@@ -106,7 +106,7 @@ pub fn transfer(
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let (mut kept, mut octets, mut since, mut fallback) = (None, (0, 0), None, None);
-    if let Some(wait) = work.rare_mut().wait.take() {
+    if let Some(wait) = work.rare_if_any().and_then(|rare| rare.wait.take()) {
         (kept, octets, since) = (Some(wait.kept), (wait.octets, wait.of_changes), wait.since);
         fallback = wait.fallback.filter(|_| wait.primary == primary.address);
     }

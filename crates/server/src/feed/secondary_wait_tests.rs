@@ -1,4 +1,4 @@
-//! Tests of transfers that wait for memory, as parts of refreshes.
+//! Tests of refreshes: of transfers that wait for memory, and of what is left of those in step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -151,6 +151,28 @@ fn a_zone_in_step_does_not_expire_while_a_transfer_that_an_operator_asked_for_wa
     let kept = work.rare_mut().wait.take().unwrap();
     assert_eq!((kept.kept.place(), kept.octets, kept.since), (Some(place), 4 * MIB, Some(7)));
     assert!(zone.state.lock().memory_wait().is_some());
+}
+
+#[test]
+fn a_refresh_that_finds_the_zone_in_step_leaves_nothing_that_most_zones_do_not_have() {
+    let budget = Arc::new(Budget::new(4 * MIB));
+    let (mut zone, around) = zone(&budget);
+    let source = primary_of_serial_7(Arc::default());
+    set_primary(&mut zone, &source);
+    let mut work = work_from(&source);
+    refresh(&zone, &mut work, None, &around);
+    assert!(work.rare().is_none(), "there was nothing");
+    let now = Instant::now();
+    for (until, is_left) in [(now, false), (now + Duration::from_secs(60), true)] {
+        let rare = work.rare_mut();
+        rare.expired_soa = Some(Box::default()); // of the version before an outage
+        rare.without_changes = Some((source.address, until).into());
+        let bounds = (Duration::from_secs(60), Duration::from_secs(60));
+        rare.refused.add((source.address, 6), "too large", bounds, now);
+        refresh(&zone, &mut work, None, &around);
+        assert_eq!(work.rare().is_some(), is_left, "the primary has sent no changes");
+    }
+    assert!(work.rare().unwrap().expired_soa.is_none());
 }
 
 #[test]

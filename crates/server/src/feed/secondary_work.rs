@@ -1,7 +1,7 @@
 //! What one refresh of a zone of primaries leaves to the next.
 
 use super::secondary_refused::RefusedVersions;
-use super::secondary_zone::now_secs;
+use crate::load::unix_secs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,24 +83,36 @@ pub struct Fallback {
 }
 
 impl ZoneWork {
-    /// The primary that the version came from; none where that is not known.
+    /// Returns the primary that the version came from; none where that is not known.
     pub fn source(&self) -> Option<SocketAddr> {
         self.source.as_deref().copied()
     }
 
-    /// What most zones do not have, if there is anything of it.
+    /// Returns what most zones do not have, if there is anything of it.
     pub fn rare(&self) -> Option<&RareWork> {
         self.rare.as_deref()
     }
 
-    /// What most zones do not have, for a change; takes memory until [`Self::settle`].
+    /// Returns what most zones do not have, if there is anything of it, to take something away.
+    pub fn rare_if_any(&mut self) -> Option<&mut RareWork> {
+        self.rare.as_deref_mut()
+    }
+
+    /// Returns what most zones do not have, to add something; takes memory until [`Self::settle`].
     pub fn rare_mut(&mut self) -> &mut RareWork {
         self.rare.get_or_insert_default()
     }
 
-    /// Gives memory back that is not needed any more.
-    pub fn settle(&mut self) {
-        self.rare = self.rare.take().filter(|rare| !rare.is_empty());
+    /// Gives memory back that is not needed any more after a refresh at a moment.
+    pub fn settle(&mut self, now: Instant) {
+        let Some(rare) = &mut self.rare else { return };
+        if self.zone.is_some() {
+            rare.expired_soa = None;
+        }
+        rare.without_changes.take_if(|without| without.1 <= now);
+        if rare.is_empty() {
+            self.rare = None;
+        }
     }
 
     /// A time from one check of the zone to the next, shortened so that the zone is checked several
@@ -109,7 +121,7 @@ impl ZoneWork {
         if self.zone.is_none() {
             return time;
         }
-        let left = Duration::from_secs(self.agreed.1.saturating_sub(now_secs()));
+        let left = Duration::from_secs(self.agreed.1.saturating_sub(unix_secs().into()));
         time.min((left / 2).max(BEFORE_EXPIRY_MIN))
     }
 }

@@ -8,6 +8,7 @@ use super::{LoadedZone, Update};
 use crate::load::{self, unix_secs};
 use crate::load_error::LoadError;
 use crate::publish::PublisherHandle;
+use arc_swap::ArcSwapOption;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -46,6 +47,8 @@ pub struct SecondaryZone {
     pub state: Arc<SecondaryState>,
     /// Whether the zone is not to be followed any more, or not like this.
     pub is_gone: AtomicBool,
+    /// The sender of the reload that waits until the file of the zone was read; dropped then.
+    load_waiter: ArcSwapOption<SyncSender<()>>,
 }
 
 /// The terms under which zones are followed, which most zones of a server have in common.
@@ -211,18 +214,19 @@ impl Surroundings {
 }
 
 impl SecondaryZone {
-    /// A zone whose file was not read yet; `first` is dropped when that is done.
-    pub fn new(apex: &Name, terms: Arc<FollowTerms>, first: &Arc<SyncSender<()>>) -> Self {
-        let (apex, state) = (apex.clone(), Arc::<SecondaryState>::default());
-        state.set_first(Some(Arc::clone(first)));
-        Self { apex, terms, state, is_gone: AtomicBool::default() }
+    /// Makes a zone whose file was not read yet; `load_waiter` is dropped when that is done.
+    pub fn new(apex: &Name, terms: Arc<FollowTerms>, load_waiter: &Arc<SyncSender<()>>) -> Self {
+        let (apex, state) = (apex.clone(), Arc::default());
+        let load_waiter = ArcSwapOption::new(Some(Arc::clone(load_waiter)));
+        Self { apex, terms, state, is_gone: AtomicBool::default(), load_waiter }
     }
 
-    /// The same zone as another configuration has it: with the version in force, and its file.
+    /// Makes the same zone as another configuration has it: with the version in force, and its
+    /// file. A thread that is still busy with this one ends no wait of the reload that has made
+    /// the other.
     pub fn replaced_by(&self, new: Self) -> Self {
         self.is_gone.store(true, Relaxed);
         self.state.lock().primaries = Box::default(); // some may have gone
-        self.state.set_first(new.state.take_first());
         Self { state: Arc::clone(&self.state), ..new }
     }
 
@@ -416,7 +420,9 @@ impl SecondaryZone {
     /// Forgets the version in force, which has expired.
     fn take_expiry(&self, work: &mut ZoneWork) {
         let soa = work.zone.take().map(|zone| zone.soa().0.first().into());
-        work.rare_mut().expired_soa = soa;
+        if soa.is_some() {
+            work.rare_mut().expired_soa = soa;
+        }
         work.failures = 0;
     }
 
@@ -446,7 +452,11 @@ impl SecondaryZone {
         let is_new = {
             let mut status = self.state.lock();
             let is_new = error.is_some() && status.disk_error() != error.as_deref();
-            status.rare_mut().disk_error = error.as_deref().map(Into::into);
+            if let Some(error) = &error {
+                status.rare_mut().disk_error = Some(error.as_str().into());
+            } else if let Some(rare) = status.rare_if_any() {
+                rare.disk_error = None;
+            }
             is_new
         };
         let Some(error) = error else { return Ok(()) };
@@ -461,9 +471,9 @@ impl SecondaryZone {
         }
     }
 
-    /// Tells that the file was read.
-    pub fn end_first(&self) {
-        drop(self.state.take_first());
+    /// Ends the wait of the reload that has made this zone, as the file was read.
+    pub fn end_load_wait(&self) {
+        self.load_waiter.store(None);
     }
 
     /// Whether the zone is not to be followed any more.

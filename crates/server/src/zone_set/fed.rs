@@ -98,15 +98,15 @@ impl ZoneSet {
         }
         let unit = Unit { key: Arc::new(key), terms };
         let feed = former.map_or(0, |former| former.feed);
-        let mut version = self.fed_version(&name);
+        let is_left_out = former.is_some_and(|former| former.is_left_out);
+        let was_transferred = former.is_some_and(|it| is_transferred(&it.unit.key));
+        let mut version = self.take_fed_version(&name);
         // Of records from another source, the feed tells the time until the zone expires.
-        let is_transferred = |key: &UnitKey| matches!(key.origin(), VersionOrigin::Transfer);
         version.expiry = match is_transferred(&unit.key) {
-            true if former.is_some_and(|it| is_transferred(&it.unit.key)) => version.expiry,
+            true if was_transferred => version.expiry,
             true => Some(Arc::default()),
             false => None,
         };
-        let is_left_out = former.is_some_and(|former| former.is_left_out);
         let zone = FedZone { unit, aside: None, owner, feed, is_left_out };
         self.fed.insert(name.clone(), zone);
         self.serve_fed(&name, version, outcome);
@@ -178,19 +178,28 @@ impl ZoneSet {
         true
     }
 
-    /// The serial of a zone as its feed has sent it.
+    /// Returns the serial of a zone as its feed has sent it.
     pub fn fed_serial(&self, name: &Name) -> Option<u32> {
-        Some(self.fed_version(name).data?.serial())
+        let data = match &self.fed.get(name)?.aside {
+            Some(aside) => aside.data.as_ref(),
+            None => self.served_of_feed(name)?.data(),
+        };
+        Some(data?.serial())
     }
 
-    /// What the feed of a zone has sent; nothing yet where there is none.
-    fn fed_version(&self, name: &Name) -> Version {
-        let Some(fed) = self.fed.get(name) else { return Version::awaited() };
-        let served = || {
-            let zone = self.zone(name).filter(|zone| zone.unit.is_of_feed());
-            zone.map_or_else(Version::awaited, |zone| Version::of(zone))
-        };
-        fed.aside.as_deref().cloned().unwrap_or_else(served)
+    /// Takes what the feed of a zone has sent, from aside where that is; nothing yet where the feed
+    /// has sent none.
+    fn take_fed_version(&mut self, name: &Name) -> Version {
+        let Some(fed) = self.fed.get_mut(name) else { return Version::awaited() };
+        match fed.aside.take() {
+            Some(aside) => *aside,
+            None => self.served_of_feed(name).map_or_else(Version::awaited, |it| Version::of(it)),
+        }
+    }
+
+    /// Returns a zone if it is served from what its feed has sent.
+    fn served_of_feed(&self, name: &Name) -> Option<&Arc<KnownZone>> {
+        self.zone(name).filter(|zone| zone.unit.is_of_feed())
     }
 
     /// Keeps what the feed of a zone has sent, as a file serves the zone from now on.
@@ -231,20 +240,26 @@ impl ZoneSet {
         update: Update,
     ) -> Result<Outcome, ChangeError> {
         let mut outcome = Outcome::default();
-        let fed = self.fed.get(name).filter(|fed| fed.feed == feed);
-        let Some(unit) = fed.map(|fed| fed.unit.clone()) else { return Ok(outcome) }; // removed
-        let mut version = self.fed_version(name);
+        let served = self.served_of_feed(name).map(|zone| Version::of(zone));
+        let fed = self.fed.get_mut(name).filter(|fed| fed.feed == feed);
+        let Some(fed) = fed else { return Ok(outcome) }; // removed
+        let unit = fed.unit.clone();
+        // What is aside is changed where it is, so that it stays after an error, or a panic.
+        let mut served = fed.aside.is_none().then(|| served.unwrap_or_else(Version::awaited));
+        let Some(version) = served.as_mut().or(fed.aside.as_deref_mut()) else {
+            return Ok(outcome); // there is one of them
+        };
         let before = version.data.clone();
         version.take(update)?;
-        match &version.error {
-            Some(error) => {
-                self.note_failure((&unit, name), version.data.is_some(), error, &mut outcome);
-            }
-            None if before.is_some() && is_same(before.as_ref(), version.data.as_ref()) => {
+        let (after, error) = (version.data.clone(), version.error.clone());
+        match error {
+            Some(error) => self.note_failure((&unit, name), after.is_some(), &error, &mut outcome),
+            None if before.is_some() && is_same(before.as_ref(), after.as_ref()) => {
                 outcome.unchanged.push(name.clone());
             }
             None => outcome.loaded.push(name.clone()),
         }
+        let version = served.unwrap_or_else(|| self.take_fed_version(name));
         self.serve_fed(name, version, &mut outcome);
         Ok(outcome)
     }
@@ -273,7 +288,7 @@ impl ZoneSet {
         if !self.fed.contains_key(name) {
             return;
         }
-        let mut version = self.fed_version(name);
+        let mut version = self.take_fed_version(name);
         if version.data.is_none() {
             (version.data, version.records) = (former.data, former.records);
         }
@@ -281,6 +296,11 @@ impl ZoneSet {
         outcome.loaded.push(name.clone());
         self.serve_fed(name, version, outcome);
     }
+}
+
+/// Whether the versions of a zone of this key are transferred.
+fn is_transferred(key: &UnitKey) -> bool {
+    matches!(key.origin(), VersionOrigin::Transfer)
 }
 
 /// Whether two versions of a zone are one.
