@@ -3,10 +3,10 @@
 //! The reply is sent at once, and says nothing about what becomes of it. The clients that may send
 //! the message stand in the access list of the zone. A zone stands in the queue once, however many
 //! messages come for it; where the queue is full, the primary gets SERVFAIL and sends the message
-//! again.
+//! again. The serial that a message may have is a hint, into which anything could have been
+//! written: it stands in the queue with the zone, unless messages have come with different ones.
 //!
-//! Deliberately absent: the serial that the message may have, which is a hint that anything could
-//! have been written into, and what is done about a zone.
+//! Deliberately absent: what is done about a zone.
 
 use crate::zones::ZoneEntry;
 use std::fmt;
@@ -23,9 +23,16 @@ pub struct NotifyQueue {
     queued: QueuedZones,
 }
 
-/// The zones that stand in the queue: each at the place of its number, as that number plus 1; 0
-/// where none does. Zones that share a place may stand in the queue several times.
+/// The zones that stand in the queue: each at the place of its number, as [`entry`] makes them of
+/// that and a serial; 0 where none does. Zones that share a place may stand in the queue several
+/// times.
 type QueuedZones = Arc<[AtomicU64]>;
+
+/// The serial of messages that have none, or different ones. A zone seldom has it.
+const UNKNOWN: u32 = 0;
+/// How often it is tried to find out whether a zone stands in the queue while other threads put it
+/// there and take it out.
+const TRIES_MAX: usize = 4;
 
 /// A zone that a primary says has changed.
 pub struct Notice {
@@ -37,12 +44,14 @@ pub struct Notice {
 
 impl Notice {
     /// Takes the zone out of the queue, so that it can stand there again; returns its apex in lower
-    /// case.
+    /// case, and the serial that all messages for it have had, if they had one.
     #[must_use]
-    pub fn take(&self) -> &Name {
-        let (place, id) = place(&self.queued, &self.zone);
-        let _ = place.compare_exchange(id, 0, AcqRel, Relaxed); // else it is another zone's
-        &self.zone.apex
+    pub fn take(&self) -> (&Name, Option<u32>) {
+        let place = place(&self.queued, &self.zone);
+        let is_it = |standing| is_of(standing, &self.zone).then_some(0);
+        let standing = place.fetch_update(AcqRel, Acquire, is_it); // else it is another zone's
+        let serial = standing.map_or(UNKNOWN, |standing| standing as u32);
+        (&self.zone.apex, Some(serial).filter(|serial| *serial != UNKNOWN))
     }
 }
 
@@ -67,15 +76,26 @@ impl NotifyQueue {
         self.queued.len()
     }
 
-    /// Queues a zone that a primary at an address says has changed; whether there was room.
-    pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr) -> bool {
-        let (place, id) = place(&self.queued, zone);
-        if place.load(Acquire) == id {
-            return true;
+    /// Queues a zone that a primary at an address says has changed, and has a serial, if it says
+    /// that; whether there was room.
+    pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr, serial: Option<u32>) -> bool {
+        let place = place(&self.queued, zone);
+        let (new, unknown) = (entry(zone, serial.unwrap_or(UNKNOWN)), entry(zone, UNKNOWN));
+        for _ in 0..TRIES_MAX {
+            let standing = place.load(Acquire);
+            if standing == new || standing == unknown {
+                return true;
+            }
+            if !is_of(standing, zone) {
+                break;
+            }
+            if place.compare_exchange(standing, unknown, AcqRel, Relaxed).is_ok() {
+                return true;
+            }
         }
-        let is_noted = place.compare_exchange(0, id, AcqRel, Relaxed).is_ok();
-        let (zone, queued) = (Arc::clone(zone), Arc::clone(&self.queued));
-        let is_sent = self.sender.try_send(Notice { zone, queued, from }).is_ok();
+        let is_noted = place.compare_exchange(0, new, AcqRel, Relaxed).is_ok();
+        let (queued, of_queue) = (Arc::clone(&self.queued), Arc::clone(zone));
+        let is_sent = self.sender.try_send(Notice { zone: of_queue, queued, from }).is_ok();
         if !is_sent && is_noted {
             place.store(0, Relaxed);
         }
@@ -83,10 +103,20 @@ impl NotifyQueue {
     }
 }
 
-/// The place of a zone among those that stand in the queue, and what stands there for it.
-fn place<'q>(queued: &'q QueuedZones, zone: &ZoneEntry) -> (&'q AtomicU64, u64) {
+/// The place of a zone among those that stand in the queue.
+fn place<'q>(queued: &'q QueuedZones, zone: &ZoneEntry) -> &'q AtomicU64 {
     let number = zone.number as usize % queued.len(); // a queue has at least one place
-    (&queued[number], u64::from(zone.number) + 1)
+    &queued[number]
+}
+
+/// What stands at the place of a zone that is in the queue with a serial.
+fn entry(zone: &ZoneEntry, serial: u32) -> u64 {
+    (u64::from(zone.number) + 1) << 32 | u64::from(serial)
+}
+
+/// Whether what stands at a place is for a zone.
+fn is_of(standing: u64, zone: &ZoneEntry) -> bool {
+    standing >> 32 == u64::from(zone.number) + 1
 }
 
 #[cfg(test)]
@@ -106,13 +136,38 @@ mod tests {
         let (queue, end) = NotifyQueue::new(2);
         let from = IpAddr::from([192, 0, 2, 1]);
         let [one, other, third] = [0, 1, 2].map(zone);
-        assert!(queue.push(&one, from) && queue.push(&one, from) && queue.push(&other, from));
-        assert!(!queue.push(&third, from), "the queue is full");
-        assert_eq!(*end.recv().unwrap().take(), one.apex);
-        assert!(queue.push(&third, from), "it shares the place of the first one, which is free");
-        assert_eq!(*end.recv().unwrap().take(), other.apex);
-        assert!(queue.push(&one, from), "the third one stands at its place");
-        let names: Vec<_> = end.try_iter().map(|notice| notice.take().to_string()).collect();
+        let push = |zone: &Arc<ZoneEntry>| queue.push(zone, from, None);
+        assert!(push(&one) && push(&one) && push(&other));
+        assert!(!push(&third), "the queue is full");
+        assert_eq!(*end.recv().unwrap().take().0, one.apex);
+        assert!(push(&third), "it shares the place of the first one, which is free");
+        assert_eq!(*end.recv().unwrap().take().0, other.apex);
+        assert!(push(&one), "the third one stands at its place");
+        let names: Vec<_> = end.try_iter().map(|notice| notice.take().0.to_string()).collect();
         assert_eq!(names, ["z2.test.", "z0.test."]);
+    }
+
+    #[test]
+    fn a_zone_stands_in_the_queue_with_its_serial_as_long_as_all_messages_have_the_same() {
+        let (queue, end) = NotifyQueue::new(4);
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let one = zone(1);
+        let taken = |serials: &[Option<u32>]| {
+            serials.iter().for_each(|serial| assert!(queue.push(&one, from, *serial)));
+            let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
+            assert_eq!(all.len(), 1, "{serials:?}");
+            all[0]
+        };
+        assert_eq!(taken(&[Some(7)]), Some(7));
+        assert_eq!(taken(&[Some(7), Some(7)]), Some(7));
+        assert_eq!(taken(&[Some(7), Some(8)]), None);
+        assert_eq!(taken(&[Some(7), Some(8), Some(8), Some(7)]), None);
+        assert_eq!(taken(&[Some(7), None]), None);
+        assert_eq!(taken(&[None, Some(7)]), None);
+        assert_eq!(taken(&[Some(u32::MAX)]), Some(u32::MAX));
+        let other = zone(5); // it shares the place
+        assert!(queue.push(&one, from, Some(7)) && queue.push(&other, from, Some(7)));
+        let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
+        assert_eq!(all, [Some(7), None]);
     }
 }

@@ -51,6 +51,10 @@ pub enum Fault {
     TooManyRecords(u64),
     /// More octets than the limit.
     TooManyOctets(u64),
+    /// Changes with more records than they may have; the zone that they lead to may have few.
+    ChangesOfTooManyRecords(u64),
+    /// Changes with more octets than they may have, likewise.
+    ChangesOfTooManyOctets(u64),
     /// A set of a name and type with more records than the limit.
     TooManyOfSet(Name, Type, usize),
     /// A name with records of more types than the limit.
@@ -138,6 +142,12 @@ impl Fault {
         )
     }
 
+    /// Whether the primary sends too slowly: of changes, the next attempt is to be without them.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        matches!(self, Self::TooSlow(_) | Self::TooFewOctets(..))
+    }
+
     /// Whether the primary did not answer at all.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
@@ -198,6 +208,12 @@ impl fmt::Display for Fault {
                 f,
                 "the zone has more than {limit} octets: raise `size-max` of [zone.secondary]"
             ),
+            Self::ChangesOfTooManyRecords(limit) => {
+                write!(f, "the changes have more than {limit} records")
+            }
+            Self::ChangesOfTooManyOctets(limit) => {
+                write!(f, "the changes have more than {limit} octets")
+            }
             Self::TooManyOfSet(name, rtype, limit) => write!(
                 f,
                 "{name} has more than {limit} records of type {rtype}: raise \

@@ -36,6 +36,7 @@ pub mod open;
 #[cfg(feature = "whole")]
 mod search_domains;
 pub mod secondaries;
+mod secondary_announced;
 mod secondary_crowd;
 pub mod secondary_followed;
 mod secondary_memory;

@@ -1,5 +1,6 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
+use super::secondary_announced::AnnouncedVersion;
 use super::secondary_crowd::CrowdLimits;
 use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
@@ -87,6 +88,11 @@ pub struct ZoneWork {
     /// The primary that is asked for the whole zone, as it did not send changes of it, and until
     /// when.
     pub without_changes: Option<Box<(SocketAddr, Instant)>>,
+    /// The primaries that nothing was taken from at the last refresh, and why, in words; of those
+    /// that are outdated, the same words whatever their serials.
+    pub passed_over: Vec<(SocketAddr, Box<str>)>,
+    /// The version that a primary has told of before it answers with it.
+    pub announced: AnnouncedVersion,
     /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
     pub takes_any_serial: bool,
     /// The transfer that waits for memory, if one does.
