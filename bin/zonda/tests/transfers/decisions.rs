@@ -163,7 +163,7 @@ impl Scripted {
     }
 
     /// Sends NOTIFY to a server.
-    fn notify(&self, server: &Secondary) {
+    pub fn notify(&self, server: &Secondary) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let head = [7, 7, 0x24, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         let message = [&head[..], &name(self.zone), &[0, 6, 0, 1]].concat();

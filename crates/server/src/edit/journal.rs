@@ -119,7 +119,7 @@ impl EditJournal {
     /// # Errors
     /// When another server uses it.
     pub fn open(&mut self, config: &Config) -> Result<(), InUse> {
-        let is_needed = config.zones.iter().any(|zone| zone.writable.is_some());
+        let is_needed = config.zones.iter().any(|zone| zone.terms.writable.is_some());
         if !is_needed || matches!(self.state, State::Open(_)) {
             return Ok(());
         }

@@ -26,6 +26,11 @@ impl AnnouncedVersion {
         }
     }
 
+    /// Whether there is no such version.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// How long to wait until the primaries are asked again, if the version is greater than the one
     /// here still.
     pub fn next_wait(&mut self, own: Option<u32>) -> Option<Duration> {

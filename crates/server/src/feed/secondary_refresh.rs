@@ -5,8 +5,9 @@ use super::secondary_memory::{end_wait, go_on_waiting, wait_left};
 use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
+use super::secondary_work::ZoneWork;
 use super::secondary_zone::{
-    KeptVersion, SecondaryZone, SilentPrimary, Surroundings, ZoneWork, now_secs, secs_from_now,
+    KeptVersion, SecondaryZone, SilentPrimary, Surroundings, now_secs, secs_from_now,
 };
 use super::store_feed::lock;
 use crate::load_error::LoadError;
@@ -64,14 +65,15 @@ fn ask_and_transfer(
     around: &Surroundings,
 ) -> Option<Duration> {
     work.takes_any_serial = prompt == Some(Prompt::Retransfer);
-    work.announced.note(prompt, work.zone.as_ref().map(|it| it.serial()));
+    let own = work.zone.as_ref().map(|it| it.serial());
+    work.rare_mut().announced.note(prompt, own);
     let mut errors = Vec::new();
     let mut found = ask_all(zone, work, prompt, (around, &mut errors));
     // The greatest serial of a version that could not be had: in step with one primary is not
     // enough where another has a newer version.
     let mut failed: Option<u32> = None;
     let (mut is_first, mut is_taken) = (true, false);
-    while let Some((soa, primary)) = take_greatest(&mut found, work.source) {
+    while let Some((soa, primary)) = take_greatest(&mut found, work.source()) {
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
@@ -106,7 +108,7 @@ fn ask_and_transfer(
                     failed = failed.filter(|it| is_greater(*it, soa.serial)).or(Some(soa.serial));
                     let (address, kind) = (primary.address, ErrorKind::Refused);
                     let error = PrimaryError { address, words: error, kind };
-                    note_error(zone, error, &mut errors);
+                    note_error(zone, error, &mut errors, around);
                 }
             },
         }
@@ -147,8 +149,14 @@ impl PrimaryError {
 }
 
 /// Notes why nothing is taken from a primary.
-fn note_error(zone: &SecondaryZone, error: PrimaryError, errors: &mut Vec<PrimaryError>) {
-    zone.state.lock().note_primary(error.address, Err(&error.words));
+fn note_error(
+    zone: &SecondaryZone,
+    error: PrimaryError,
+    errors: &mut Vec<PrimaryError>,
+    around: &Surroundings,
+) {
+    let address = around.addresses.shared(error.address);
+    zone.state.lock().note_primary(address, Err(&error.words));
     errors.push(error);
 }
 
@@ -162,7 +170,7 @@ fn tell_errors(
 ) {
     for it in errors.iter().filter(|it| it.kind != ErrorKind::Silent && !has_failed) {
         let is_it = |told: &(SocketAddr, Box<str>)| (told.0, &*told.1) == (it.address, it.topic());
-        if !work.passed_over.iter().any(is_it) {
+        if !work.rare().is_some_and(|rare| rare.passed_over.iter().any(is_it)) {
             let (primary, error) = (it.address, &*it.words);
             PASSED_OVER.spend(|left_out| {
                 let zone = &zone.apex;
@@ -170,7 +178,8 @@ fn tell_errors(
             });
         }
     }
-    work.passed_over = errors.iter().map(|it| (it.address, it.topic().into())).collect();
+    let passed_over = errors.iter().map(|it| (it.address, it.topic().into())).collect();
+    work.rare_mut().passed_over = passed_over;
 }
 
 /// Transfers a primary's version, unless it was refused not long ago; one that the primary has just
@@ -183,7 +192,8 @@ fn take_version(
     around: &Surroundings,
 ) -> Result<TransferResult, String> {
     let (address, now) = (primary.address, Instant::now());
-    if let Some(error) = work.refused.reason(address, serial, now).filter(|_| prompt.is_none()) {
+    let refused = work.rare().and_then(|rare| rare.refused.reason(address, serial, now));
+    if let Some(error) = refused.filter(|_| prompt.is_none()) {
         return Err(error.to_owned());
     }
     transfer(zone, work, primary, around).map_err(|refusal| {
@@ -193,7 +203,7 @@ fn take_version(
                 None => (timers::first_retry(0), REFRESH),
             };
             let bounds = (least, most);
-            work.refused.add((address, serial), &refusal.error, bounds, Instant::now());
+            work.rare_mut().refused.add((address, serial), &refusal.error, bounds, Instant::now());
         }
         refusal.error
     })
@@ -213,8 +223,9 @@ fn ask_all<'z>(
     };
     let is_of_operator = matches!(prompt, Some(Prompt::Refresh | Prompt::Retransfer));
     let is_sender = |it: &Primary| from == Some(it.address.ip().to_canonical());
-    let is_source = |it: &Primary| work.zone.is_none() || work.source == Some(it.address);
-    let mut primaries: Vec<&Primary> = zone.primaries.iter().collect();
+    let source = work.source();
+    let is_source = |it: &Primary| work.zone.is_none() || source == Some(it.address);
+    let mut primaries: Vec<&Primary> = zone.terms.primaries.iter().collect();
     primaries.sort_by_key(|it| (!is_sender(it), !is_source(it)));
     let (mut found, mut is_found) = (Vec::new(), false);
     for primary in primaries {
@@ -224,20 +235,21 @@ fn ask_all<'z>(
         let is_prompted = is_sender(primary) || is_of_operator;
         if let Err(error) = may_ask(around, primary.address, is_prompted) {
             let (address, kind) = (primary.address, ErrorKind::Silent);
-            note_error(zone, PrimaryError { address, words: error, kind }, errors);
+            note_error(zone, PrimaryError { address, words: error, kind }, errors, around);
             continue;
         }
         match primary.soa(&zone.apex, &|| zone.is_over(around)) {
             Ok(soa) => {
                 count(&around.counters.checks, 1);
                 note_answer(around, &zone.apex, primary.address);
-                zone.state.lock().note_primary(primary.address, Ok(soa.serial));
+                let address = around.addresses.shared(primary.address);
+                zone.state.lock().note_primary(address, Ok(soa.serial));
                 let own = work.zone.as_ref().map(|it| it.serial());
                 let is_newer = own.is_none_or(|own| is_greater(soa.serial, own));
                 if let Some(own) = own.filter(|own| !is_newer && *own != soa.serial)
                     && !work.takes_any_serial
                 {
-                    note_error(zone, outdated(primary.address, soa.serial, own), errors);
+                    note_error(zone, outdated(primary.address, soa.serial, own), errors, around);
                 }
                 found.push((soa, primary));
                 is_found |= is_newer && is_sender(primary);
@@ -255,7 +267,7 @@ fn ask_all<'z>(
                     false => ErrorKind::Refused,
                 };
                 let (address, words) = (primary.address, fault.to_string());
-                note_error(zone, PrimaryError { address, words, kind }, errors);
+                note_error(zone, PrimaryError { address, words, kind }, errors, around);
             }
         }
     }
@@ -343,7 +355,7 @@ fn note_in_step(
         None => secs_from_now(expire),
     };
     work.agreed = (now_secs(), expires_at);
-    let (agreed, source) = (work.agreed, work.source);
+    let (agreed, source) = (work.agreed, work.source());
     let kept = KeptVersion { zone: &own, changes: Some(&[]), agreed, source };
     // What the disk holds is this version, or none; where it takes no timers, that is logged.
     let _ = zone.keep(work, &kept, around);
@@ -366,11 +378,11 @@ fn note_success(
 ) -> Duration {
     tell_errors(zone, work, errors, false);
     work.failures = 0;
-    work.refused.clear();
+    work.rare_mut().refused.clear();
     let (has_failed, is_expired) = {
         let mut status = zone.state.lock();
-        status.primary = Some(primary.address);
-        (status.error.take().is_some(), status.is_expired)
+        status.primary = Some(around.addresses.shared(primary.address));
+        (status.rare_mut().error.take().is_some(), status.is_expired)
     };
     if has_failed {
         tracing::info!(zone = %zone.apex, "a zone is in step with a primary again");
@@ -381,7 +393,7 @@ fn note_success(
     let refresh = zone.timers(work).map_or(REFRESH, |it| it.refresh);
     let next = work.before_expiry(timers::spread(refresh, u64::from_be_bytes(random_octets())));
     let own = work.zone.as_ref().map(|it| it.serial());
-    work.announced.next_wait(own).map_or(next, |wait| wait.min(next))
+    work.rare_mut().announced.next_wait(own).map_or(next, |wait| wait.min(next))
 }
 
 /// Notes that no primary has a version that can be taken, or that the greatest one cannot, but
@@ -400,7 +412,7 @@ fn note_failure(
     tell_errors(zone, work, &errors, true);
     let (is_new, is_served) = {
         let mut status = zone.state.lock();
-        let former = status.error.replace(error.as_str().into());
+        let former = status.rare_mut().error.replace(error.as_str().into());
         (former.as_deref() != Some(&*error), status.serial.is_some())
     };
     if is_new {
@@ -415,7 +427,7 @@ fn note_failure(
         let update = Update::Unavailable(LoadError { first: error, count: 0 }); // it was logged
         let _in_order = zone.state.in_order();
         // Where the publisher fails, the server says so by itself.
-        let _ = around.publisher.update(&zone.apex, zone.number, update);
+        let _ = around.publisher.update(&zone.apex, zone.terms.number, update);
     }
     let retry = match zone.timers(work) {
         Some(timers) => timers.retry,

@@ -10,9 +10,9 @@
 
 use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
+use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
 use super::secondary_zone::{
-    Fallback, KeptVersion, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
-    secs_from_now, with_changes,
+    KeptVersion, SecondaryZone, Surroundings, now_secs, secs_from_now, with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
@@ -118,7 +118,7 @@ pub fn transfer(
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let (mut kept, mut octets, mut since, mut fallback) = (None, (0, 0), None, None);
-    if let Some(wait) = work.wait.take() {
+    if let Some(wait) = work.rare_mut().wait.take() {
         (kept, octets, since) = (Some(wait.kept), (wait.octets, wait.of_changes), wait.since);
         fallback = wait.fallback.filter(|_| wait.primary == primary.address);
     }
@@ -129,7 +129,7 @@ pub fn transfer(
     let transferred = transfer_within(zone, work, (primary, &start, fallback), &mut share, around);
     if transferred.is_err() {
         share.keep_room(whole);
-        work.wait = Some(start.wait(primary, octets, None).into());
+        work.rare_mut().wait = Some(start.wait(primary, octets, None).into());
     }
     transferred
 }
@@ -206,7 +206,7 @@ fn transfer_within(
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
                 let until = Instant::now() + WITHOUT_CHANGES;
-                work.without_changes = Some((primary.address, until).into());
+                work.rare_mut().without_changes = Some((primary.address, until).into());
             }
             Ok(taken)
         }
@@ -260,7 +260,8 @@ fn transfer_changes(
         }
         Err(Refusal { is_slow: true, error, .. }) => {
             // The whole zone may come faster: now, if time is left, or else at the next attempt.
-            work.without_changes = Some((primary.address, Instant::now() + WITHOUT_CHANGES).into());
+            let until = Instant::now() + WITHOUT_CHANGES;
+            work.rare_mut().without_changes = Some((primary.address, until).into());
             if spent >= zone.limits().time_max {
                 return Err(Refusal::for_now(error));
             }
@@ -275,10 +276,10 @@ fn transfer_changes(
 fn base_of_changes(work: &ZoneWork, primary: &Primary, around: &Surroundings) -> Option<Arc<Zone>> {
     let now = Instant::now();
     let is_late = |until: &Instant| *until > now;
-    let of_zone = work.without_changes.as_deref();
+    let of_zone = work.rare().and_then(|rare| rare.without_changes.as_deref());
     let is_without = of_zone.is_some_and(|it| it.0 == primary.address && it.1 > now)
         || lock(&around.without_changes).get(&primary.address).is_some_and(is_late);
-    let is_source = work.source == Some(primary.address);
+    let is_source = work.source() == Some(primary.address);
     work.zone.clone().filter(|_| is_source && !is_without && !work.takes_any_serial)
 }
 
@@ -300,8 +301,11 @@ fn attempt(
         whole_zone_octets: &|| estimate(version.as_deref()),
         note_progress: &|counts, serial| intake.note(counts, serial),
     };
-    zone.state.lock().intake = Some(Arc::clone(&intake));
-    zone.state.lock().memory_wait = None;
+    {
+        let mut status = zone.state.lock();
+        let rare = status.rare_mut();
+        (rare.intake, rare.memory_wait) = (Some(Arc::clone(&intake)), None);
+    }
     let reply = primary.transfer(&zone.apex, question, (limits, &hooks), share);
     let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, start, fallback), around),
@@ -394,10 +398,13 @@ fn take(
         false => Refusal::of_version(error),
     })?;
     (work.zone, work.records) = (Some(Arc::clone(&loaded.zone)), loaded.records);
-    (work.agreed, work.source) = (agreed, source);
+    (work.agreed, work.source) = (agreed, Some(around.addresses.shared(primary.address)));
     let records = loaded.records;
     zone.publish(work, Update::Replace(loaded), around);
-    zone.state.lock().versions_taken += 1;
+    {
+        let mut status = zone.state.lock();
+        status.versions_taken = status.versions_taken.wrapping_add(1);
+    }
     let counters = &around.counters;
     count(if changes.is_none() { &counters.whole } else { &counters.changes }, 1);
     count(&counters.octets, reply.counts.octets);
