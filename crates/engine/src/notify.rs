@@ -5,8 +5,8 @@
 //! messages come for it; where the queue is full, the primary gets SERVFAIL and sends the message
 //! again. The queue takes memory for the zones that stand in it, and not for all its places: with
 //! 100,000 zones these would be 15 MB. The serial that a message may have is a hint, into which
-//! anything could have been written: it stands in the queue with the zone, unless messages have come
-//! with different ones.
+//! anything could have been written: it stands in the queue with the zone, unless messages have
+//! come with different ones.
 //!
 //! Deliberately absent: what is done about a zone.
 

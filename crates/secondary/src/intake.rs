@@ -202,8 +202,12 @@ impl Intake {
     /// The fault of a reply beyond a limit: the zone that changes lead to may be within it.
     fn too_large(&self, of_zone: Fault) -> Fault {
         match (self.may_be_changes(), of_zone) {
-            (true, Fault::TooManyRecords(limit)) => Fault::ChangesOfTooManyRecords(2 * limit),
-            (true, Fault::TooManyOctets(limit)) => Fault::ChangesOfTooManyOctets(2 * limit),
+            (true, Fault::TooManyRecords(limit)) => {
+                Fault::ChangesOfTooManyRecords(limit.saturating_mul(2))
+            }
+            (true, Fault::TooManyOctets(limit)) => {
+                Fault::ChangesOfTooManyOctets(limit.saturating_mul(2))
+            }
             (_, fault) => fault,
         }
     }

@@ -136,7 +136,7 @@ enum ErrorKind {
     Silent,
     /// The primary has an older version than the one here.
     Outdated,
-    /// Its reply, or its version, cannot be taken.
+    /// The reply of the primary, or its version, cannot be taken.
     Refused,
 }
 
@@ -168,8 +168,9 @@ fn tell_errors(
     errors: &[PrimaryError],
     has_failed: bool,
 ) {
-    for it in errors.iter().filter(|it| it.kind != ErrorKind::Silent && !has_failed) {
-        let is_it = |told: &(SocketAddr, Box<str>)| (told.0, &*told.1) == (it.address, it.topic());
+    let told = || errors.iter().filter(|it| it.kind != ErrorKind::Silent);
+    for it in told().filter(|_| !has_failed) {
+        let is_it = |known: &(_, Box<str>)| (known.0, &*known.1) == (it.address, it.topic());
         if !work.rare().is_some_and(|rare| rare.passed_over.iter().any(is_it)) {
             let (primary, error) = (it.address, &*it.words);
             PASSED_OVER.spend(|left_out| {
@@ -178,7 +179,8 @@ fn tell_errors(
             });
         }
     }
-    let passed_over = errors.iter().map(|it| (it.address, it.topic().into())).collect();
+    // Nothing is kept of a silent primary, which may have 100,000 zones.
+    let passed_over = told().map(|it| (it.address, it.topic().into())).collect();
     work.rare_mut().passed_over = passed_over;
 }
 

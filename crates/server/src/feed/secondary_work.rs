@@ -37,8 +37,8 @@ pub struct ZoneWork {
     rare: Option<Box<RareWork>>,
 }
 
-/// What a zone has that has expired, whose versions were refused or are announced, or whose transfer
-/// waits.
+/// What a zone has that has expired, whose versions were refused or are announced, or whose
+/// transfer waits.
 #[derive(Default)]
 pub struct RareWork {
     /// The data of the SOA record of the version that has expired.
