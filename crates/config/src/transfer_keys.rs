@@ -105,6 +105,9 @@ section! {
     /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries
     /// again later.
     at_once: u32 = "10", from "1" to "10000";
+    /// Most transfers to one client, by its address, that run at once, so that one secondary cannot
+    /// have all places; it gets SERVFAIL as well, and tries again later.
+    at_once_per_client: u32 = "8", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
     /// Octets of memory of all transfers from primaries together: three times the records that have

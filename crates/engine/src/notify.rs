@@ -3,17 +3,18 @@
 //! The reply is sent at once, and says nothing about what becomes of it. The clients that may send
 //! the message stand in the access list of the zone. A zone stands in the queue once, however many
 //! messages come for it; where the queue is full, the primary gets SERVFAIL and sends the message
-//! again. A place of the queue takes 4 octets, and a message takes memory only while it waits: room
-//! for a message at each place would be 15 MB with 100,000 zones.
+//! again. A place of the queue takes 8 octets, and a message takes memory only while it waits: room
+//! for a message at each place would be 15 MB with 100,000 zones. The serial that a message may
+//! have is a hint, into which anything could have been written: it stands in the queue with the
+//! zone, unless messages have come with different ones.
 //!
-//! Deliberately absent: the serial that the message may have, which is a hint that anything could
-//! have been written into, and what is done about a zone.
+//! Deliberately absent: what is done about a zone.
 
 use crate::zones::ZoneEntry;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use zonda_wire::Name;
@@ -27,36 +28,54 @@ pub struct NotifyQueue {
 
 /// The zones that stand in the queue.
 struct QueuedZones {
-    /// Each zone at the place of its number, as that number plus 1; 0 where none stands. Zones that
-    /// share a place may stand in the queue several times.
-    places: Box<[AtomicU32]>,
+    /// Each zone at the place of its number, as [`entry`] makes it of that and a serial; 0 where
+    /// none stands. Zones that share a place may stand in the queue several times.
+    places: Box<[AtomicU64]>,
     /// Number of notices that stand in the queue or are about to, at most one for each place.
     count: AtomicUsize,
 }
 
-/// A zone that a primary says has changed. It leaves the queue when it is dropped.
+/// The serial of messages that have none, or different ones. A zone seldom has it.
+const UNKNOWN: u32 = 0;
+/// How often it is tried to find out whether a zone stands in the queue while other threads put it
+/// there and take it out.
+const TRIES_MAX: usize = 4;
+
+/// A zone that a primary says has changed. It leaves the queue when it is taken or dropped.
 pub struct Notice {
     zone: Arc<ZoneEntry>,
     queued: Arc<QueuedZones>,
     /// The address of the primary.
     pub from: IpAddr,
+    /// Whether the zone was taken out of the queue.
+    has_left: bool,
 }
 
 impl Notice {
     /// Takes the zone out of the queue, so that it can stand there again; returns its apex in lower
-    /// case.
+    /// case, and the serial that all messages for it have had, if they had one.
     #[must_use]
-    pub fn take(self) -> Name {
-        self.zone.apex.clone()
+    pub fn take(mut self) -> (Name, Option<u32>) {
+        let serial = self.leave();
+        (self.zone.apex.clone(), Some(serial).filter(|serial| *serial != UNKNOWN))
+    }
+
+    /// Takes the zone out of the queue, once; returns the serial that stood there with it.
+    fn leave(&mut self) -> u32 {
+        if std::mem::replace(&mut self.has_left, true) {
+            return UNKNOWN;
+        }
+        let is_it = |standing| is_of(standing, &self.zone).then_some(0);
+        let standing = self.queued.place(&self.zone).fetch_update(AcqRel, Acquire, is_it);
+        self.queued.count.fetch_sub(1, Relaxed);
+        standing.map_or(UNKNOWN, |standing| standing as u32) // else another zone stands there
     }
 }
 
 impl Drop for Notice {
     /// Takes the zone out of the queue, also where the queue could not have it, or has ended.
     fn drop(&mut self) {
-        let (place, id) = self.queued.place(&self.zone);
-        let _ = place.compare_exchange(id, 0, AcqRel, Relaxed); // else it is another zone's
-        self.queued.count.fetch_sub(1, Relaxed);
+        self.leave();
     }
 }
 
@@ -71,7 +90,7 @@ impl NotifyQueue {
     #[must_use]
     pub fn new(places: usize) -> (Self, Receiver<Notice>) {
         let (sender, receiver) = channel();
-        let places = (0..places.max(1)).map(|_| AtomicU32::new(0)).collect();
+        let places = (0..places.max(1)).map(|_| AtomicU64::new(0)).collect();
         let queued = QueuedZones { places, count: AtomicUsize::new(0) };
         (Self { sender, queued: queued.into() }, receiver)
     }
@@ -82,11 +101,22 @@ impl NotifyQueue {
         self.queued.places.len()
     }
 
-    /// Queues a zone that a primary at an address says has changed; whether there was room.
-    pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr) -> bool {
-        let (place, id) = self.queued.place(zone);
-        if place.load(Acquire) == id {
-            return true;
+    /// Queues a zone that a primary at an address says has changed, and has a serial, if it says
+    /// that; whether there was room.
+    pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr, serial: Option<u32>) -> bool {
+        let place = self.queued.place(zone);
+        let (new, unknown) = (entry(zone, serial.unwrap_or(UNKNOWN)), entry(zone, UNKNOWN));
+        for _ in 0..TRIES_MAX {
+            let standing = place.load(Acquire);
+            if standing == new || standing == unknown {
+                return true;
+            }
+            if !is_of(standing, zone) {
+                break;
+            }
+            if place.compare_exchange(standing, unknown, AcqRel, Relaxed).is_ok() {
+                return true;
+            }
         }
         // Room comes first: once the zone is noted at its place, other workers acknowledge too.
         let places = self.places();
@@ -94,19 +124,28 @@ impl NotifyQueue {
         if self.queued.count.fetch_update(Relaxed, Relaxed, next).is_err() {
             return false;
         }
-        let _ = place.compare_exchange(0, id, AcqRel, Relaxed); // else another zone stands there
+        let _ = place.compare_exchange(0, new, AcqRel, Relaxed); // else another zone stands there
         let (zone, queued) = (Arc::clone(zone), Arc::clone(&self.queued));
         // A notice that cannot be sent is dropped, which gives its place and the room back.
-        self.sender.send(Notice { zone, queued, from }).is_ok()
+        self.sender.send(Notice { zone, queued, from, has_left: false }).is_ok()
     }
 }
 
 impl QueuedZones {
-    /// The place of a zone among those that stand in the queue, and what stands there for it.
-    fn place(&self, zone: &ZoneEntry) -> (&AtomicU32, u32) {
-        let number = zone.number as usize % self.places.len(); // there is at least one
-        (&self.places[number], zone.number.saturating_add(1))
+    /// The place of a zone among those that stand in the queue.
+    fn place(&self, zone: &ZoneEntry) -> &AtomicU64 {
+        &self.places[zone.number as usize % self.places.len()] // there is at least one
     }
+}
+
+/// What stands at the place of a zone that is in the queue with a serial.
+fn entry(zone: &ZoneEntry, serial: u32) -> u64 {
+    (u64::from(zone.number) + 1) << 32 | u64::from(serial)
+}
+
+/// Whether what stands at a place is for a zone.
+fn is_of(standing: u64, zone: &ZoneEntry) -> bool {
+    standing >> 32 == u64::from(zone.number) + 1
 }
 
 #[cfg(test)]
@@ -126,13 +165,14 @@ mod tests {
         let (queue, end) = NotifyQueue::new(2);
         let from = IpAddr::from([192, 0, 2, 1]);
         let [one, other, third] = [0, 1, 2].map(zone);
-        assert!(queue.push(&one, from) && queue.push(&one, from) && queue.push(&other, from));
-        assert!(!queue.push(&third, from), "the queue is full");
-        assert_eq!(end.recv().unwrap().take(), one.apex);
-        assert!(queue.push(&third, from), "it shares the place of the first one, which is free");
-        assert_eq!(end.recv().unwrap().take(), other.apex);
-        assert!(queue.push(&one, from), "the third one stands at its place");
-        let names: Vec<_> = end.try_iter().map(|notice| notice.take().to_string()).collect();
+        let push = |zone: &Arc<ZoneEntry>| queue.push(zone, from, None);
+        assert!(push(&one) && push(&one) && push(&other));
+        assert!(!push(&third), "the queue is full");
+        assert_eq!(end.recv().unwrap().take().0, one.apex);
+        assert!(push(&third), "it shares the place of the first one, which is free");
+        assert_eq!(end.recv().unwrap().take().0, other.apex);
+        assert!(push(&one), "the third one stands at its place");
+        let names: Vec<_> = end.try_iter().map(|notice| notice.take().0.to_string()).collect();
         assert_eq!(names, ["z2.test.", "z0.test."]);
     }
 
@@ -141,12 +181,16 @@ mod tests {
         let (queue, _end) = NotifyQueue::new(2);
         let from = IpAddr::from([192, 0, 2, 1]);
         // Both have the same place: the one of the zone that is refused stays free.
-        assert!(queue.push(&zone(0), from) && queue.push(&zone(2), from), "it is full now");
+        assert!(
+            queue.push(&zone(0), from, None) && queue.push(&zone(2), from, None),
+            "it is full now"
+        );
         let refused = zone(1);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    (0..200_000).for_each(|_| assert!(!queue.push(&refused, from), "it is lost"));
+                    (0..200_000)
+                        .for_each(|_| assert!(!queue.push(&refused, from, None), "it is lost"));
                 });
             }
         });
@@ -157,13 +201,37 @@ mod tests {
         let (queue, end) = NotifyQueue::new(2);
         let (one, from) = (zone(1), IpAddr::from([192, 0, 2, 1]));
         for _ in 0..5 {
-            assert!(queue.push(&one, from) && queue.push(&zone(2), from));
+            assert!(queue.push(&one, from, None) && queue.push(&zone(2), from, None));
             assert_eq!(end.try_iter().map(drop).count(), 2);
         }
         drop(end);
         for _ in 0..5 {
-            assert!(!queue.push(&one, from), "the queue has ended");
+            assert!(!queue.push(&one, from, None), "the queue has ended");
             assert_eq!(queue.queued.count.load(Relaxed), 0);
         }
+    }
+
+    #[test]
+    fn a_zone_stands_in_the_queue_with_its_serial_as_long_as_all_messages_have_the_same() {
+        let (queue, end) = NotifyQueue::new(4);
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let one = zone(1);
+        let taken = |serials: &[Option<u32>]| {
+            serials.iter().for_each(|serial| assert!(queue.push(&one, from, *serial)));
+            let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
+            assert_eq!(all.len(), 1, "{serials:?}");
+            all[0]
+        };
+        assert_eq!(taken(&[Some(7)]), Some(7));
+        assert_eq!(taken(&[Some(7), Some(7)]), Some(7));
+        assert_eq!(taken(&[Some(7), Some(8)]), None);
+        assert_eq!(taken(&[Some(7), Some(8), Some(8), Some(7)]), None);
+        assert_eq!(taken(&[Some(7), None]), None);
+        assert_eq!(taken(&[None, Some(7)]), None);
+        assert_eq!(taken(&[Some(u32::MAX)]), Some(u32::MAX));
+        let other = zone(5); // it shares the place
+        assert!(queue.push(&one, from, Some(7)) && queue.push(&other, from, Some(7)));
+        let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
+        assert_eq!(all, [Some(7), None]);
     }
 }

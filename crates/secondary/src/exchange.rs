@@ -199,7 +199,9 @@ impl Primary {
             let message = StreamMessage::read(&octets, id, &section)?;
             check_signature(signature.as_mut(), &message, &octets)?;
             let was_whole_zone = intake.is_unasked_whole_zone();
-            let is_end = intake.take(message, octets.len())?;
+            let taken = intake.take(message, octets.len());
+            (hooks.note_progress)(intake.counts(), intake.serial());
+            let is_end = taken?;
             let waited = share.waited();
             raise(share, &intake, was_whole_zone, hooks)?;
             if is_end {

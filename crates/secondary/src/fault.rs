@@ -51,6 +51,10 @@ pub enum Fault {
     TooManyRecords(u64),
     /// More octets than the limit.
     TooManyOctets(u64),
+    /// Changes with more records than they may have; the zone that they lead to may have few.
+    ChangesOfTooManyRecords(u64),
+    /// Changes with more octets than they may have, likewise.
+    ChangesOfTooManyOctets(u64),
     /// A set of a name and type with more records than the limit.
     TooManyOfSet(Name, Type, usize),
     /// A name with records of more types than the limit.
@@ -138,10 +142,47 @@ impl Fault {
         )
     }
 
+    /// Whether the primary sends too slowly: of changes, the next attempt is to be without them.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        matches!(self, Self::TooSlow(_) | Self::TooFewOctets(..))
+    }
+
     /// Whether the primary did not answer at all.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Io(_) | Self::Silence(_))
+    }
+
+    /// Writes which limit of records the reply is beyond; nothing for other faults.
+    fn write_limit(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyRecords(limit) => write!(
+                f,
+                "the zone has more than {limit} records: raise `records-max` of [zone.secondary]"
+            ),
+            Self::TooManyOctets(limit) => write!(
+                f,
+                "the zone has more than {limit} octets: raise `size-max` of [zone.secondary]"
+            ),
+            Self::ChangesOfTooManyRecords(limit) => {
+                write!(f, "the changes have more than {limit} records")
+            }
+            Self::ChangesOfTooManyOctets(limit) => {
+                write!(f, "the changes have more than {limit} octets")
+            }
+            Self::TooManyOfSet(name, rtype, limit) => write!(
+                f,
+                "{name} has more than {limit} records of type {rtype}: raise \
+                 `records-per-set-max` of [zone.secondary]"
+            ),
+            Self::TooManyTypes(name, limit) => write!(
+                f,
+                "{name} has records of more than {limit} types: raise `types-per-name-max` of \
+                 [zone.secondary]"
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -190,24 +231,12 @@ impl fmt::Display for Fault {
                 write!(f, "the changes lead from serial {from} to {to}, which is not greater")
             }
             Self::Surplus => f.write_str("records follow the end of the zone"),
-            Self::TooManyRecords(limit) => write!(
-                f,
-                "the zone has more than {limit} records: raise `records-max` of [zone.secondary]"
-            ),
-            Self::TooManyOctets(limit) => write!(
-                f,
-                "the zone has more than {limit} octets: raise `size-max` of [zone.secondary]"
-            ),
-            Self::TooManyOfSet(name, rtype, limit) => write!(
-                f,
-                "{name} has more than {limit} records of type {rtype}: raise \
-                 `records-per-set-max` of [zone.secondary]"
-            ),
-            Self::TooManyTypes(name, limit) => write!(
-                f,
-                "{name} has records of more than {limit} types: raise `types-per-name-max` of \
-                 [zone.secondary]"
-            ),
+            Self::TooManyRecords(_)
+            | Self::TooManyOctets(_)
+            | Self::ChangesOfTooManyRecords(_)
+            | Self::ChangesOfTooManyOctets(_)
+            | Self::TooManyOfSet(..)
+            | Self::TooManyTypes(..) => self.write_limit(f),
             Self::TooManyChanges(limit) => write!(f, "there are more than {limit} changes"),
             Self::TooFewOctets(octets, time) => {
                 write!(f, "the primary sends fewer than {octets} octets in {time:?}")

@@ -1,5 +1,7 @@
 //! What a transfer asks of the server while it runs, and tells it.
 
+use crate::intake::Counts;
+
 /// What a transfer asks of the server while it runs, and tells it.
 #[derive(Clone, Copy)]
 pub struct TransferHooks<'h> {
@@ -11,10 +13,17 @@ pub struct TransferHooks<'h> {
     /// Returns the octets of memory that the whole zone is expected to take. Called when changes
     /// were asked for and the whole zone comes.
     pub whole_zone_octets: &'h dyn Fn() -> u64,
+    /// Is told with each message how much has come so far, and the serial of the version that the
+    /// primary sends.
+    pub note_progress: &'h dyn Fn(Counts, Option<u32>),
 }
 
 impl TransferHooks<'_> {
     /// The hooks of a transfer that is not to end, tells nothing, and is expected to be small.
-    pub const NONE: TransferHooks<'static> =
-        TransferHooks { is_stopped: &|| false, note_wait: &|_| (), whole_zone_octets: &|| 0 };
+    pub const NONE: TransferHooks<'static> = TransferHooks {
+        is_stopped: &|| false,
+        note_wait: &|_| (),
+        whole_zone_octets: &|| 0,
+        note_progress: &|_, _| (),
+    };
 }

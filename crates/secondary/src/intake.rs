@@ -30,8 +30,10 @@ const TTL_MAX: u32 = i32::MAX as u32;
 const CHANGES_MAX: usize = 10_000;
 /// Octets of memory that a record takes besides its owner and data.
 const RECORD_BYTES: usize = 9;
-/// The error of more records than their arena holds, whatever the limits are.
-const ARENA_FULL: Fault = Fault::TooManyOctets(u32::MAX as u64);
+/// Octets of records that their arena holds, whatever the limits are.
+const ARENA_BYTES_MAX: u64 = u32::MAX as u64;
+/// The error of more records than their arena holds.
+const ARENA_FULL: Fault = Fault::TooManyOctets(ARENA_BYTES_MAX);
 
 /// What a reply amounts to.
 pub enum Transferred {
@@ -144,10 +146,8 @@ impl Intake {
         }
         self.messages += 1;
         self.octets += octets as u64;
-        // Changes may be up to twice as large as what they lead to.
-        let factor = if self.state == State::Removed || self.state == State::Added { 2 } else { 1 };
-        if self.octets > self.limits.octets_max.saturating_mul(factor) {
-            return Err(Fault::TooManyOctets(self.limits.octets_max));
+        if self.octets > self.limits.octets_max.saturating_mul(self.factor()) {
+            return Err(self.too_large(Fault::TooManyOctets(self.limits.octets_max)));
         }
         if self.state == State::Begin && message.records_left() == 0 {
             return Err(Fault::NoRecords);
@@ -169,14 +169,13 @@ impl Intake {
     ) -> Result<(), Fault> {
         while let Some(record) = message.next(buffer)? {
             self.records += 1;
-            let factor =
-                if self.state == State::Removed || self.state == State::Added { 2 } else { 1 };
+            let factor = self.factor();
             if self.records > self.limits.records_max.saturating_mul(factor).saturating_add(1) {
-                return Err(Fault::TooManyRecords(self.limits.records_max));
+                return Err(self.too_large(Fault::TooManyRecords(self.limits.records_max)));
             }
             self.stored += octets_of_record(record.owner.len(), record.rdata.len());
             if self.stored > self.limits.octets_max.saturating_mul(factor) {
-                return Err(Fault::TooManyOctets(self.limits.octets_max));
+                return Err(self.too_large(Fault::TooManyOctets(self.limits.octets_max)));
             }
             if record.class != Class::IN {
                 return Err(Fault::Class(record.class));
@@ -188,6 +187,29 @@ impl Intake {
             self.take_record(record)?;
         }
         Ok(())
+    }
+
+    /// How many times as large as the zone the reply may be: changes twice.
+    fn factor(&self) -> u64 {
+        if self.may_be_changes() { 2 } else { 1 }
+    }
+
+    /// Whether changes were asked for, and it is not the whole zone that comes.
+    fn may_be_changes(&self) -> bool {
+        self.base.is_some() && self.state != State::Whole
+    }
+
+    /// The fault of a reply beyond a limit: the zone that changes lead to may be within it.
+    fn too_large(&self, of_zone: Fault) -> Fault {
+        match (self.may_be_changes(), of_zone) {
+            (true, Fault::TooManyRecords(limit)) => {
+                Fault::ChangesOfTooManyRecords(limit.saturating_mul(2))
+            }
+            (true, Fault::TooManyOctets(limit)) => {
+                Fault::ChangesOfTooManyOctets(limit.saturating_mul(2))
+            }
+            (_, fault) => fault,
+        }
     }
 
     /// Takes a record of class IN.
@@ -299,7 +321,12 @@ impl Intake {
             (State::Added, Some(change)) => &mut change.added,
             _ => &mut *self.zone,
         };
-        records.push(record, 0).map_err(|_| ARENA_FULL)
+        let is_pushed = records.push(record, 0).is_ok();
+        match (is_pushed, self.may_be_changes()) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Fault::ChangesOfTooManyOctets(ARENA_BYTES_MAX)),
+            (false, false) => Err(ARENA_FULL),
+        }
     }
 
     /// Whether the primary has a newer version than that which was asked from.
@@ -321,6 +348,12 @@ impl Intake {
             State::End => Ok(Transferred::Changes(self.changes)),
             _ => Err(Fault::Closed),
         }
+    }
+
+    /// Returns the serial of the version that the primary has, once its SOA record has come.
+    #[must_use]
+    pub fn serial(&self) -> Option<u32> {
+        serial_of(&self.soa.1).ok()
     }
 
     /// Returns the seconds until the zone expires at the primary, if it says that.

@@ -28,7 +28,7 @@ pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
 pub use fault::Fault;
 pub use hooks::TransferHooks;
-pub use intake::{Intake, Transferred};
+pub use intake::{Counts, Intake, Transferred};
 pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;
 pub use removed::MemberTag;

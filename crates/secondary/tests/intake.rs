@@ -269,7 +269,7 @@ fn octets_are_counted_as_they_are_stored_whatever_compression_makes_of_them() {
 }
 
 #[test]
-fn changes_may_be_twice_as_large_as_the_zone_and_no_larger() {
+fn changes_may_be_twice_as_large_as_the_zone_and_larger_ones_have_the_whole_zone_asked_for() {
     let limits = Limits { records_max: 4, ..LIMITS };
     let reply = |count: usize| {
         let mut records = vec![soa(6), soa(5), soa(6)];
@@ -279,8 +279,33 @@ fn changes_may_be_twice_as_large_as_the_zone_and_no_larger() {
     };
     assert!(outcome_within(limits, Some(5), &reply(5)).is_ok(), "nine records");
     let error = outcome_within(limits, Some(5), &reply(6)).unwrap_err();
-    assert!(matches!(error, Fault::TooManyRecords(4)), "{error}");
+    assert!(matches!(error, Fault::ChangesOfTooManyRecords(8)), "{error}");
+    assert!(error.allows_whole_zone() && !error.is_of_version());
+    let limits = Limits { octets_max: 100, ..LIMITS };
+    let error = outcome_within(limits, Some(5), &reply(6)).unwrap_err();
+    assert!(matches!(error, Fault::ChangesOfTooManyOctets(200)), "in the first message: {error}");
+    assert!(error.allows_whole_zone() && !error.is_of_version());
+}
+
+#[test]
+fn a_whole_zone_in_place_of_changes_may_be_no_larger_than_one_that_was_asked_for() {
+    let mut records = vec![soa(6)];
+    records.extend((0..9).map(|octet| a("www.example", octet)));
+    records.push(soa(6));
+    let limits = Limits { records_max: 5, ..LIMITS };
+    let error = outcome_within(limits, Some(5), &messages(&[&records])).unwrap_err();
+    assert!(matches!(error, Fault::TooManyRecords(5)), "{error}");
     assert!(!error.allows_whole_zone() && error.is_of_version());
+}
+
+#[test]
+fn a_step_of_exactly_half_of_all_serials_is_no_step_forwards() {
+    const FAR: u32 = 5 + (1 << 31); // rfc1982#3.2 leaves it undefined
+    let text = refusal(Some(5), &[&[soa(FAR), soa(5), soa(FAR), soa(FAR)]]);
+    assert_eq!(text, "the changes lead from serial 5 to 2147483653, which is not greater");
+    let taken = outcome(Some(5), &[&[soa(FAR)]]);
+    assert!(matches!(taken, Ok(Transferred::UpToDate(FAR))), "{taken:?}");
+    assert_eq!(changes(5, &[&[soa(FAR - 1), soa(5), soa(FAR - 1), soa(FAR - 1)]]).len(), 1);
 }
 
 #[test]
@@ -355,6 +380,8 @@ fn faults_say_whether_the_whole_zone_and_the_same_version_are_asked_for_again() 
         (Fault::Signature(zonda_wire::tsig::SignatureFault::Missing), false, false, false),
         (Fault::TooManyRecords(1), false, false, true),
         (Fault::TooManyOctets(1), false, false, true),
+        (Fault::ChangesOfTooManyRecords(1), true, false, false),
+        (Fault::ChangesOfTooManyOctets(1), true, false, false),
         (Fault::TooSlow(long), false, false, true),
         (Fault::TooFewOctets(1, long), false, false, true),
         (Fault::Stopped, false, false, false),

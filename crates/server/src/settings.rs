@@ -1,5 +1,6 @@
 //! From the configuration's words to the engine's settings.
 
+use crate::log_budget::LogBudget;
 use crate::views::{View, ViewList};
 use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
@@ -19,7 +20,8 @@ use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::grant::{GrantNames, GrantTypes, UpdateGrant};
 use zonda_engine::labels::{LabelTable, SERVERS_MAX};
 use zonda_engine::notify::{Notice, NotifyQueue};
-use zonda_engine::{HistoryLimits, OptionCodes, Settings, TransferSettings, TransferState};
+use zonda_engine::{HistoryLimits, OptionCodes, RefusedTransfer, Settings};
+use zonda_engine::{TransferSettings, TransferState};
 use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
@@ -28,6 +30,25 @@ use zonda_zone::random_octets;
 const NOTICES_MIN: usize = 1024;
 /// Least places in it where the members of catalogs are transferred, whose number changes.
 const OF_MEMBERS_MIN: usize = 1 << 17;
+
+/// Bounds the lines about transfers that clients do not get.
+static REFUSALS: LogBudget = LogBudget::new();
+
+/// Logs a transfer that a client does not get.
+fn log_refusal(refused: &RefusedTransfer<'_>) {
+    REFUSALS.spend(|left_out| {
+        tracing::warn!(
+            zone = %refused.apex,
+            peer = %refused.peer,
+            key = refused.key.map_or_else(|| "none".to_owned(), ToString::to_string),
+            transport = "tcp",
+            asked = %refused.qtype,
+            error = %refused.refusal,
+            left_out,
+            "a transfer was refused"
+        );
+    });
+}
 
 /// The codes of options that queries to upstreams have if the client's query has them: no more than
 /// there is room for, which the configuration was checked for.
@@ -90,8 +111,10 @@ impl SettingsBuilder {
             keys: Arc::new(keys(config)),
             transfers: TransferSettings {
                 at_once: config.transfers.at_once as usize,
+                at_once_per_client: config.transfers.at_once_per_client as usize,
                 time_max: config.transfers.time_max,
                 state: Arc::clone(&self.transfers),
+                note_refusal: log_refusal,
             },
             notify: self.notify(config),
             labels: config.metrics.coredns_names.then(|| Arc::new(self.labels(config))),

@@ -210,13 +210,26 @@ impl StreamWriter {
 /// one that the query was read from.
 #[must_use]
 pub fn ixfr_base(query: &Query, message: &[u8]) -> Option<u32> {
+    let [answers, authorities] = [message.get(6..8)?, message.get(8..10)?];
+    let has_soa = answers == [0, 0] && authorities != [0, 0];
+    first_serial(query, message).filter(|_| has_soa)
+}
+
+/// Returns the serial that a primary says it has of the zone that has changed, by the SOA record in
+/// the answer section (rfc1996#3.7); none if there is no such record. The message must be the one
+/// that the query was read from.
+#[must_use]
+pub fn notify_serial(query: &Query, message: &[u8]) -> Option<u32> {
+    let has_soa = message.get(6..8)? != [0, 0];
+    first_serial(query, message).filter(|_| has_soa)
+}
+
+/// The serial of the first record behind the question, if that is the SOA record of the zone that
+/// the message is about.
+fn first_serial(query: &Query, message: &[u8]) -> Option<u32> {
     /// Octets of the five numbers at the end of the data.
     const NUMBERS_BYTES: usize = 5 * 4;
     let question = message.get(HEADER_BYTES..usize::from(query.name_end))?;
-    let [answers, authorities] = [message.get(6..8)?, message.get(8..10)?];
-    if answers != [0, 0] || authorities == [0, 0] {
-        return None;
-    }
     let mut reader = Reader { octets: message, at: query.question_end() };
     let mut owner = Vec::new();
     reader.name_into(&mut owner)?;
@@ -362,6 +375,23 @@ mod tests {
         assert_eq!(query(&soa(b"\x01b\0"), 1), None);
         assert_eq!(query(&[], 0), None);
         assert_eq!(query(&[b"\xc0\x0c\0\x01\0\x01\0\0\0\0", &data[..]].concat(), 1), None);
+    }
+
+    #[test]
+    fn the_serial_of_a_primary_is_that_of_the_soa_record_in_the_answer_section_of_its_notify() {
+        let told = |answers: u8, record: &[u8]| {
+            let mut message = vec![0, 1, 0x24, 0, 0, 1, 0, answers, 0, 0, 0, 0];
+            message.extend_from_slice(b"\x01A\0\0\x06\0\x01");
+            message.extend_from_slice(record);
+            let query = Query::parse(&message).ok()?;
+            notify_serial(&query, &message)
+        };
+        let data = b"\0\x16\0\0\0\0\0\x07\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+        let soa = |owner: &[u8]| [owner, b"\0\x06\0\x01\0\0\0\0", data].concat();
+        assert_eq!(told(1, &soa(b"\xc0\x0c")), Some(7));
+        assert_eq!(told(1, &soa(b"\x01b\0")), None);
+        assert_eq!(told(0, &[]), None);
+        assert_eq!(told(1, &soa(b"\xc0\x0c")[..20]), None, "which is no message");
     }
 
     #[test]

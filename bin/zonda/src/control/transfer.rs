@@ -53,8 +53,9 @@ fn transfers(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
     });
     let from_primaries = items(&answer["from_primaries"]).iter().map(|it| {
         let (what, peer) = (text(it, "asked"), format!("from {}", text(it, "primary")));
-        let [serial, records, bytes] = ["serial", "records", "bytes"].map(|key| number(it, key));
-        vec![text(it, "zone"), peer, what, serial, number(it, "seconds"), records, bytes]
+        let [serial, seconds, records] =
+            ["serial", "seconds", "records"].map(|key| number(it, key));
+        vec![text(it, "zone"), peer, what, serial, seconds, records, octets(it)]
     });
     let waiting = items(&answer["waiting"]).iter().map(|it| {
         let (peer, what) = (format!("from {}", text(it, "primary")), "waits for memory".to_owned());

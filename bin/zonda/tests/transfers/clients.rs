@@ -201,7 +201,7 @@ fn a_client_that_asks_for_changes_gets_the_soa_record_if_it_has_the_version_and_
 }
 
 /// The octets of a question for a transfer, with their length.
-fn question(zone: &str) -> Vec<u8> {
+pub fn question(zone: &str) -> Vec<u8> {
     let mut message = vec![0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     message.extend(name_bytes(zone));
     message.extend([0, 252, 0, 1]);
@@ -209,7 +209,7 @@ fn question(zone: &str) -> Vec<u8> {
 }
 
 /// A zone of some megabytes, so that no transfer of it fits into the buffers of a connection.
-fn large() -> String {
+pub fn large() -> String {
     let names = (0..60_000).map(|number| format!("h{number} TXT \"{}\"\n", "x".repeat(200)));
     names.fold(PLAIN.to_owned(), |text, name| text + &name)
 }
@@ -239,6 +239,38 @@ fn a_client_that_takes_nothing_holds_up_no_query_and_loses_its_connection() {
     drop(idle);
     let whole = client("dig", primary.address, &["large.test", "AXFR"]);
     assert!(whole.contains("XFR size: 60018 records"), "{}", whole.len());
+}
+
+#[test]
+fn a_client_with_as_many_transfers_as_it_may_have_leaves_places_to_others() {
+    let large = large();
+    let more = "[transfers]\nat-once = 3\nat-once-per-client = 2\n";
+    let zones =
+        [("large.test", &*large, "\"127.0.0.0/8\""), ("open.test", PLAIN, "\"127.0.0.0/8\"")];
+    let primary = Primary::start(&zones, more);
+    let idle = [(); 2].map(|()| {
+        let mut idle = TcpStream::connect(primary.address).unwrap();
+        idle.write_all(&question("large.test")).unwrap();
+        idle
+    });
+    let running = || primary.metric("zonda_transfers_running");
+    wait_until("the transfers begin", || running() == 2.0);
+    let said = primary.ask("kdig", &["open.test", "AXFR"]);
+    assert!(said.contains("SERVFAIL"), "two of one client: {said}");
+    let said = primary.ask("kdig", &["-b", "127.0.0.2", "open.test", "AXFR"]);
+    assert!(said.contains(&format!("{} records)", RECORDS + 1)), "another client: {said}");
+    assert_eq!(primary.metric("zonda_transfers_total{result=\"client_busy\"}"), 1.0);
+    assert_eq!(primary.metric("zonda_transfers_total{result=\"busy\"}"), 0.0);
+    let log = primary.log();
+    let line = log.lines().find(|line| line.contains("a transfer was refused")).unwrap();
+    for fact in
+        ["WARN", "zone=open.test.", "peer=127.0.0.1:", "`at-once-per-client` of [transfers]"]
+    {
+        assert!(line.contains(fact), "{fact} in {line}");
+    }
+    drop(idle);
+    wait_until("they have ended", || running() == 0.0);
+    assert_eq!(records(primary.address, "open.test", &[]).len(), RECORDS);
 }
 
 #[test]

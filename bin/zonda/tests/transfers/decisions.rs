@@ -11,18 +11,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const SOA: u16 = 6;
-const IXFR: u16 = 251;
-const AXFR: u16 = 252;
+pub const IXFR: u16 = 251;
+pub const AXFR: u16 = 252;
 const CNAME: u16 = 5;
 
 /// A primary of one zone, which answers questions for the serial, and has a function answer the
 /// other questions.
 #[derive(Clone)]
-struct Scripted {
-    zone: &'static str,
-    address: SocketAddr,
+pub struct Scripted {
+    pub zone: &'static str,
+    pub address: SocketAddr,
     /// The serial that it says it has.
-    serial: Arc<AtomicU32>,
+    pub serial: Arc<AtomicU32>,
     /// The seconds until the zone expires at the primary, as it says; 0 if it does not.
     expire: Arc<AtomicU32>,
     /// Whether questions over UDP get a truncated reply.
@@ -30,27 +30,27 @@ struct Scripted {
     /// Whether a forged datagram comes before each reply over UDP.
     is_forged: Arc<AtomicBool>,
     /// Questions over UDP so far.
-    checks: Arc<AtomicUsize>,
+    pub checks: Arc<AtomicUsize>,
     /// The types of questions over TCP so far.
-    questions: Arc<Mutex<Vec<u16>>>,
+    pub questions: Arc<Mutex<Vec<u16>>>,
     /// Refresh, retry and expire of the SOA record.
     timers: [u32; 3],
 }
 
 /// A question over TCP.
-struct PrimaryQuery<'q> {
+pub struct PrimaryQuery<'q> {
     of: &'q Scripted,
     stream: &'q mut TcpStream,
     query: &'q [u8],
-    qtype: u16,
-    serial: u32,
+    pub qtype: u16,
+    pub serial: u32,
 }
 
 /// Timers with which a zone is checked each second.
-const EACH_SECOND: [u32; 3] = [1, 1, 3600];
+pub const EACH_SECOND: [u32; 3] = [1, 1, 3600];
 
 impl Scripted {
-    fn start(zone: &'static str, timers: [u32; 3], answer: fn(&mut PrimaryQuery<'_>)) -> Self {
+    pub fn start(zone: &'static str, timers: [u32; 3], answer: fn(&mut PrimaryQuery<'_>)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let udp = UdpSocket::bind(address).unwrap();
@@ -112,12 +112,12 @@ impl Scripted {
         self.serial.load(SeqCst)
     }
 
-    fn set_serial(&self, serial: u32) {
+    pub fn set_serial(&self, serial: u32) {
         self.serial.store(serial, SeqCst);
     }
 
     /// How many questions of a type there were over TCP.
-    fn count(&self, qtype: u16) -> usize {
+    pub fn count(&self, qtype: u16) -> usize {
         self.questions.lock().unwrap().iter().filter(|it| **it == qtype).count()
     }
 
@@ -144,7 +144,7 @@ impl Scripted {
     }
 
     /// The section of the zone with this primary and with further ones.
-    fn section(&self, others: &[&Self], more: &str) -> String {
+    pub fn section(&self, others: &[&Self], more: &str) -> String {
         let from = [self].into_iter().chain(others.iter().copied());
         let from: Vec<String> = from.map(|it| format!("\"{}\"", it.address)).collect();
         format!(
@@ -156,14 +156,14 @@ impl Scripted {
     }
 
     /// Waits until a server has the zone with a serial.
-    fn await_serial(&self, server: &Secondary, serial: u32) {
+    pub fn await_serial(&self, server: &Secondary, serial: u32) {
         wait_until(&format!("{} with serial {serial}: {}", self.zone, server.log()), || {
             server.serial(self.zone) == Some(serial)
         });
     }
 
     /// Sends NOTIFY to a server.
-    fn notify(&self, server: &Secondary) {
+    pub fn notify(&self, server: &Secondary) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let head = [7, 7, 0x24, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         let message = [&head[..], &name(self.zone), &[0, 6, 0, 1]].concat();
@@ -173,7 +173,7 @@ impl Scripted {
 
 impl PrimaryQuery<'_> {
     /// Sends records as one message.
-    fn send(&mut self, records: &[Vec<u8>]) {
+    pub fn send(&mut self, records: &[Vec<u8>]) {
         let message = self.of.reply(self.query, records);
         self.send_message(&message);
     }
@@ -184,35 +184,35 @@ impl PrimaryQuery<'_> {
     }
 
     /// Sends an error.
-    fn send_error(&mut self, rcode: u8) {
+    pub fn send_error(&mut self, rcode: u8) {
         let mut message = self.of.reply(self.query, &[]);
         message[3] |= rcode;
         self.send_message(&message);
     }
 
     /// Sends nothing for some seconds.
-    fn hang(&mut self, secs: u64) {
+    pub fn hang(&mut self, secs: u64) {
         thread::sleep(Duration::from_secs(secs));
     }
 
-    fn soa(&self, serial: u32) -> Vec<u8> {
+    pub fn soa(&self, serial: u32) -> Vec<u8> {
         self.of.soa(serial)
     }
 
     /// An address record of a name in the zone.
-    fn a(&self, label: &str) -> Vec<u8> {
+    pub fn a(&self, label: &str) -> Vec<u8> {
         record(&format!("{label}.{}", self.of.zone), 1, &[192, 0, 2, 1])
     }
 
     /// Sends the whole zone, which is sound: `www` and a name for the serial.
-    fn send_zone(&mut self) {
+    pub fn send_zone(&mut self) {
         let serial = self.serial;
         let of_version = self.a(&format!("v{serial}"));
         self.send(&[self.soa(serial), self.a("www"), of_version, self.soa(serial)]);
     }
 
     /// Sends sound changes from the version before.
-    fn send_changes(&mut self) {
+    pub fn send_changes(&mut self) {
         let serial = self.serial;
         let [old, new] = [serial - 1, serial].map(|it| self.a(&format!("v{it}")));
         let changes =
@@ -349,6 +349,76 @@ fn one_soa_record_with_our_serial_or_a_lower_one_asks_for_no_whole_zone() {
     assert!(log.contains("as its serial is 0: it is outdated"), "{log}");
     let is_same = |line: &str| line.contains("same.test") && line.contains("was not refreshed");
     assert!(!log.lines().any(is_same), "it is in step: {log}");
+}
+
+/// Sends the zone if all of it was asked for, and else changes of 300 records that come to nothing.
+fn send_many_changes(asked: &mut PrimaryQuery<'_>) {
+    if send_if_whole(asked) {
+        return;
+    }
+    let serial = asked.serial;
+    let many: Vec<_> = (0..150).map(|number| asked.a(&format!("n{number}"))).collect();
+    let mut records = vec![asked.soa(serial), asked.soa(serial - 1)];
+    records.extend_from_slice(&many);
+    records.push(asked.soa(serial));
+    records.extend_from_slice(&many);
+    records.push(asked.soa(serial));
+    asked.send(&records);
+}
+
+#[test]
+fn changes_beyond_twice_the_limits_of_the_zone_have_the_whole_zone_taken_at_once() {
+    let seldom = [3600, 3600, 36_000];
+    let records = Scripted::start("records.test", seldom, send_many_changes);
+    let octets = Scripted::start("octets.test", seldom, send_many_changes);
+    let sections =
+        records.section(&[], "records-max = 20\n") + &octets.section(&[], "size-max = \"2 KiB\"\n");
+    let server = Secondary::start(&sections);
+    for script in [&records, &octets] {
+        script.await_serial(&server, 1);
+        script.set_serial(2);
+        script.notify(&server);
+        script.await_serial(&server, 2);
+        let counts = (script.count(IXFR), script.count(AXFR));
+        assert_eq!(counts, (1, 2), "{}: {}", script.zone, server.log());
+    }
+    let log = server.log();
+    for words in ["the changes have more than 40 records", "the changes have more than 4096 octets"]
+    {
+        assert!(log.contains(&format!("fallback=\"{words}\"")), "{words}: {log}");
+    }
+}
+
+#[test]
+fn changes_that_take_too_long_have_the_whole_zone_taken_at_the_next_attempt() {
+    let script = Scripted::start("slow.test", [3600, 1, 36_000], |asked| {
+        if !send_if_whole(asked) {
+            asked.send(&[asked.soa(asked.serial)]);
+            asked.hang(60);
+        }
+    });
+    let server = Secondary::start(&script.section(&[], "time-max = \"1s\"\n"));
+    script.await_serial(&server, 1);
+    for serial in [2, 3] {
+        script.set_serial(serial);
+        script.notify(&server);
+        script.await_serial(&server, serial);
+    }
+    assert_eq!((script.count(IXFR), script.count(AXFR)), (1, 3), "{}", server.log());
+}
+
+#[test]
+fn a_serial_that_is_exactly_half_of_all_ahead_is_no_greater_one() {
+    const FAR: u32 = 1 + (1 << 31); // rfc1982#3.2 leaves it undefined
+    let script = Scripted::start("far.test", EACH_SECOND, |it| it.send_zone());
+    let server = Secondary::start(&script.section(&[], ""));
+    script.await_serial(&server, 1);
+    script.set_serial(FAR);
+    let words = format!("it has serial {FAR}, not greater than 1 here: it is outdated");
+    wait_until("the line", || server.log().contains(&words));
+    assert_eq!((server.serial("far.test"), script.count(AXFR)), (Some(1), 1));
+    script.set_serial(FAR - 1);
+    script.await_serial(&server, FAR - 1);
 }
 
 #[test]
@@ -592,6 +662,16 @@ fn a_primary_that_does_not_sign_is_told_and_the_next_one_is_asked() {
     let server = Secondary::start(&(with_key + key));
     other.await_serial(&server, 1);
     assert_eq!(unsigned.questions.lock().unwrap().len(), 0, "nothing is asked for unsigned");
+    let checks = unsigned.checks.load(SeqCst);
+    wait_until("more checks", || unsigned.checks.load(SeqCst) > checks + 2);
+    let log = server.log();
+    let lines: Vec<&str> =
+        log.lines().filter(|it| it.contains("a primary was passed over")).collect();
+    assert_eq!(lines.len(), 1, "once as long as it is so: {log}");
+    for fact in ["WARN", "zone=signed.test.", &format!("primary={address}"), "is not signed"] {
+        assert!(lines[0].contains(fact), "{fact} in {}", lines[0]);
+    }
+    assert!(!log.contains("was not refreshed"), "{log}");
 }
 
 /// Zones of one test, each with a primary.

@@ -26,6 +26,32 @@ pub(super) enum Content {
     },
 }
 
+/// Why the whole zone is sent to a client that has asked for changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WholeZoneReason {
+    /// Nothing is kept of former versions.
+    NoHistory,
+    /// The history does not reach back to the version of the client.
+    HistoryTooShort,
+    /// The changes are longer than the zone.
+    ZoneIsShorter,
+    /// The zone is sent with addresses in place of ALIAS records, of which there is no history.
+    AliasesExpanded,
+}
+
+impl WholeZoneReason {
+    /// The reason in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoHistory => "no former version is kept",
+            Self::HistoryTooShort => "the history does not reach back to the client's version",
+            Self::ZoneIsShorter => "the changes are longer than the zone",
+            Self::AliasesExpanded => "ALIAS records are expanded",
+        }
+    }
+}
+
 impl Content {
     /// These differences, or the whole zone if there are none or it is shorter. Several are merged
     /// into one where that is half as long at most (rfc1995#6).

@@ -18,9 +18,11 @@ mod history;
 mod state;
 mod stream;
 
+pub use content::WholeZoneReason;
 pub use error::TransferError;
 pub use history::{HistoryLimits, VersionMark, VersionOrigin, ZoneHistory};
-pub use state::{RunningTransfer, TransferCounts, TransferSettings, TransferState};
+pub use state::{RefusedTransfer, RunningTransfer, TransferCounts, TransferRefusal};
+pub use state::{TransferSettings, TransferState};
 pub use stream::Transfer;
 
 use crate::answer::Answer;
@@ -58,6 +60,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     let list = entry.access.as_ref();
     if !list.is_some_and(|list| list.allows_transfer(ask.peer.address.ip(), key)) {
         state.note_refused();
+        tell_refusal(ask, entry, TransferRefusal::NoRight);
         return refusal;
     }
     let zone = match data_of(entry) {
@@ -68,7 +71,7 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         Err(_) => return refusal,
     };
     let expands = list.is_some_and(|list| list.transfers.expands_aliases);
-    let mut since = None;
+    let mut changes = None;
     if ask.query.qtype == Type::IXFR {
         let Some(serial) = ixfr_base(ask.query, answer.reply.buffer()) else {
             return Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE); // rfc1995#3
@@ -76,16 +79,24 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
         if !is_greater(zone.serial(), serial) || ask.peer.transport == Transport::Udp {
             return current(ask, answer, zone);
         }
-        // The history has no addresses of ALIAS records: a zone with them is sent whole.
-        let history = entry.history.as_ref().filter(|_| !expands).map(Arc::clone);
-        since = history.map(|history| (history, serial));
+        let history = match (&entry.history, expands) {
+            (_, true) => Err(WholeZoneReason::AliasesExpanded),
+            (None, false) => Err(WholeZoneReason::NoHistory),
+            (Some(history), false) => Ok(Arc::clone(history)),
+        };
+        changes = Some((serial, history));
     } else if ask.peer.transport == Transport::Udp {
         answer.flags |= flag::TC; // rfc5936#4.2 has no transfers over UDP
         return Verdict::Reply(Rcode::NOERROR, Reason::TransferOverUdp, REUSE);
     }
     let settings = &ask.snapshot.settings;
-    let Some(slot) = state.begin(settings.transfers.at_once) else {
-        return Verdict::Reply(Rcode::SERVFAIL, Reason::TransferBusy, REUSE);
+    let bounds = (settings.transfers.at_once, settings.transfers.at_once_per_client);
+    let slot = match state.begin(bounds, ask.peer.address.ip()) {
+        Ok(slot) => slot,
+        Err(refusal) => {
+            tell_refusal(ask, entry, refusal);
+            return Verdict::Reply(Rcode::SERVFAIL, Reason::TransferBusy, REUSE);
+        }
     };
     let key = key.and_then(|id| settings.keys.get(id));
     let signer = key.zip(ask.signature).map(|(key, it)| StreamSigner::new(Arc::clone(key), it));
@@ -95,11 +106,31 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     };
     let has_aliases = zone.has_aliases();
     let zone = (entry.apex.clone(), Arc::clone(zone));
-    let transfer = Transfer::new(ask, answer.reply.buffer(), zone, signer, slot);
-    let transfer = transfer.with_changes(since).with_cluster(cluster);
-    let transfer = transfer.with_expansion(expands && has_aliases);
+    let (from, history) = changes.unzip();
+    let mut transfer = Transfer::new(ask, answer.reply.buffer(), zone, (signer, from), slot);
+    if let Some(history) = history {
+        transfer = transfer.with_changes(history);
+    }
+    let transfer = transfer.with_cluster(cluster).with_expansion(expands && has_aliases);
     worker.transfer = Some(Box::new(transfer));
     Verdict::Transfer
+}
+
+/// Tells that a client does not get a transfer. Over UDP, where addresses can be forged, it is only
+/// counted.
+fn tell_refusal(ask: &Ask<'_>, entry: &ZoneEntry, refusal: TransferRefusal) {
+    if ask.peer.transport == Transport::Udp {
+        return;
+    }
+    let settings = &ask.snapshot.settings;
+    let key = ask.signature.and_then(QuerySignature::proven_key);
+    (settings.transfers.note_refusal)(&RefusedTransfer {
+        apex: &entry.apex,
+        peer: ask.peer.address,
+        key: key.and_then(|id| settings.keys.get(id)).map(|key| key.name()),
+        qtype: ask.query.qtype,
+        refusal,
+    });
 }
 
 /// The data of a zone that can be transferred; of a cluster, those of its apex, with the serial.

@@ -1,6 +1,7 @@
 //! How many transfers run, and what all have done.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -11,16 +12,70 @@ use zonda_wire::{Name, Type};
 pub struct TransferSettings {
     /// Most transfers that run at once.
     pub at_once: usize,
+    /// Most transfers to one client that run at once.
+    pub at_once_per_client: usize,
     /// How long a transfer may take.
     pub time_max: Duration,
     /// The transfers that run, and what all have done.
     pub state: Arc<TransferState>,
+    /// The function that is told of each transfer that a client is refused over TCP.
+    pub note_refusal: fn(&RefusedTransfer<'_>),
+}
+
+/// A transfer that a client has asked for, and does not get.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedTransfer<'q> {
+    /// The name of the zone.
+    pub apex: &'q Name,
+    /// The address and port of the client.
+    pub peer: SocketAddr,
+    /// The name of the key that the question was signed with, if it was.
+    pub key: Option<&'q Name>,
+    /// The type that the client asked for, AXFR or IXFR.
+    pub qtype: Type,
+    /// Why the client does not get it.
+    pub refusal: TransferRefusal,
+}
+
+/// Why a client does not get a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferRefusal {
+    /// The client may not transfer the zone.
+    NoRight,
+    /// As many transfers run as may.
+    TooMany,
+    /// As many transfers to the client run as may.
+    TooManyOfClient,
+}
+
+impl fmt::Display for TransferRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoRight => {
+                "no rule of the zone's `transfer` is for the client: add it to `to` if it may have \
+                 the zone"
+            }
+            Self::TooMany => {
+                "as many transfers run as `at-once` of [transfers] says: the client may try again"
+            }
+            Self::TooManyOfClient => {
+                "as many transfers to the client run as `at-once-per-client` of [transfers] says: \
+                 it may try again"
+            }
+        })
+    }
 }
 
 impl Default for TransferSettings {
     fn default() -> Self {
         let time_max = Duration::from_secs(7200);
-        Self { at_once: 10, time_max, state: Arc::default() }
+        Self {
+            at_once: 10,
+            at_once_per_client: 8,
+            time_max,
+            state: Arc::default(),
+            note_refusal: |_| (),
+        }
     }
 }
 
@@ -29,6 +84,9 @@ impl Default for TransferSettings {
 pub struct TransferState {
     /// Transfers that run.
     running: AtomicUsize,
+    /// The clients of those that run, and how many each has; as many entries as transfers at most.
+    /// Locked when one begins or ends.
+    clients: Mutex<Vec<(IpAddr, usize)>>,
     /// The facts about those that run. Locked when one begins, by the connection that has asked
     /// for it, and when they are listed.
     list: Mutex<Vec<Weak<RunningTransfer>>>,
@@ -42,6 +100,8 @@ pub struct TransferState {
     refused: AtomicU64,
     /// Questions for which too many transfers ran.
     busy: AtomicU64,
+    /// Questions of clients to which too many transfers ran.
+    client_busy: AtomicU64,
     /// Messages that were sent.
     messages: AtomicU64,
     /// Octets of these messages.
@@ -55,6 +115,8 @@ pub struct TransferState {
 pub struct RunningTransfer {
     /// The name of the zone.
     pub apex: Name,
+    /// The serial of the version that the client has, if it has asked for changes.
+    pub from: Option<u32>,
     /// The serial of the version that is sent.
     pub serial: u32,
     /// The address and port of the client.
@@ -90,6 +152,8 @@ pub struct TransferCounts {
     pub refused: u64,
     /// Questions for which too many transfers ran.
     pub busy: u64,
+    /// Questions of clients to which too many transfers ran.
+    pub client_busy: u64,
     /// Messages that were sent.
     pub messages: u64,
     /// Octets of these messages.
@@ -109,6 +173,7 @@ impl TransferState {
             failed: self.failed.load(Relaxed),
             refused: self.refused.load(Relaxed),
             busy: self.busy.load(Relaxed),
+            client_busy: self.client_busy.load(Relaxed),
             messages: self.messages.load(Relaxed),
             octets: self.octets.load(Relaxed),
             records: self.records.load(Relaxed),
@@ -131,20 +196,58 @@ impl TransferState {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// Takes a place for a transfer; none, which is counted, if `at_once` run.
-    pub(super) fn begin(self: &Arc<Self>, at_once: usize) -> Option<Slot> {
+    /// Takes a place for a transfer to a client.
+    ///
+    /// # Errors
+    /// When `at_once` transfers run, or `of_client` to the client, which is counted.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        (at_once, of_client): (usize, usize),
+        client: IpAddr,
+    ) -> Result<Slot, TransferRefusal> {
+        let client = client.to_canonical();
+        let mut clients = self.clients();
+        let place = clients.iter().position(|it| it.0 == client);
+        if place.is_some_and(|place| clients[place].1 >= of_client) {
+            self.client_busy.fetch_add(1, Relaxed);
+            return Err(TransferRefusal::TooManyOfClient);
+        }
         let one_more = |running| (running < at_once).then_some(running + 1);
         if self.running.fetch_update(Relaxed, Relaxed, one_more).is_err() {
             self.busy.fetch_add(1, Relaxed);
-            return None;
+            return Err(TransferRefusal::TooMany);
         }
-        Some(Slot { state: Arc::clone(self), listed: None, is_complete: false })
+        match place {
+            Some(place) => clients[place].1 += 1,
+            None => clients.push((client, 1)),
+        }
+        drop(clients);
+        Ok(Slot { state: Arc::clone(self), client, listed: None, is_complete: false })
+    }
+
+    /// Locks the clients of transfers that run.
+    fn clients(&self) -> MutexGuard<'_, Vec<(IpAddr, usize)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the place of a transfer to a client back.
+    fn end(&self, client: IpAddr) {
+        let mut clients = self.clients();
+        self.running.fetch_sub(1, Relaxed);
+        if let Some(place) = clients.iter().position(|it| it.0 == client) {
+            clients[place].1 -= 1;
+            if clients[place].1 == 0 {
+                clients.swap_remove(place);
+            }
+        }
     }
 }
 
 /// The place of a transfer that runs; dropped when it ends.
 pub(super) struct Slot {
     state: Arc<TransferState>,
+    /// The address of the client.
+    client: IpAddr,
     /// The facts about the transfer, once they are known.
     listed: Option<Arc<RunningTransfer>>,
     /// Whether the client has all messages.
@@ -188,7 +291,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.state.running.fetch_sub(1, Relaxed);
+        self.state.end(self.client);
         match self.is_complete {
             true => self.state.completed.fetch_add(1, Relaxed),
             false => self.state.failed.fetch_add(1, Relaxed),
@@ -202,12 +305,13 @@ mod tests {
 
     #[test]
     fn as_many_transfers_run_at_once_as_may_and_each_gives_its_place_back() {
-        let state = Arc::<TransferState>::default();
-        let mut first = state.begin(2).unwrap();
-        let second = state.begin(2).unwrap();
-        assert!(state.begin(2).is_none());
+        let (state, of) = (Arc::<TransferState>::default(), IpAddr::from([192, 0, 2, 1]));
+        let mut first = state.begin((2, 9), of).unwrap();
+        let second = state.begin((2, 9), of).unwrap();
+        assert_eq!(state.begin((2, 9), of).err(), Some(TransferRefusal::TooMany));
         first.list(RunningTransfer {
             apex: Name::root(),
+            from: None,
             serial: 1,
             peer: SocketAddr::from(([192, 0, 2, 1], 53)),
             key: None,
@@ -225,9 +329,27 @@ mod tests {
         first.complete();
         drop((first, second));
         assert!(state.running().is_empty());
-        assert!(state.begin(1).is_some());
+        assert!(state.begin((1, 9), of).is_ok());
         let counts = state.counts();
         assert_eq!((counts.running, counts.completed, counts.failed, counts.busy), (0, 1, 2, 1));
         assert_eq!((counts.messages, counts.octets, counts.records), (1, 100, 7));
+    }
+
+    #[test]
+    fn one_client_cannot_take_the_places_of_all_and_has_its_own_again_when_a_transfer_ends() {
+        let state = Arc::<TransferState>::default();
+        let [one, other] = [1, 2].map(|octet| IpAddr::from([192, 0, 2, octet]));
+        let mapped: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
+        let begin = |client| state.begin((3, 2), client);
+        let [first, _second] = [one, mapped].map(|client| begin(client).unwrap());
+        assert_eq!(begin(one).err(), Some(TransferRefusal::TooManyOfClient));
+        assert_eq!(begin(mapped).err(), Some(TransferRefusal::TooManyOfClient));
+        let third = begin(other).unwrap();
+        assert_eq!(begin(other).err(), Some(TransferRefusal::TooMany));
+        drop((first, third));
+        let _again = begin(one).unwrap();
+        let counts = state.counts();
+        assert_eq!((counts.running, counts.busy, counts.client_busy), (2, 1, 2));
+        assert_eq!(state.clients().len(), 1, "nothing is kept of a client without transfers");
     }
 }

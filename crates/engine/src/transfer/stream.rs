@@ -1,6 +1,6 @@
 //! A transfer under way: its messages, made one at a time.
 
-use super::content::{Content, ExpandedZone};
+use super::content::{Content, ExpandedZone, WholeZoneReason};
 use super::error::TransferError;
 use super::expansion::Expansion;
 use super::history::ZoneHistory;
@@ -44,8 +44,12 @@ pub struct Transfer {
     signer: Option<StreamSigner>,
     /// The addresses that are sent in place of ALIAS records, until the first message is made.
     expansion: Option<Box<Expansion>>,
-    /// The history of the zone, and the serial of the client, until the first message is made.
-    since: Option<(Arc<ZoneHistory>, u32)>,
+    /// The serial of the client, if it has asked for changes.
+    from: Option<u32>,
+    /// The history of the zone, until the first message is made.
+    history: Option<Arc<ZoneHistory>>,
+    /// Why the whole zone is sent where changes were asked for.
+    fallback: Option<WholeZoneReason>,
     /// The records between the first and the last SOA record.
     content: Content,
     /// What the next message begins with.
@@ -78,12 +82,13 @@ enum Phase {
 }
 
 impl Transfer {
-    /// The transfer of a zone to the client that asks in `query`.
+    /// The transfer of a zone to the client that asks in `query`, and has the version with the
+    /// serial `from` if it asks for changes.
     pub(super) fn new(
         ask: &Ask<'_>,
         query: &[u8],
         (apex, zone): (Name, Arc<Zone>),
-        signer: Option<StreamSigner>,
+        (signer, from): (Option<StreamSigner>, Option<u32>),
         mut slot: Slot,
     ) -> Self {
         /// Octets of an OPT record with the option EXPIRE.
@@ -95,6 +100,7 @@ impl Transfer {
         let question = query.get(12..ask.query.question_end()).unwrap_or_default();
         slot.list(RunningTransfer {
             apex: apex.clone(),
+            from,
             serial: zone.serial(),
             peer: ask.peer.address,
             key: signer.as_ref().map(|signer| signer.key().name().clone()),
@@ -122,7 +128,9 @@ impl Transfer {
             writer: StreamWriter::new(reserved),
             signer,
             expansion: None,
-            since: None,
+            from,
+            history: None,
+            fallback: None,
             content: Content::Zone(RecordCursor::default()),
             phase: Phase::First,
             began_nanos,
@@ -134,10 +142,16 @@ impl Transfer {
         }
     }
 
-    /// The same transfer of what changed since the version with a serial, if the history reaches
-    /// back to it and the whole zone is not shorter.
-    pub(super) fn with_changes(mut self, since: Option<(Arc<ZoneHistory>, u32)>) -> Self {
-        self.since = since;
+    /// The same transfer of what changed since the version of the client, if there is a history
+    /// that reaches back to it and the whole zone is not shorter.
+    pub(super) fn with_changes(
+        mut self,
+        history: Result<Arc<ZoneHistory>, WholeZoneReason>,
+    ) -> Self {
+        match history {
+            Ok(history) => self.history = Some(history),
+            Err(reason) => self.fallback = Some(reason),
+        }
         self
     }
 
@@ -182,11 +196,15 @@ impl Transfer {
             self.content = Content::Expanded(Box::new(ExpandedZone::new(expansion.into_sets())));
             return;
         }
-        let Some((history, serial)) = self.since.take() else { return };
-        let Some(diffs) = history.since(serial, self.zone.serial()) else { return };
+        let Some((history, from)) = self.history.take().zip(self.from) else { return };
+        let Some(diffs) = history.since(from, self.zone.serial()) else {
+            self.fallback = Some(WholeZoneReason::HistoryTooShort);
+            return;
+        };
         self.content = Content::of(diffs, &self.zone);
-        if self.content.is_changes() {
-            self.slot.note_changes();
+        match self.content.is_changes() {
+            true => self.slot.note_changes(),
+            false => self.fallback = Some(WholeZoneReason::ZoneIsShorter),
         }
     }
 
@@ -270,6 +288,18 @@ impl Transfer {
     #[must_use]
     pub fn apex(&self) -> &Name {
         &self.apex
+    }
+
+    /// Returns the serial of the version that the client has, if it has asked for changes.
+    #[must_use]
+    pub fn from(&self) -> Option<u32> {
+        self.from
+    }
+
+    /// Returns why the whole zone is sent where changes were asked for.
+    #[must_use]
+    pub fn fallback(&self) -> Option<WholeZoneReason> {
+        self.fallback
     }
 
     /// Returns the serial of the version that is sent.

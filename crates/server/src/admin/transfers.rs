@@ -19,7 +19,7 @@ pub fn list(control: &Control) -> Value {
         state.running().iter().map(|running| outgoing(running, now_nanos)).collect();
     let states = control.stores.secondaries.states();
     let intake = |(apex, state): (&Name, &Arc<_>)| Some((apex.clone(), intake_of(state)?));
-    let mut incoming: Vec<(Name, RunningIntake)> = states.iter().filter_map(intake).collect();
+    let mut incoming: Vec<(Name, Arc<RunningIntake>)> = states.iter().filter_map(intake).collect();
     incoming.sort_by_key(|(_, intake)| intake.began_at);
     let incoming: Vec<Value> = incoming.iter().map(|(apex, it)| incoming_json(apex, it)).collect();
     let waiting = |(apex, state): (&Name, &Arc<SecondaryState>)| {
@@ -42,6 +42,7 @@ pub fn list(control: &Control) -> Value {
                 "failed": counts.failed,
                 "refused": counts.refused,
                 "busy": counts.busy,
+                "client_busy": counts.client_busy,
             },
             "from_primaries": { "completed": whole + changes, "failed": failed },
         },
@@ -49,7 +50,7 @@ pub fn list(control: &Control) -> Value {
 }
 
 /// The transfer of a zone from a primary that runs, if one does.
-fn intake_of(state: &SecondaryState) -> Option<RunningIntake> {
+fn intake_of(state: &SecondaryState) -> Option<Arc<RunningIntake>> {
     state.lock().intake()
 }
 
@@ -62,6 +63,7 @@ fn outgoing(running: &RunningTransfer, now_nanos: u64) -> Value {
         "client": running.peer.to_string(),
         "key": running.key.as_ref().map(ToString::to_string),
         "asked": running.qtype.to_string(),
+        "from": running.from,
         "sent": if running.is_changes.load(Relaxed) { "changes" } else { "zone" },
         "serial": running.serial,
         "began": time(began),
@@ -75,12 +77,19 @@ fn outgoing(running: &RunningTransfer, now_nanos: u64) -> Value {
 /// A transfer from a primary, as JSON.
 fn incoming_json(apex: &Name, intake: &RunningIntake) -> Value {
     let began = UNIX_EPOCH + Duration::from_secs(intake.began_at);
+    let [messages, records, octets] = intake.received();
     json!({
         "zone": apex.to_string(),
         "primary": intake.primary.to_string(),
+        "key": intake.key.as_ref().map(ToString::to_string),
         "asked": if intake.is_of_changes { "IXFR" } else { "AXFR" },
+        "from": intake.from,
+        "serial": intake.serial(),
         "began": time(began),
         "seconds": began.elapsed().unwrap_or_default().as_secs(),
+        "messages": messages,
+        "records": records,
+        "bytes": octets,
     })
 }
 

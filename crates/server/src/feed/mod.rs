@@ -37,6 +37,7 @@ pub mod open;
 mod search_domains;
 pub mod secondaries;
 mod secondary_addresses;
+mod secondary_announced;
 #[cfg(all(test, feature = "whole"))]
 mod secondary_cost_tests;
 mod secondary_crowd;

@@ -494,12 +494,19 @@ impl Shared {
         lock(queue).get_or_insert(receiver); // for a feed that starts later
     }
 
-    /// Has a zone refreshed that a primary says has changed.
+    /// Has a zone refreshed that a primary says has changed, unless it has the serial that the
+    /// primary tells.
     fn take_notice(&self, notice: Notice) {
         count(&self.around.counters.notices, 1);
-        let prompt = Prompt::Notice(notice.from);
+        let from = notice.from;
+        let (apex, serial) = notice.take();
         let mut followed = lock(&self.followed);
-        followed.schedule.prompt(&notice.take(), prompt);
+        if let (Some(serial), Some(zone)) = (serial, followed.zones.get(&apex))
+            && zone.state.lock().is_in_step_at(serial)
+        {
+            return;
+        }
+        followed.schedule.prompt(&apex, Prompt::Notice(from, serial));
         self.show(&followed.schedule);
         drop(followed);
         self.changed.notify_one();

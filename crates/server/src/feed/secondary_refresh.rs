@@ -27,6 +27,8 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 const REFRESH: Duration = Duration::from_secs(3600);
 /// Bounds the lines about refreshes that failed: one dead primary may have 100,000 zones.
 static FAILURES: LogBudget = LogBudget::new();
+/// Bounds the lines about primaries that nothing is taken from though the zone is in step.
+static PASSED_OVER: LogBudget = LogBudget::new();
 /// Bounds the lines about primaries that do not answer.
 static SILENCES: LogBudget = LogBudget::new();
 
@@ -76,54 +78,123 @@ fn ask_and_transfer(
     around: &Surroundings,
 ) -> Option<Duration> {
     work.takes_any_serial = prompt == Some(Prompt::Retransfer);
+    let own = work.zone.as_ref().map(|it| it.serial());
+    work.rare_mut().announced.note(prompt, own);
     let mut errors = Vec::new();
     let mut found = ask_all(zone, work, prompt, (around, &mut errors));
-    // In step with one primary is not enough where another has a newer version.
-    let mut is_behind = false;
-    let mut is_first = true;
+    // The greatest serial of a version that could not be had: in step with one primary is not
+    // enough where another has a newer version.
+    let mut failed: Option<u32> = None;
+    let (mut is_first, mut is_taken) = (true, false);
     while let Some((soa, primary)) = take_greatest(&mut found, work.source()) {
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
+        let is_behind = |own: u32| failed.is_some_and(|failed| is_greater(failed, own));
         let own = work.zone.as_ref().map(|it| it.serial());
         if own == Some(soa.serial) {
             note_in_step(zone, work, soa.expire_secs, around); // also if it is transferred anew
         }
-        let error = match own.filter(|_| !work.takes_any_serial) {
+        match own.filter(|_| !work.takes_any_serial) {
             Some(own) if own == soa.serial => {
-                if is_behind {
+                if is_behind(own) {
                     break;
                 }
-                return Some(note_success(zone, work, (primary, false), around));
+                return Some(note_success(zone, work, (primary, false), &errors, around));
             }
-            Some(own) if !is_greater(soa.serial, own) => {
-                let theirs = soa.serial;
-                format!("it has serial {theirs}, not greater than {own} here: it is outdated")
-            }
+            Some(own) if !is_greater(soa.serial, own) => {} // it was told when it was asked
             _ => match take_version(zone, work, (primary, soa.serial), prompt, around) {
                 Ok(TransferResult::Postponed) => return None,
-                Ok(TransferResult::Version) if is_behind => break,
                 Ok(TransferResult::Version) => {
-                    return Some(note_success(zone, work, (primary, true), around));
+                    is_taken = true;
+                    if work.zone.as_ref().is_some_and(|it| is_behind(it.serial())) {
+                        break;
+                    }
+                    return Some(note_success(zone, work, (primary, true), &errors, around));
                 }
                 Ok(TransferResult::InStep(expire_secs)) => {
                     note_in_step(zone, work, expire_secs, around);
-                    let next = note_success(zone, work, (primary, false), around);
+                    let next = note_success(zone, work, (primary, false), &errors, around);
                     return Some(next.min(zone.timers(work).map_or(next, |it| it.retry)));
                 }
                 Err(error) => {
-                    is_behind = true;
-                    error
+                    failed = failed.filter(|it| is_greater(*it, soa.serial)).or(Some(soa.serial));
+                    let (address, kind) = (primary.address, ErrorKind::Refused);
+                    let error = PrimaryError { address, words: error, kind };
+                    note_error(zone, error, &mut errors, around);
                 }
             },
-        };
-        errors.push(format!("{}: {error}", primary.address));
+        }
     }
     if zone.is_over(around) {
         return Some(Duration::ZERO);
     }
-    errors.sort(); // which primary was asked first says nothing
-    Some(note_failure(zone, work, errors.join("; "), around))
+    Some(note_failure(zone, work, (errors, is_taken), around))
+}
+
+/// Why nothing is taken from a primary.
+struct PrimaryError {
+    /// The address and port of the primary.
+    address: SocketAddr,
+    /// What is wrong, in words.
+    words: String,
+    /// What kind of error it is.
+    kind: ErrorKind,
+}
+
+/// What kind of error there is with a primary.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ErrorKind {
+    /// The primary does not answer, which the log tells once for all its zones.
+    Silent,
+    /// The primary has an older version than the one here.
+    Outdated,
+    /// The reply of the primary, or its version, cannot be taken.
+    Refused,
+}
+
+impl PrimaryError {
+    /// The words by which the error is known again: those of an outdated primary are the same
+    /// whatever the serials are.
+    fn topic(&self) -> &str {
+        if self.kind == ErrorKind::Outdated { "outdated" } else { &self.words }
+    }
+}
+
+/// Notes why nothing is taken from a primary.
+fn note_error(
+    zone: &SecondaryZone,
+    error: PrimaryError,
+    errors: &mut Vec<PrimaryError>,
+    around: &Surroundings,
+) {
+    let address = around.addresses.shared(error.address);
+    zone.state.lock().note_primary(address, Err(&error.words));
+    errors.push(error);
+}
+
+/// Tells in the log why nothing is taken from primaries, of each once as long as that is so; not
+/// where the refresh has failed, as its own line has all of them.
+fn tell_errors(
+    zone: &SecondaryZone,
+    work: &mut ZoneWork,
+    errors: &[PrimaryError],
+    has_failed: bool,
+) {
+    let told = || errors.iter().filter(|it| it.kind != ErrorKind::Silent);
+    for it in told().filter(|_| !has_failed) {
+        let is_it = |known: &(_, Box<str>)| (known.0, &*known.1) == (it.address, it.topic());
+        if !work.rare().is_some_and(|rare| rare.passed_over.iter().any(is_it)) {
+            let (primary, error) = (it.address, &*it.words);
+            PASSED_OVER.spend(|left_out| {
+                let zone = &zone.apex;
+                tracing::warn!(%zone, %primary, error, left_out, "a primary was passed over");
+            });
+        }
+    }
+    // Nothing is kept of a silent primary, which may have 100,000 zones.
+    let passed_over = told().map(|it| (it.address, it.topic().into())).collect();
+    work.rare_mut().passed_over = passed_over;
 }
 
 /// Transfers a primary's version, unless it was refused not long ago; one that the primary has just
@@ -159,10 +230,10 @@ fn ask_all<'z>(
     zone: &'z SecondaryZone,
     work: &ZoneWork,
     prompt: Option<Prompt>,
-    (around, errors): (&Surroundings, &mut Vec<String>),
+    (around, errors): (&Surroundings, &mut Vec<PrimaryError>),
 ) -> Vec<(SoaReply, &'z Primary)> {
     let from = match prompt {
-        Some(Prompt::Notice(from)) => Some(from),
+        Some(Prompt::Notice(from, _)) => Some(from),
         Some(Prompt::Refresh | Prompt::Retransfer) | None => None,
     };
     let is_of_operator = matches!(prompt, Some(Prompt::Refresh | Prompt::Retransfer));
@@ -177,19 +248,24 @@ fn ask_all<'z>(
             continue;
         }
         let is_prompted = is_sender(primary) || is_of_operator;
-        let address = around.addresses.shared(primary.address);
         if let Err(error) = may_ask(around, primary.address, is_prompted) {
-            zone.state.lock().note_primary(address, Err(&error));
-            errors.push(format!("{}: {error}", primary.address));
+            let (address, kind) = (primary.address, ErrorKind::Silent);
+            note_error(zone, PrimaryError { address, words: error, kind }, errors, around);
             continue;
         }
         match primary.soa(&zone.apex, &|| zone.is_over(around)) {
             Ok(soa) => {
                 count(&around.counters.checks, 1);
                 note_answer(around, &zone.apex, primary.address);
+                let address = around.addresses.shared(primary.address);
                 zone.state.lock().note_primary(address, Ok(soa.serial));
                 let own = work.zone.as_ref().map(|it| it.serial());
                 let is_newer = own.is_none_or(|own| is_greater(soa.serial, own));
+                if let Some(own) = own.filter(|own| !is_newer && *own != soa.serial)
+                    && !work.takes_any_serial
+                {
+                    note_error(zone, outdated(primary.address, soa.serial, own), errors, around);
+                }
                 found.push((soa, primary));
                 is_found |= is_newer && is_sender(primary);
                 if is_found && is_source(primary) {
@@ -201,12 +277,22 @@ fn ask_all<'z>(
                     count(&around.counters.signature_faults, 1);
                 }
                 note_fault(around, &zone.apex, primary.address, &fault);
-                zone.state.lock().note_primary(address, Err(&fault.to_string()));
-                errors.push(format!("{}: {fault}", primary.address));
+                let kind = match fault.is_unreachable() {
+                    true => ErrorKind::Silent,
+                    false => ErrorKind::Refused,
+                };
+                let (address, words) = (primary.address, fault.to_string());
+                note_error(zone, PrimaryError { address, words, kind }, errors, around);
             }
         }
     }
     found
+}
+
+/// The error that a primary has an older version, with the first serial, than the one here.
+fn outdated(address: SocketAddr, theirs: u32, own: u32) -> PrimaryError {
+    let words = format!("it has serial {theirs}, not greater than {own} here: it is outdated");
+    PrimaryError { address, words, kind: ErrorKind::Outdated }
 }
 
 /// Whether a primary may be asked: of one that does not answer, one zone finds that out at a time,
@@ -296,14 +382,16 @@ fn note_in_step(
     around.note_expiry(expires_at);
 }
 
-/// Notes that the zone is in step with a primary, and whether its version was published just now;
-/// returns when it is refreshed next.
+/// Notes that the zone is in step with a primary, whether its version was published just now, and
+/// what is wrong with other primaries; returns when it is refreshed next.
 fn note_success(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
     (primary, is_published): (&Primary, bool),
+    errors: &[PrimaryError],
     around: &Surroundings,
 ) -> Duration {
+    tell_errors(zone, work, errors, false);
     work.failures = 0;
     if let Some(rare) = work.rare_if_any() {
         rare.refused.clear();
@@ -321,17 +409,25 @@ fn note_success(
         zone.publish_again(work, around);
     }
     let refresh = zone.timers(work).map_or(REFRESH, |it| it.refresh);
-    work.before_expiry(timers::spread(refresh, u64::from_be_bytes(random_octets())))
+    let next = work.before_expiry(timers::spread(refresh, u64::from_be_bytes(random_octets())));
+    let own = work.zone.as_ref().map(|it| it.serial());
+    work.rare_mut().announced.next_wait(own).map_or(next, |wait| wait.min(next))
 }
 
-/// Notes that no primary has a version that can be taken; returns when the zone is tried again.
+/// Notes that no primary has a version that can be taken, or that the greatest one cannot, but
+/// another was; returns when the zone is tried again.
 fn note_failure(
     zone: &SecondaryZone,
     work: &mut ZoneWork,
-    error: String,
+    (errors, is_taken): (Vec<PrimaryError>, bool),
     around: &Surroundings,
 ) -> Duration {
     count(&around.counters.failed_refreshes, 1);
+    let mut lines: Vec<String> =
+        errors.iter().map(|it| format!("{}: {}", it.address, it.words)).collect();
+    lines.sort(); // which primary was asked first says nothing
+    let error = lines.join("; ");
+    tell_errors(zone, work, &errors, true);
     let (is_new, is_served) = {
         let mut status = zone.state.lock();
         let former = status.rare_mut().error.replace(error.as_str().into());
@@ -339,7 +435,11 @@ fn note_failure(
     };
     if is_new {
         FAILURES.spend(|left_out| {
-            let state = if is_served { "served as it was" } else { "SERVFAIL" };
+            let state = match (is_served, is_taken) {
+                (true, true) => "served in another primary's version",
+                (true, false) => "served as it was",
+                (false, _) => "SERVFAIL",
+            };
             tracing::warn!(zone = %zone.apex, error, state, left_out, "a zone was not refreshed");
         });
         let update = Update::Unavailable(LoadError { first: error, count: 0 }); // it was logged

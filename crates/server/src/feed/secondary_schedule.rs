@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use zonda_wire::Name;
+use zonda_zone::is_greater;
 
 /// Threads that look after zones.
 pub const THREADS: usize = 16;
@@ -42,8 +43,9 @@ const TURN_OF_WAITING: u64 = 4;
 /// What asks for a refresh of a zone out of turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// A primary at an address says that the zone has changed (NOTIFY).
-    Notice(IpAddr),
+    /// A primary at an address says that the zone has changed (NOTIFY), and has this serial, if it
+    /// says that.
+    Notice(IpAddr, Option<u32>),
     /// An operator has the primaries asked.
     Refresh,
     /// An operator has the whole zone transferred, whatever its serial.
@@ -407,7 +409,14 @@ impl Schedule {
 fn stronger(former: Option<Prompt>, prompt: Prompt) -> Prompt {
     match (former, prompt) {
         (Some(Prompt::Retransfer), _) => Prompt::Retransfer,
-        (Some(Prompt::Refresh), Prompt::Notice(_)) => Prompt::Refresh,
+        (Some(Prompt::Refresh), Prompt::Notice(..)) => Prompt::Refresh,
+        (Some(Prompt::Notice(_, former)), Prompt::Notice(from, None)) => {
+            Prompt::Notice(from, former)
+        }
+        (Some(Prompt::Notice(_, Some(former))), Prompt::Notice(from, Some(serial))) => {
+            let serial = if is_greater(former, serial) { former } else { serial };
+            Prompt::Notice(from, Some(serial))
+        }
         _ => prompt,
     }
 }
@@ -475,7 +484,7 @@ mod tests {
     }
 
     /// A primary that says that a zone has changed.
-    const NOTICE: Prompt = Prompt::Notice(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+    const NOTICE: Prompt = Prompt::Notice(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), None);
 
     /// A schedule with so many zones of each primary, all read and due.
     fn schedule(zones: &[(u8, usize)]) -> Schedule {
@@ -510,9 +519,25 @@ mod tests {
     }
 
     #[test]
+    fn of_several_messages_for_a_zone_the_greatest_serial_is_kept() {
+        let notice = |serial| Prompt::Notice(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), serial);
+        for (serials, kept) in [
+            ([Some(7), Some(8)], Some(8)),
+            ([Some(8), Some(7)], Some(8)),
+            ([Some(8), None], Some(8)),
+            ([None, Some(7)], Some(7)),
+            ([Some(u32::MAX), Some(3)], Some(3)),
+        ] {
+            let mut schedule = schedule(&[(1, 1)]);
+            serials.iter().for_each(|it| schedule.prompt(&zone(1, 0), notice(*it)));
+            assert_eq!(schedule.take(0), Some((zone(1, 0), Some(notice(kept)))), "{serials:?}");
+        }
+    }
+
+    #[test]
     fn of_two_primaries_that_have_asked_the_one_that_did_so_last_is_asked_first_after_a_wait() {
         let mut schedule = schedule(&[(1, 1)]);
-        let later = Prompt::Notice(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
+        let later = Prompt::Notice(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), None);
         schedule.prompt(&zone(1, 0), NOTICE);
         assert_eq!(schedule.take(0), Some((zone(1, 0), Some(NOTICE))));
         schedule.prompt(&zone(1, 0), later);

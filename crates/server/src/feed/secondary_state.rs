@@ -9,6 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_engine::zones::ZoneExpiry;
+use zonda_secondary::{Counts, Primary};
+use zonda_wire::Name;
 
 /// What all zones of primaries have done so far.
 #[derive(Debug, Default)]
@@ -57,19 +59,33 @@ pub struct PrimaryStatus {
     /// The moment at which the primary has answered with a serial last, seconds since 1970; 0:
     /// never.
     pub answered_at: u64,
-    /// Why the last question was not answered with a serial, in words.
+    /// Why nothing that it has can be taken, in words: it has not answered with a serial, is
+    /// outdated, or its version could not be transferred.
     pub error: Option<Box<str>>,
 }
 
 /// A transfer from a primary that runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct RunningIntake {
     /// The address and port of the primary.
     pub primary: SocketAddr,
+    /// The name of the key that messages are signed with, if they are.
+    pub key: Option<Name>,
     /// Whether changes were asked for, and not the whole zone.
     pub is_of_changes: bool,
+    /// The serial of the version here, if there is one.
+    pub from: Option<u32>,
     /// The moment at which the transfer began, seconds since 1970.
     pub began_at: u64,
+    /// The serial of the version that the primary sends; more than `u32::MAX` before its SOA
+    /// record has come.
+    serial: AtomicU64,
+    /// Messages so far.
+    messages: AtomicU64,
+    /// Records so far.
+    records: AtomicU64,
+    /// Octets of messages so far.
+    octets: AtomicU64,
 }
 
 /// A transfer that waits for memory that other transfers have.
@@ -112,7 +128,7 @@ pub struct SecondaryStatus {
 #[derive(Clone, Debug, Default)]
 pub struct RareStatus {
     /// The transfer that runs, if any does.
-    pub intake: Option<Box<RunningIntake>>,
+    pub intake: Option<Arc<RunningIntake>>,
     /// The wait for memory of a transfer that has not begun, if one waits.
     pub memory_wait: Option<Box<MemoryWaitStatus>>,
     /// Why the file of the zone could not be written the last time, in words.
@@ -135,10 +151,54 @@ pub struct SecondaryState {
     order: Mutex<()>,
 }
 
+impl RunningIntake {
+    /// A transfer from a primary that begins now, of which nothing has come.
+    pub fn new(primary: &Primary, is_of_changes: bool, from: Option<u32>) -> Self {
+        let [messages, records, octets] = [(); 3].map(|()| AtomicU64::default());
+        Self {
+            primary: primary.address,
+            key: primary.key.as_ref().map(|key| key.name().clone()),
+            is_of_changes,
+            from,
+            began_at: unix_secs().into(),
+            serial: AtomicU64::new(u64::MAX),
+            messages,
+            records,
+            octets,
+        }
+    }
+
+    /// Notes how much has come so far, and of the version with which serial.
+    pub fn note(&self, counts: Counts, serial: Option<u32>) {
+        if let Some(serial) = serial {
+            self.serial.store(serial.into(), Relaxed);
+        }
+        self.messages.store(counts.messages, Relaxed);
+        self.records.store(counts.records, Relaxed);
+        self.octets.store(counts.octets, Relaxed);
+    }
+
+    /// The serial of the version that the primary sends, once its SOA record has come.
+    pub fn serial(&self) -> Option<u32> {
+        u32::try_from(self.serial.load(Relaxed)).ok()
+    }
+
+    /// The messages, records and octets that have come so far.
+    pub fn received(&self) -> [u64; 3] {
+        [&self.messages, &self.records, &self.octets].map(|count| count.load(Relaxed))
+    }
+}
+
 impl SecondaryStatus {
     /// Whether the zone is served though it has not been in step with a primary for too long.
     pub fn is_overdue(&self) -> bool {
         self.serial.is_some() && !self.is_expired && self.expires_at <= unix_secs().into()
+    }
+
+    /// Whether the zone is served, was in step with a primary at the last refresh, and has this
+    /// serial.
+    pub fn is_in_step_at(&self, serial: u32) -> bool {
+        self.serial == Some(serial) && !self.is_expired && self.error().is_none()
     }
 
     /// The moment at which the zone expires, seconds since 1970, if it is served.
@@ -147,8 +207,8 @@ impl SecondaryStatus {
     }
 
     /// The transfer that runs, if any does.
-    pub fn intake(&self) -> Option<RunningIntake> {
-        self.rare.as_ref()?.intake.as_deref().copied()
+    pub fn intake(&self) -> Option<Arc<RunningIntake>> {
+        self.rare.as_ref()?.intake.clone()
     }
 
     /// The wait for memory of a transfer that has not begun, if one waits.

@@ -17,6 +17,7 @@ use super::secondary_zone::{
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
 use crate::load;
+use crate::log_budget::LogBudget;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ use zonda_zone::{Diff, Zone, is_greater};
 
 /// How long a primary that does not send changes is not asked for them.
 const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
+/// Bounds the lines about transfers that failed.
+static FAILURES: LogBudget = LogBudget::new();
 
 /// What a transfer has brought.
 pub enum TransferResult {
@@ -50,6 +53,8 @@ pub struct Refusal {
     allows_whole_zone: bool,
     /// Whether the primary has sent no changes at all.
     is_without_changes: bool,
+    /// Whether the primary sends too slowly.
+    is_slow: bool,
     /// The memory that there was not, if it is that which was wrong.
     lack: Option<Lack>,
 }
@@ -75,8 +80,14 @@ impl Refusal {
 
     /// A refusal for now: another attempt may do.
     fn for_now(error: String) -> Self {
-        let (is_of_version, allows_whole_zone, is_without_changes) = (false, false, false);
-        Self { error, is_of_version, allows_whole_zone, is_without_changes, lack: None }
+        Self {
+            error,
+            is_of_version: false,
+            allows_whole_zone: false,
+            is_without_changes: false,
+            is_slow: false,
+            lack: None,
+        }
     }
 }
 
@@ -87,6 +98,7 @@ impl From<Fault> for Refusal {
             is_of_version: fault.is_of_version(),
             allows_whole_zone: fault.allows_whole_zone(),
             is_without_changes: fault.is_without_changes(),
+            is_slow: fault.is_slow(),
             lack: match fault {
                 Fault::NoMemory { octets, is_of_whole_zone } => {
                     Some(Lack { octets, is_of_whole_zone })
@@ -150,6 +162,12 @@ impl TransferStart {
         let kept = KeptPlace::new(&self.budget, self.place);
         let (since, primary, check_at) = (self.since, primary.address, None);
         MemoryWait { kept, octets, of_changes, check_at, since, primary, fallback }
+    }
+
+    /// The seconds for which it has waited for memory before it began, if it has.
+    fn waited_secs(&self) -> Option<u64> {
+        let began_at = now_secs().saturating_sub(self.began.elapsed().as_secs());
+        self.since.map(|since| began_at.saturating_sub(since))
     }
 }
 
@@ -240,6 +258,16 @@ fn transfer_changes(
             count(&around.counters.fallbacks, 1);
             Ok(ControlFlow::Continue(Fallback { error, is_without_changes, spent }))
         }
+        Err(Refusal { is_slow: true, error, .. }) => {
+            // The whole zone may come faster: now, if time is left, or else at the next attempt.
+            let until = Instant::now() + WITHOUT_CHANGES;
+            work.rare_mut().without_changes = Some((primary.address, until).into());
+            if spent >= zone.limits().time_max {
+                return Err(Refusal::for_now(error));
+            }
+            count(&around.counters.fallbacks, 1);
+            Ok(ControlFlow::Continue(Fallback { error, is_without_changes: true, spent }))
+        }
         result => result.map(ControlFlow::Break),
     }
 }
@@ -264,18 +292,19 @@ fn attempt(
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let version = work.zone.clone();
+    let is_of_changes = matches!(question, Question::Ixfr(_));
+    let from = version.as_ref().map(|it| it.serial());
+    let intake = Arc::new(RunningIntake::new(primary, is_of_changes, from));
     let hooks = TransferHooks {
         is_stopped: &|| zone.is_over(around),
         note_wait: &|is_waiting| (around.note_wait)(&zone.apex, is_waiting),
         whole_zone_octets: &|| estimate(version.as_deref()),
+        note_progress: &|counts, serial| intake.note(counts, serial),
     };
-    let is_of_changes = matches!(question, Question::Ixfr(_));
-    let (address, began_at) = (primary.address, now_secs());
-    let intake = RunningIntake { primary: address, is_of_changes, began_at };
     {
         let mut status = zone.state.lock();
         let rare = status.rare_mut();
-        (rare.intake, rare.memory_wait) = (Some(intake.into()), None);
+        (rare.intake, rare.memory_wait) = (Some(Arc::clone(&intake)), None);
     }
     let reply = primary.transfer(&zone.apex, question, (limits, &hooks), share);
     let result = match reply {
@@ -292,10 +321,47 @@ fn attempt(
             Err(fault.into())
         }
     };
-    if result.as_ref().is_err_and(|refusal| refusal.lack.is_none()) {
+    if let Err(refusal) = &result
+        && refusal.lack.is_none()
+    {
         count(&around.counters.failed_transfers, 1);
+        // What follows changes at once says in its own line why they were not taken.
+        if !(is_of_changes && refusal.allows_whole_zone || zone.is_over(around)) {
+            log_failure(zone, &intake, (start, fallback), &refusal.error);
+        }
     }
     result
+}
+
+/// Logs a transfer that brought nothing.
+fn log_failure(
+    zone: &SecondaryZone,
+    intake: &RunningIntake,
+    (start, fallback): (&TransferStart, Option<&str>),
+    error: &str,
+) {
+    let [messages, records, octets] = intake.received();
+    let key = intake.key.as_ref().map(ToString::to_string);
+    FAILURES.spend(|left_out| {
+        tracing::warn!(
+            zone = %zone.apex,
+            primary = %intake.primary,
+            key,
+            transport = "tcp",
+            kind = if intake.is_of_changes { "IXFR" } else { "AXFR" },
+            from = intake.from,
+            serial = intake.serial(),
+            messages,
+            records,
+            octets,
+            seconds = start.began.elapsed().as_secs_f32(),
+            waited = start.waited_secs(),
+            fallback,
+            error,
+            left_out,
+            "a zone was not transferred from its primary"
+        );
+    });
 }
 
 /// Takes a reply over: keeps it, has the server serve it, and logs the transfer.
@@ -345,7 +411,6 @@ fn take(
     count(&counters.records, reply.counts.records);
     count(&counters.outside, reply.counts.outside);
     let key = primary.key.as_ref().map(|key| key.name().to_string());
-    let began_at = now_secs().saturating_sub(start.began.elapsed().as_secs());
     let outside = Some(reply.counts.outside).filter(|count| *count > 0);
     tracing::info!(
         zone = %zone.apex,
@@ -360,7 +425,7 @@ fn take(
         records = reply.counts.records,
         octets = reply.counts.octets,
         seconds = start.began.elapsed().as_secs_f32(),
-        waited = start.since.map(|since| began_at.saturating_sub(since)),
+        waited = start.waited_secs(),
         outside,
         fallback,
         "a zone was transferred from its primary"

@@ -1,5 +1,6 @@
 //! What one refresh of a zone of primaries leaves to the next.
 
+use super::secondary_announced::AnnouncedVersion;
 use super::secondary_refused::RefusedVersions;
 use crate::load::unix_secs;
 use std::net::SocketAddr;
@@ -36,7 +37,8 @@ pub struct ZoneWork {
     rare: Option<Box<RareWork>>,
 }
 
-/// What a zone has that has expired, whose versions were refused, or whose transfer waits.
+/// What a zone has that has expired, whose versions were refused or are announced, or whose
+/// transfer waits.
 #[derive(Default)]
 pub struct RareWork {
     /// The data of the SOA record of the version that has expired.
@@ -46,6 +48,11 @@ pub struct RareWork {
     /// The primary that is asked for the whole zone, as it did not send changes of it, and until
     /// when.
     pub without_changes: Option<Box<(SocketAddr, Instant)>>,
+    /// The primaries that nothing was taken from at the last refresh, and why, in words; of those
+    /// that are outdated, the same words whatever their serials.
+    pub passed_over: Box<[(SocketAddr, Box<str>)]>,
+    /// The version that a primary has told of before it answers with it.
+    pub announced: AnnouncedVersion,
     /// The transfer that waits for memory, if one does.
     pub wait: Option<Box<MemoryWait>>,
 }
@@ -129,8 +136,9 @@ impl ZoneWork {
 impl RareWork {
     /// Whether there is nothing of it.
     fn is_empty(&self) -> bool {
-        let Self { expired_soa, refused, without_changes, wait } = self;
-        let has_version = expired_soa.is_some() || !refused.is_empty();
-        !has_version && without_changes.is_none() && wait.is_none()
+        let Self { expired_soa, refused, without_changes, passed_over, announced, wait } = self;
+        let has_version = expired_soa.is_some() || !refused.is_empty() || !announced.is_none();
+        let has_primary = without_changes.is_some() || !passed_over.is_empty();
+        !has_version && !has_primary && wait.is_none()
     }
 }

@@ -1,7 +1,7 @@
 //! A transfer on its way to the client of a connection.
 
 use super::connection::End;
-use zonda_engine::{Now, Transfer, TransferError};
+use zonda_engine::{Now, Transfer, TransferError, WholeZoneReason};
 
 /// Octets that are written at once: some four messages.
 const WRITE_BYTES: usize = 64 << 10;
@@ -32,11 +32,13 @@ pub(super) fn log_success(transfer: &Transfer, now: Now) {
         transport = "tcp",
         asked = %transfer.qtype(),
         sent = facts.sent,
+        from = transfer.from(),
         serial = transfer.serial(),
         messages,
         records,
         octets,
         seconds = facts.seconds,
+        fallback = facts.fallback,
         "a zone was transferred"
     );
 }
@@ -51,11 +53,13 @@ pub(super) fn log_failure(transfer: &Transfer, now: Now, end: &End) {
         transport = "tcp",
         asked = %transfer.qtype(),
         sent = facts.sent,
+        from = transfer.from(),
         serial = transfer.serial(),
         messages,
         records,
         octets,
         seconds = facts.seconds,
+        fallback = facts.fallback,
         error = reason(end),
         "a transfer has ended before the zone was whole"
     );
@@ -69,6 +73,8 @@ struct Facts {
     sent: &'static str,
     /// How long the transfer has taken.
     seconds: f64,
+    /// Why the zone is sent where changes were asked for.
+    fallback: Option<&'static str>,
 }
 
 impl Facts {
@@ -76,7 +82,8 @@ impl Facts {
     fn of(transfer: &Transfer, now: Now) -> Self {
         let key = transfer.key().map_or_else(|| "none".to_owned(), ToString::to_string);
         let sent = if transfer.is_changes() { "changes" } else { "zone" };
-        Self { key, sent, seconds: (transfer.nanos_at(now) / 1_000_000) as f64 / 1000.0 }
+        let seconds = (transfer.nanos_at(now) / 1_000_000) as f64 / 1000.0;
+        Self { key, sent, seconds, fallback: transfer.fallback().map(WholeZoneReason::name) }
     }
 }
 

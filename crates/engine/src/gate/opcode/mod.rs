@@ -7,6 +7,7 @@ use crate::reuse::NotReused;
 use crate::verdict::{Flow, Verdict, reply};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
+use zonda_wire::stream::notify_serial;
 use zonda_wire::tsig::QuerySignature;
 use zonda_wire::{Opcode, Rcode, Type};
 
@@ -41,7 +42,8 @@ fn notified(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
     if !access.allows_notify(from, key) {
         return reply(Rcode::REFUSED, Reason::NotifyRefused, GATE);
     }
-    if !queue.push(zone, from.to_canonical()) {
+    let serial = notify_serial(ask.query, answer.reply.buffer());
+    if !queue.push(zone, from.to_canonical(), serial) {
         return reply(Rcode::SERVFAIL, Reason::NotifyRefused, GATE);
     }
     answer.flags |= flag::AA;

@@ -14,6 +14,7 @@ pub fn write(page: &mut Page, control: &Control) {
     page.value(name, &[("result", "failed")], counts.failed);
     page.value(name, &[("result", "refused")], counts.refused);
     page.value(name, &[("result", "busy")], counts.busy);
+    page.value(name, &[("result", "client_busy")], counts.client_busy);
     let help = "Transfers of what changed instead of the whole zone.";
     page.single("zonda_transfers_incremental_total", "counter", help, counts.incremental);
     page.single("zonda_transfers_running", "gauge", "Transfers that run.", counts.running);
