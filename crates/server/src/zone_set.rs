@@ -225,7 +225,7 @@ impl ZoneSet {
     pub fn edit(&mut self, edit: &Edit) -> Result<(Diff, Option<Arc<KnownZone>>), EditError> {
         let name = edit.zone.to_lowercase();
         let former = self.zone(&name).ok_or_else(|| EditError::NoSuchZone(name.clone()))?.clone();
-        let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
+        let rule = former.serial_rule()?;
         let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
         self.journal.check(&name)?;
         if !edit.is_dry_run {

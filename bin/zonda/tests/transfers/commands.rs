@@ -237,6 +237,7 @@ fn version(serial: u32) -> String {
 }
 
 #[test]
+        (&["thaw", "up.test"], "takes no updates and edits in any case"),
 fn a_zone_is_refreshed_and_transferred_by_commands_and_its_primaries_are_shown() {
     let primary = Primary::start(&[("open.test", &version(7), "\"127.0.0.1\"")], "");
     let more = zone("open.test", &format!("\"{}\"", primary.address), "");
@@ -317,6 +318,10 @@ fn an_edit_waits_until_the_secondaries_answer_with_it() {
     assert_eq!(short(secondary.address, "new.up.test", "A"), "192.0.2.2");
     let silent = receiver();
     notify(&format!("\"{}\", \"{}\"", secondary.address, silent.local_addr().unwrap()));
+    let said = failed(folder, &["zone", "thaw", "open.test"]);
+    assert!(said.contains("takes no updates and edits in any case"), "{said}");
+    let said = failed(folder, &["zone", "rollback", "open.test", "8"]);
+    assert!(said.contains("change it at its primary") && !said.contains("writable"), "{said}");
     let (said, code) = set(6, "--wait=5");
     let (has, lacks) = (
         format!("{} has serial 14\n", secondary.address),

@@ -3,7 +3,6 @@
 //! What told each version from the one before is in memory where the zone is transferred to other
 //! servers, and in the journal where it is writable; the longer of both is taken.
 
-use super::journal::policy;
 use super::{Edit, EditError};
 use crate::control::Control;
 use crate::zone_set_view::KnownZone;
@@ -72,7 +71,7 @@ impl Control {
         for _ in 0..ATTEMPTS_MAX {
             let HeldChanges { zone, data, changes } = self.held_changes(name)?;
             let name = zone.entry.apex.to_lowercase();
-            zone.writable.map(policy).ok_or_else(|| EditError::NotWritable(name.clone()))?;
+            zone.serial_rule()?;
             if serial == data.serial() {
                 return Err(EditError::IsInForce(serial));
             }

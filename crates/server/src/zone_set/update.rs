@@ -37,7 +37,7 @@ impl ZoneSet {
     fn try_update(&mut self, updates: &ZoneUpdates) -> Result<Updated, EditError> {
         let name = &updates.zone;
         let former = self.zone(name).ok_or_else(|| EditError::NoSuchZone(name.clone()))?.clone();
-        let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
+        let rule = former.serial_rule()?;
         let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
         self.journal.check(name)?;
         self.frozen.check(name)?;
