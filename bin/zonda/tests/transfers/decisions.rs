@@ -381,6 +381,33 @@ fn records_outside_the_zone_are_left_out_of_changes_with_one_line() {
 }
 
 #[test]
+#[test]
+fn records_of_a_set_with_different_ttls_get_the_least_one_with_one_line_a_transfer() {
+    let script = Scripted::start("ttls.test", EACH_SECOND, |asked| {
+        let soa = asked.soa(asked.serial);
+        let address = |last: u8, ttl: u8| {
+            let mut record = record("set.ttls.test", 1, &[192, 0, 2, last]);
+            let at = record.len() - 7;
+            record[at] = ttl;
+            record
+        };
+        match asked.qtype {
+            AXFR => asked.send(&[soa.clone(), address(1, 60), address(2, 30), soa]),
+            _ => {
+                let old = asked.soa(asked.serial - 1);
+                asked.send(&[soa.clone(), old, soa.clone(), address(3, 20), soa]);
+            }
+        }
+    });
+    let server = Secondary::start(&script.section(&[], ""));
+    script.await_serial(&server, 1);
+    let said = || server.log().matches("records of a set had different TTLs").count();
+    assert_eq!(said(), 1, "{}", server.log());
+    script.set_serial(2);
+    script.await_serial(&server, 2);
+    assert_eq!((said(), script.count(AXFR)), (2, 1), "{}", server.log());
+}
+
 fn a_version_that_cannot_be_taken_is_refused_at_growing_intervals() {
     const SELDOM: [u32; 3] = [3600, 1, 36_000];
     let large = Scripted::start("large.test", SELDOM, |asked| {
