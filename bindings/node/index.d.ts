@@ -1,26 +1,24 @@
 import { EventEmitter } from 'node:events';
-import type { KnownType, ReadData, SvcParams, TypedData } from './records.js';
+import type { KnownExtendedError, KnownResponseCode, KnownType } from './records.js';
+import type { ReadData, SvcParams, TypedData } from './records.js';
 
-export type { KnownType, ReadData, SvcParams, TypedData };
+export type { KnownExtendedError, KnownResponseCode, KnownType, ReadData, SvcParams, TypedData };
 
-/** A record type: a mnemonic, `TYPE` and a number, or the number. */
-export type RecordType = KnownType | (string & {}) | number;
+/** The word of a record type: a mnemonic, or `TYPE` and a number. */
+export type RecordTypeWord = KnownType | `TYPE${number}`;
 
-/** A response code: a mnemonic such as `NXDOMAIN`, or its number. */
-export type ResponseCode =
-  | 'NOERROR'
-  | 'FORMERR'
-  | 'SERVFAIL'
-  | 'NXDOMAIN'
-  | 'NOTIMP'
-  | 'REFUSED'
-  | 'YXDOMAIN'
-  | 'YXRRSET'
-  | 'NXRRSET'
-  | 'NOTAUTH'
-  | 'NOTZONE'
-  | (string & {})
-  | number;
+/** A record type: a mnemonic, `TYPE` and a number, or the number. A text of which TypeScript knows no
+ * more than that it is a text is given as `text as RecordType`. */
+export type RecordType = RecordTypeWord | Lowercase<KnownType> | number;
+
+/** The word of a response code such as `NXDOMAIN`, or `RCODE` and a number. */
+export type ResponseCodeWord = KnownResponseCode | `RCODE${number}`;
+
+/** A response code: a mnemonic such as `NXDOMAIN`, `RCODE` and a number, or the number. */
+export type ResponseCode = ResponseCodeWord | number;
+
+/** An extended error (rfc8914): a name such as `Blocked`, or the number. */
+export type ExtendedError = KnownExtendedError | number;
 
 /** Data that any type takes: text as in a zone file, or octets as on the wire. */
 export type AnyData = string | Uint8Array;
@@ -36,7 +34,7 @@ interface RecordBase {
   name?: string;
   /** Only `IN`. */
   class?: 'IN' | (string & {});
-  /** Time to live, seconds; by default 300. */
+  /** Time to live, 0 to 2147483647 seconds; by default 300. */
   ttl?: number;
 }
 
@@ -95,9 +93,9 @@ export declare class Message {
   ra: boolean;
   ad: boolean;
   cd: boolean;
-  rcode: string;
+  rcode: ResponseCodeWord;
   /** What is asked; a name has its final dot. */
-  questions: Array<{ name: string; type: string; class: string }>;
+  questions: Array<{ name: string; type: RecordTypeWord; class: string }>;
   answers: Answer[];
   authorities: Answer[];
   additionals: Answer[];
@@ -133,7 +131,7 @@ export declare class Query<C = Captures> {
   /** The name as it was asked for, capitals included, with its final dot. */
   readonly originalName: string;
   /** The type asked for, such as `A`. */
-  readonly type: string;
+  readonly type: RecordTypeWord;
   readonly typeNumber: number;
   readonly transport: 'udp' | 'tcp';
   /** Who asks. */
@@ -162,6 +160,8 @@ export declare class Query<C = Captures> {
   readonly cookie: { client: Buffer; server: Buffer } | null;
   /** The labels that the route captures with `:word`, in lower case. */
   readonly captures: Readonly<C>;
+  /** As `captures`, by the name that programs for web servers know. */
+  readonly params: Readonly<C>;
   /** The pattern of the route that answers; `null` if there is none. */
   readonly pattern: string | null;
   /** What middleware wants to tell handlers. */
@@ -169,8 +169,6 @@ export declare class Query<C = Captures> {
   /** What a log has of it: name, type, client, transport, DNSSEC, network, pattern and captures. The
    * client counts as looked at; it does not when `console.log` shows the query. */
   toJSON(): object;
-  /** @deprecated It is called `captures`. */
-  readonly params: Readonly<C>;
   /** @deprecated It is called `clientSubnet`. */
   readonly subnet: Query['clientSubnet'];
   /** @deprecated It is called `state`. */
@@ -214,7 +212,12 @@ export declare class Reply {
    * more is put into it. */
   clear(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
-  extendedError(code: number | string, text?: string): this;
+  extendedError(code: ExtendedError, text?: string): this;
+  /** Notes a value about the query under a key, for the query log (`[query-log]` of the configuration
+   * file), in place of one that was noted under that key before. Clients do not get to see it. It is
+   * the query's: neither `clear` nor `passOn` takes it away, and it is lost only where the query
+   * fails, and no function for errors answers it. */
+  tag(key: string, value: unknown): this;
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at. Has no effect beside middleware. */
@@ -229,7 +232,7 @@ export declare class Reply {
   /** Whether it was sent, so that nothing can be changed any more. */
   readonly sent: boolean;
   /** The response code. */
-  get rcode(): string;
+  get rcode(): ResponseCodeWord;
   set rcode(rcode: ResponseCode);
   /** Whether the reply says that this server is responsible for the name (AA). */
   authoritative: boolean;
@@ -256,7 +259,7 @@ export declare class Reply {
   /** @deprecated It is called `passOn`. */
   pass(): this;
   /** @deprecated It is called `extendedError`. */
-  error(code: number | string, text?: string): this;
+  error(code: ExtendedError, text?: string): this;
   /** @deprecated It is called `state`. */
   extra: any;
 }
@@ -279,8 +282,25 @@ export type Handler<C = Captures> = (
   next: Next,
 ) => HandlerResult | Promise<HandlerResult>;
 /** Sees all queries and, after `await next()`, their replies. One that neither answers nor calls
- * `next()` has the query answered SERVFAIL. */
-export type Middleware = Handler;
+ * `next()` has the query answered SERVFAIL. `C` is what its pattern captures, if it has one. */
+export type Middleware<C = Captures> = Handler<C>;
+/** Is told of what handlers and middleware throw. What it puts into the reply is sent, and so are
+ * records that it returns; a query that it does not answer is left to the next such function, and is
+ * SERVFAIL behind the last one. If it returns a promise, that is waited for. There is no reply where
+ * one cannot be sent, as it has a wrong record, or was sent before. */
+export type ErrorHandler = (error: Error, query: Query, reply?: Reply) => unknown;
+
+/** What is wrong with a record of a reply: the code is `ZONDA_RECORD`. */
+export interface RecordError extends Error {
+  code: 'ZONDA_RECORD';
+  /** The section that has the record, and its place there, from 0 on. */
+  section: 'answers' | 'authorities' | 'additionals';
+  index: number;
+  /** The data of the record; what is no record, as a whole. */
+  value: unknown;
+  /** The pattern of the handler; `null` where there is only middleware. */
+  pattern: string | null;
+}
 
 /** A zone and where its data are. */
 export type ZoneOptions =
@@ -312,11 +332,16 @@ export interface RecordSet {
   data: Array<AnyData | FieldData | Array<string | Uint8Array>>;
 }
 
+/** A record set that a store of yours gives, whose type may be any text: it is read when it runs. */
+export interface OwnRecordSet extends Omit<RecordSet, 'type'> {
+  type: string | number;
+}
+
 /** A record set as the stores here give it. */
 export interface StoredRecordSet {
   /** In lower case and without its final dot, unless another program has written it. */
   owner: string;
-  type: string;
+  type: RecordTypeWord;
   ttl: number;
   /** As in a zone file; none, if the store has something else there than records. */
   data: string[];
@@ -328,10 +353,10 @@ export interface StoredRecordSet {
 export interface OwnStore {
   /** All record sets of a zone, whose name is in lower case and without its final dot. Sets
    * of further names are passed over; those that are wrong are left out, and the log names them. */
-  load(zone: string): readonly RecordSet[] | Promise<readonly RecordSet[]>;
+  load(zone: string): readonly OwnRecordSet[] | Promise<readonly OwnRecordSet[]>;
   /** All record sets of an owner that was said to have changed, in lower case and without its final
    * dot. By default all is loaded. */
-  get?(owner: string): readonly RecordSet[] | Promise<readonly RecordSet[]>;
+  get?(owner: string): readonly OwnRecordSet[] | Promise<readonly OwnRecordSet[]>;
   /** Told once for each zone, and before `load`, what is to be called when records of an owner have
    * changed (`changed(owner)`), or when any may have (`changed()`). By default, nothing changes. */
   watch?(zone: string, changed: (owner?: string) => void): unknown;
@@ -398,12 +423,25 @@ export declare class PostgresStore extends Store {
   constructor(parameters: string, options?: { compareEvery?: number });
 }
 
+/** An address and port to listen on: `127.0.0.1:5300`, `[::1]:5300`, with `udp://` or `tcp://` before
+ * it for one of both alone; a port of 127.0.0.1; or an object. Port 0 is a free one. */
+export type ListenAddress =
+  | string
+  | number
+  | {
+      /** An address; by default `127.0.0.1`. All of the machine are `0.0.0.0` and `::`. */
+      host?: string;
+      port: number;
+      /** Whether queries over UDP, and over TCP, are answered; by default both. */
+      udp?: boolean;
+      tcp?: boolean;
+    };
+
 /** What an app is told when it is made. */
 export interface AppOptions {
-  /** Addresses and ports, such as `127.0.0.1:5300` and `[::1]:5300`; port 0 is a free one. `udp://`
-   * or `tcp://` before one leaves the other out. By default those of the configuration file; with
-   * none, `[]`, nothing is listened on, and queries come by `query` alone. */
-  listen?: string | string[];
+  /** Addresses and ports. By default those of the configuration file; with none, `[]`, nothing is
+   * listened on, and queries come by `query` alone. */
+  listen?: ListenAddress | ListenAddress[];
   /** A configuration file, as `zonda serve --config` reads it. */
   config?: string;
   /** Zones by their names. */
@@ -432,16 +470,17 @@ export interface AppOptions {
    * their number is told. */
   logger?: (record: LogRecord) => void;
   /** Whether other processes answer on the same addresses, as those of a cluster do. */
+  reusePort?: boolean;
+  /** @deprecated It is called `reusePort`. */
   sharesAddresses?: boolean;
   /** Whether the app starts also if zones that are given as files or texts cannot be loaded. Their
    * names are SERVFAIL then, and `failedZones` tells which they are. By default it does not. */
   allowFailedZones?: boolean;
   /** @deprecated It is called `allowFailedZones`. */
   allowsFailedZones?: boolean;
-  /** Told of what handlers and middleware throw, in place of the log. What it puts into the reply is
-   * sent, and so are records that it returns; a query that it does not answer is SERVFAIL. If it returns a promise, that is waited for.
-   * There is no reply where one cannot be sent, as it has a wrong record, or was sent before. */
-  onError?: (error: Error, query: Query, reply?: Reply) => unknown;
+  /** Told of what handlers and middleware throw, in place of the log; as {@link App.onError}, before
+   * those that are added by that. */
+  onError?: ErrorHandler;
 }
 
 /** An event of the core's log, or what code of the program has thrown. */
@@ -468,40 +507,73 @@ export interface Question {
   dnssecOk?: boolean;
 }
 
-/** Names below a suffix, which patterns leave out: `www`, `*`, `:user/TXT`; `@` is the suffix. */
-export declare class Router {
+/** What a function sees below a suffix `S`: the labels that its pattern captures, and those that the
+ * suffix captures. */
+type CapturesBelow<P extends string, S extends string> = CapturesOf<P> & CapturesOf<S>;
+
+/** Options of {@link App.query}. */
+export interface QueryOptions {
+  /** The address of the client, or one with a port: `192.0.2.7`, `192.0.2.7:53`. Without it, the query
+   * counts as one of this machine. */
+  client?: string;
+  /** Whether DNSSEC records are wanted. */
+  dnssecOk?: boolean;
+}
+
+/** Names below a suffix `S`, which patterns leave out: `www`, `*`, `:user/TXT`; `@` is the suffix. */
+export declare class Router<S extends string = string> {
   private constructor();
   /** As {@link App.handle}, below the suffix. */
-  handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
+  handle<P extends string>(
+    patterns: P | readonly P[],
+    ...handlers: Handler<CapturesBelow<P, S>>[]
+  ): this;
   /** As {@link App.removeHandler}, below the suffix. */
   removeHandler(pattern: string): boolean;
   /** Has queries for the suffix and all names below it pass functions; with a pattern first, those
    * for the names of that. */
-  middleware(...middleware: Middleware[]): this;
-  middleware(pattern: string, ...middleware: Middleware[]): this;
+  middleware(...middleware: Middleware<CapturesOf<S>>[]): this;
+  middleware<P extends string>(
+    pattern: P,
+    ...middleware: Middleware<CapturesBelow<P, S>>[]
+  ): this;
   /** As `middleware`, by the name that programs for web servers know. */
-  use(...middleware: Middleware[]): this;
-  use(pattern: string, ...middleware: Middleware[]): this;
+  use(...middleware: Middleware<CapturesOf<S>>[]): this;
+  use<P extends string>(pattern: P, ...middleware: Middleware<CapturesBelow<P, S>>[]): this;
+  /** As {@link App.onError}, for the suffix and all names below it; its functions come before those
+   * for all queries, and those of a longer suffix first. */
+  onError(handler: ErrorHandler): this;
   /** The names below a suffix that is itself below this one. */
-  route(suffix: string): Router;
+  route<T extends string>(suffix: T): Router<T extends '@' ? S : `${T}.${S}`>;
 }
 
 /** A DNS server: zones, forwarding, and your own code. */
 export declare class App extends EventEmitter {
   /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
-  constructor(options?: AppOptions | string | string[]);
+  constructor(options?: AppOptions | string | ListenAddress[]);
   /** Has all queries and replies pass functions, behind those that were added before; with a pattern
    * first, those for the names of that alone: other queries do not reach JavaScript for it. What is
    * for all queries comes first, then what is for the widest pattern. */
   middleware(...middleware: Middleware[]): this;
-  middleware(pattern: string, ...middleware: Middleware[]): this;
+  middleware<P extends string>(pattern: P, ...middleware: Middleware<CapturesOf<P>>[]): this;
   /** As `middleware`, by the name that programs for web servers know. */
   use(...middleware: Middleware[]): this;
-  use(pattern: string, ...middleware: Middleware[]): this;
+  use<P extends string>(pattern: P, ...middleware: Middleware<CapturesOf<P>>[]): this;
   /** The names below a suffix, whose patterns leave the suffix out. */
-  route(suffix: string): Router;
-  /** Answers the names of a pattern with functions; those that it had before are replaced. */
-  handle<P extends string>(pattern: P, ...handlers: Handler<CapturesOf<P>>[]): this;
+  route<S extends string>(suffix: S): Router<S>;
+  /** Answers the names of a pattern, or of each of several, with functions; those that it had before
+   * are replaced. */
+  handle<P extends string>(
+    patterns: P | readonly P[],
+    ...handlers: Handler<CapturesOf<P>>[]
+  ): this;
+  /** Tells a function of what handlers and middleware throw, in place of the log. Several are asked
+   * one after the other, until one has answered: first those of routers, the longest suffix first,
+   * then these in the order in which they were added. */
+  onError(handler: ErrorHandler): this;
+  /** Listens also on an address and port, before the app starts: `listen(5300)`,
+   * `listen('[::1]:5300')`, `listen({ host: '::', port: 53, tcp: false })`. */
+  listen(where: ListenAddress): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern: string): boolean;
   /** Serves a zone from a file, or from a text as a file has it. */
@@ -535,6 +607,8 @@ export declare class App extends EventEmitter {
    * function that answers a query, before that has waited for anything, it does not wait for the
    * end, which would wait for the function: await `closed` elsewhere. */
   stop(): Promise<void>;
+  /** As `stop`, at the end of a block that has `await using app = await new App().start()`. */
+  [Symbol.asyncDispose](): Promise<void>;
   /** Reads the configuration and changed zones anew. Rejected with what is wrong with the
    * configuration, which then stays in force; or with all zones that cannot be loaded, whose former
    * versions are served on: all else is in force then. */
@@ -565,8 +639,8 @@ export declare class App extends EventEmitter {
   /** Asks the app itself, without sockets, as if a client at `client` had, which is an address, or
    * one with a port: `192.0.2.7`, `192.0.2.7:53`. If no reply is sent, it
    * is rejected with the code `ZONDA_NO_REPLY`. */
-  query(question: Question | string, options?: { client?: string }): Promise<Message>;
-  query(name: string, type: RecordType, options?: { client?: string }): Promise<Message>;
+  query(question: Question | string, options?: QueryOptions): Promise<Message>;
+  query(name: string, type: RecordType, options?: QueryOptions): Promise<Message>;
   /** @deprecated It is called `queryMessage`. */
   query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
   /** As `query`, in wire form; `null` if no reply is sent. */

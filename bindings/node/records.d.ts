@@ -103,6 +103,57 @@ export type KnownType =
   | 'DLV'
   | 'ALIAS';
 
+/** Response codes that have a word. */
+export type KnownResponseCode =
+  | 'NOERROR'
+  | 'FORMERR'
+  | 'SERVFAIL'
+  | 'NXDOMAIN'
+  | 'NOTIMP'
+  | 'REFUSED'
+  | 'YXDOMAIN'
+  | 'YXRRSET'
+  | 'NXRRSET'
+  | 'NOTAUTH'
+  | 'NOTZONE'
+  | 'BADVERS'
+  | 'BADKEY'
+  | 'BADTIME'
+  | 'BADMODE'
+  | 'BADNAME'
+  | 'BADALG'
+  | 'BADTRUNC'
+  | 'BADCOOKIE';
+
+/** Extended errors that have a name (rfc8914). */
+export type KnownExtendedError =
+  | 'Other Error'
+  | 'OtherError'
+  | 'Stale Answer'
+  | 'StaleAnswer'
+  | 'Forged Answer'
+  | 'ForgedAnswer'
+  | 'Cached Error'
+  | 'CachedError'
+  | 'Not Ready'
+  | 'NotReady'
+  | 'Blocked'
+  | 'Censored'
+  | 'Filtered'
+  | 'Prohibited'
+  | 'Stale NXDOMAIN Answer'
+  | 'StaleNXDOMAINAnswer'
+  | 'Not Authoritative'
+  | 'NotAuthoritative'
+  | 'Not Supported'
+  | 'NotSupported'
+  | 'No Reachable Authority'
+  | 'NoReachableAuthority'
+  | 'Network Error'
+  | 'NetworkError'
+  | 'Invalid Data'
+  | 'InvalidData';
+
 /** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */
 export type SvcParams = Record<string, string | number | true | readonly string[]>;
 

@@ -316,7 +316,7 @@ mod tests {
         };
         folder.write("Corefile", text(5, ""));
         let config = load(&source, &folder).unwrap().config;
-        let path = config.zones.iter().find_map(|zone| zone.hosts.clone()).unwrap();
+        let path = config.zones.iter().find_map(|zone| zone.terms.hosts.clone()).unwrap();
         let content = fs::read(&path).unwrap();
         for octet in 6..9 {
             folder.write("Corefile", text(octet, "  tls none.pem\n"));
@@ -325,7 +325,7 @@ mod tests {
         }
         folder.write("Corefile", text(5, ""));
         let config = load(&source, &folder).unwrap().config;
-        assert!(config.zones.iter().any(|zone| zone.hosts.as_ref() == Some(&path)));
+        assert!(config.zones.iter().any(|zone| zone.terms.hosts.as_ref() == Some(&path)));
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
         let hosts = |octet: u8| {
             folder.write("Corefile", text(octet));
             let config = load(&source, &folder).unwrap().config;
-            config.zones.iter().find_map(|zone| zone.hosts.clone()).unwrap()
+            config.zones.iter().find_map(|zone| zone.terms.hosts.clone()).unwrap()
         };
         let path = hosts(1);
         assert!(!source.is_to_be_read(LastReading::InForce));

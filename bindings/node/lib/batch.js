@@ -9,8 +9,8 @@ const { encode } = require('./data.js');
 const ENDING = { PASS_ON: 0, REPLY: 1, DROP: 2, FAILED: 3 };
 
 /** What tells the core at how much of the client's network was looked: that a scope is said, which
- * stands beside it, and that something of the client was read. */
-const LOOKS = { scope: 0x100, client: 0x200 };
+ * stands beside it, and that something of the client was read; and that there are tags. */
+const LOOKS = { scope: 0x100, client: 0x200, tags: 0x400 };
 
 /** Octets of the buffers that queries are written into: a few hundred queries each. */
 const QUERY_OCTETS = 64 * 1024;
@@ -113,8 +113,9 @@ class ReplyBatch {
 
   /** Begins a reply; `error` is an extended one: its code and text, and `kept` says for how many
    * seconds the reply may be given again, and what it depends on. `looks` tells at how much of the
-   * client's network was looked, as src/batch.rs has it. */
-  begin(low, high, ending, rcode, flags, error, kept, looks) {
+   * client's network was looked, as src/batch.rs has it. `tags` are values by their keys, if there
+   * are any. */
+  begin(low, high, ending, rcode, flags, error, kept, looks, tags) {
     this.reserve(32);
     this.start = this.length;
     const { words } = this;
@@ -124,13 +125,28 @@ class ReplyBatch {
     words[++at] = ending | (rcode << 8) | (error ? 1 << 24 : 0) | (kept ? kept.vary << 25 : 0);
     words[++at] = kept ? kept.ttl : 0;
     words[++at] = flags | (error ? error.code << 16 : 0);
-    words[++at] = looks;
+    words[++at] = tags === undefined ? looks : looks | LOOKS.tags;
     words[++at] = 0;
     this.length += 32;
     if (error) {
       const octets = this.text(error.text);
       this.words[(this.start >> 2) + 7] = octets;
     }
+    if (tags === undefined) return;
+    this.word(tags.size);
+    for (const text of [...tags].flat()) {
+      const place = this.length >> 2;
+      this.word(0);
+      const octets = this.text(text);
+      this.words[place] = octets;
+    }
+  }
+
+  /** Appends a number. */
+  word(number) {
+    this.reserve(4);
+    this.words[this.length >> 2] = number;
+    this.length += 4;
   }
 
   /** Appends a record of the reply; an empty owner is the name asked for. `wire` are its data as on

@@ -4,7 +4,7 @@
 // account of what was asked of the core and has not ended.
 
 const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
-const { coreError, errorWith, withCode } = require('./errors.js');
+const { coreError, placeOf, errorWith, recordError, withCode } = require('./errors.js');
 const native = require('./native.js');
 const { OwnStores } = require('./own-stores.js');
 const { Query, SAW_BELOW, TICKET_HIGH, TICKET_LOW } = require('./request.js');
@@ -22,8 +22,10 @@ class Bridge {
   #complain;
   #queries = new QueryBatches();
   #replies = new ReplyBatch();
-  /** The requests whose replies lie in the batch, and what is to be called when they are sent. */
+  /** The requests whose replies lie in the batch, these replies (nothing for a failure), and what is
+   * to be called when they are sent. */
   #written = [];
+  #responses = [];
   #sentCallbacks = [];
   /** Told of each record of the core's log, while that is read. */
   #tellLog;
@@ -134,7 +136,7 @@ class Bridge {
   /** Serves a zone from a store: the core's, or one that is written in JavaScript. */
   addStore(zone, store) {
     const handle = handleOf(store);
-    if (handle === undefined) this.#ownStores.add(zone, store);
+    if (handle === undefined) withCode('ZONDA_ZONE', () => this.#ownStores.add(zone, store));
     else withCode('ZONDA_ZONE', () => this.#core.addStore(zone, handle));
   }
 
@@ -258,7 +260,7 @@ class Bridge {
       this.#failInto(request);
       this.#complain(error, request);
     }
-    this.#note(request, sent);
+    this.#note(request, response, sent);
   }
 
   /** Answers a request SERVFAIL. */
@@ -274,8 +276,9 @@ class Bridge {
   }
 
   /** Takes note of a written reply. */
-  #note(request, sent) {
+  #note(request, response, sent) {
     this.#written.push(request);
+    this.#responses.push(response);
     if (sent) this.#sentCallbacks.push(sent);
     if (this.#replies.isLong) this.#flush();
     if (this.#inTurn || this.#isFlushDue) return;
@@ -287,16 +290,24 @@ class Bridge {
   #flush() {
     this.#isFlushDue = false;
     if (this.#written.length === 0) return;
-    const [written, callbacks] = [this.#written, this.#sentCallbacks];
-    [this.#written, this.#sentCallbacks] = [[], []];
+    const [written, responses, callbacks] = [this.#written, this.#responses, this.#sentCallbacks];
+    [this.#written, this.#responses, this.#sentCallbacks] = [[], [], []];
     const mistakes = this.#core.complete(this.#replies.take());
-    for (const { place, what } of mistakes ?? []) {
-      const { name, type } = written[place];
-      const error = errorWith('ZONDA_RECORD', `the reply to ${name} ${type}: ${what}`);
-      this.#complain(error, written[place]);
+    for (const mistake of mistakes ?? []) {
+      const { place } = mistake;
+      this.#complain(mistakeError(written[place], responses[place], mistake), written[place]);
     }
     for (const callback of callbacks) callback();
   }
+}
+
+/** An error of a reply that the core could not send. */
+function mistakeError(request, response, { what, section, index }) {
+  const isOfRecord = typeof section === 'number' && typeof response?.recordAt === 'function';
+  if (!isOfRecord) return errorWith('ZONDA_RECORD', `${placeOf(request)}: ${what}`);
+  const place = response.recordAt(section, index);
+  const words = what.replace(`[${index}]`, `[${place.index}]`); // the core counts no OPT records
+  return recordError(request, words, place);
 }
 
 module.exports = { Bridge };

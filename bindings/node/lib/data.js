@@ -3,6 +3,7 @@
 // The data of records: from what programs write to octets on the wire, or to the text of a zone
 // file, which the core reads.
 
+const { brief, errorWith } = require('./errors.js');
 const { fieldsOf, typeWord, plain } = require('./tables.js');
 
 /** Octets of a character string (rfc1035#3.3). */
@@ -67,7 +68,10 @@ function encode(type, data) {
   const fields = known.get(type);
   if (Array.isArray(data) && onlyKind(type) === 'strings') return strings(data);
   if (typeof data !== 'object' || fields === undefined) {
-    throw new TypeError(`${typeWord(type)} record: the data are neither text nor octets`);
+    const fieldNames = fields?.map(({ name }) => camel(name)).join(', ');
+    const hasFields = fields !== undefined && fields.length > 1;
+    const wanted = hasFields ? `text, octets, or an object with ${fieldNames}` : 'text or octets';
+    throw wrong(`${typeWord(type)} record: data must be ${wanted}, not ${brief(data)}`);
   }
   if (Array.isArray(data) && fields.length === 1) return field(fields[0], data);
   return fields.map((known) => field(known, value(type, known, data))).join(' ');
@@ -85,7 +89,12 @@ function text(type, data) {
 
 /** An error that names what a record lacks. */
 function missing(type, what) {
-  return new TypeError(`${typeWord(type)} record: ${what} is missing`);
+  return wrong(`${typeWord(type)} record: ${what} is missing`);
+}
+
+/** An error of the data of a record. */
+function wrong(message) {
+  return errorWith('ZONDA_RECORD', message, TypeError);
 }
 
 /** Whether a field of some name and kind may be left out. */
@@ -110,7 +119,7 @@ function checkFields(type, data) {
   for (const name in data) {
     if (names.has(name) || BESIDE.has(name)) continue;
     const fields = known.get(type).map((field) => camel(field.name));
-    throw new TypeError(
+    throw wrong(
       `${typeWord(type)} record: there is no field ${name}; its fields are ${fields.join(', ')}`,
     );
   }

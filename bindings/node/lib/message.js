@@ -3,6 +3,7 @@
 // Messages, read whole.
 
 const { encode } = require('./data.js');
+const { wrongValue } = require('./errors.js');
 const native = require('./native.js');
 const { typeNumber, typeWord } = require('./tables.js');
 
@@ -30,6 +31,9 @@ function recordsOf(records, type) {
 
 /** A message, or `null` if the octets are none. */
 function decodeMessage(octets) {
+  if (!(octets instanceof Uint8Array)) {
+    throw wrongValue('ZONDA_QUERY', 'decodeMessage() needs the octets of a message', octets);
+  }
   const text = native.readMessage(octets);
   if (text === null || text === undefined) return null;
   const message = Object.assign(new Message(), JSON.parse(text));

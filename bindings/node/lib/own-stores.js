@@ -3,6 +3,9 @@
 // Stores that programs write themselves: answers what the core asks them.
 
 const { inspect } = require('node:util');
+
+const { wrongValue } = require('./errors.js');
+const { MILLISECONDS, checkOption } = require('./options.js');
 const { portable } = require('./store.js');
 
 /** The stores of an app, by the numbers that the core knows them by. */
@@ -54,7 +57,10 @@ class OwnStores {
       return [];
     }
     const sets = await store[method](argument);
-    if (!Array.isArray(sets)) throw new TypeError('it gave no array of record sets');
+    if (!Array.isArray(sets)) {
+      const wanted = `${method}() of a store must return an array of record sets`;
+      throw wrongValue('ZONDA_STORE', wanted, sets);
+    }
     return sets.map(portable);
   }
 
@@ -65,11 +71,15 @@ class OwnStores {
   }
 }
 
-/** Throws what is no store. */
+/** Throws where something is no store. */
 function checkStore(zone, store) {
   if (typeof store?.load !== 'function') {
-    throw new TypeError(`store('${zone}') needs a store, which has load(zone)`);
+    const wanted = `the store of zone '${zone}' must be a Store, or an object with load(zone)`;
+    throw wrongValue('ZONDA_ZONE', wanted, store);
   }
+  const { deadline } = store;
+  if (deadline === undefined) return;
+  checkOption('ZONDA_ZONE', 'deadline of a store', MILLISECONDS, deadline);
 }
 
 /** What was thrown, with its stack; even what cannot be shown ends nothing. */

@@ -3,16 +3,14 @@
 // Patterns of names and types, as far as JavaScript reads them: the core's code/pattern.rs has what
 // they mean. A canonical pattern is in lower case, without final dot, with its types in order.
 
-const { inspect } = require('node:util');
-
-const { errorWith, withCode } = require('./errors.js');
+const { withCode, wrongValue } = require('./errors.js');
 const native = require('./native.js');
 const { splitLabels } = require('./request.js');
 
 /** The one text of all patterns that mean the same as this one. */
 function canonicalPattern(pattern) {
   if (typeof pattern !== 'string') {
-    throw errorWith('ZONDA_PATTERN', `a pattern must be a text, not ${inspect(pattern)}`, TypeError);
+    throw wrongValue('ZONDA_PATTERN', "a pattern must be a text such as '*.example.org'", pattern);
   }
   return withCode('ZONDA_PATTERN', () => native.checkPattern(pattern));
 }
@@ -53,11 +51,26 @@ function checkSuffix(suffix) {
   withCode('ZONDA_PATTERN', () => native.checkSuffix(suffix));
 }
 
+/** The labels of a suffix as names of queries have them: in lower case. */
+function suffixLabels(suffix) {
+  return patternLabels(canonicalPattern(suffix));
+}
+
+/** Whether a query's name is a suffix, or below it; a label that the suffix captures may be any. */
+function isBelow(name, suffix) {
+  if (suffix.length === 0) return true;
+  const labels = splitLabels(name);
+  const skip = labels.length - suffix.length;
+  const isSame = (label, place) => label.startsWith(':') || label === labels[skip + place];
+  return skip >= 0 && suffix.every(isSame);
+}
+
 /** A pattern below a suffix: `www` and `www/A` become `www.eu.example` and `www.eu.example/A`; `@` is
  * the suffix itself. */
 function below(pattern, suffix) {
-  const [names, types] = splitTypes(String(pattern));
+  if (typeof pattern !== 'string') canonicalPattern(pattern); // which throws
+  const [names, types] = splitTypes(pattern);
   return names === '@' ? `${suffix}${types}` : `${names.replace(/\.$/, '')}.${suffix}${types}`;
 }
 
-module.exports = { below, canonicalPattern, captures, checkSuffix, zoneOf };
+module.exports = { below, canonicalPattern, captures, checkSuffix, isBelow, suffixLabels, zoneOf };

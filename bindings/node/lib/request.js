@@ -26,6 +26,8 @@ const ZONE = Symbol('zone');
 const SAW_CLIENT = Symbol('sawClient');
 const SAW_BELOW = Symbol('sawBelow');
 const HAS_GONE_ON = Symbol('hasGoneOn');
+/** What code has noted about it for the query log: values by their keys; nothing without any. */
+const TAGS = Symbol('tags');
 
 /** The handler of a query that only passes middleware. */
 const NO_HANDLER = 0xffffffff;
@@ -65,6 +67,7 @@ class Query {
   [SAW_CLIENT] = false;
   [SAW_BELOW] = false;
   [HAS_GONE_ON] = false;
+  [TAGS] = undefined;
 
   constructor(batch, at) {
     this.#batch = batch;
@@ -266,6 +269,11 @@ class Query {
     return this.#labels;
   }
 
+  /** As `captures`, by the name that programs for web servers know. */
+  get params() {
+    return this.captures;
+  }
+
   /** Tells which route it has come to, and so which labels of the name are captured. */
   [SET_ROUTE](route) {
     this.#route = route;
@@ -315,7 +323,6 @@ class Query {
 }
 
 addFormerNames(Query, {
-  params: 'captures',
   subnet: 'clientSubnet',
   extra: 'state',
 });
@@ -405,6 +412,7 @@ module.exports = {
   SAW_BELOW,
   SAW_CLIENT,
   SET_ROUTE,
+  TAGS,
   TICKET_HIGH,
   TICKET_LOW,
   ZONE,

@@ -2,17 +2,16 @@
 
 // A reply as handlers put it together.
 
-const { inspect } = require('node:util');
-
 const { addFormerNames } = require('./former.js');
 const { ENDING, LOOKS } = require('./batch.js');
 const { checkFields } = require('./data.js');
-const { errorWith } = require('./errors.js');
+const { brief, errorWith, placeOf, recordError, wrongValue } = require('./errors.js');
 const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
 const {
   HAS_GONE_ON,
   SAW_BELOW,
   SAW_CLIENT,
+  TAGS,
   TICKET_HIGH,
   TICKET_LOW,
   ZONE,
@@ -88,8 +87,12 @@ class Reply {
       if (Array.isArray(record)) {
         this.#add(section, record);
       } else {
-        if (Object(record) !== record) throw notARecord(record);
-        typeNumber(record.type); // tells the mistake where it is made
+        try {
+          if (Object(record) !== record) throw notARecord(record);
+          typeNumber(record.type); // tells the mistake where it is made
+        } catch (error) {
+          throw this.#named(error, section, into.length, record);
+        }
         into.push(record);
       }
     }
@@ -220,7 +223,8 @@ class Reply {
   cache({ ttl, vary }) {
     const varies = vary === undefined ? [] : [vary].flat();
     if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => Object.hasOwn(VARY, it))) {
-      throw new TypeError("cache() takes a ttl in seconds, and vary: 'client' or 'subnet'");
+      const wanted = "cache() needs whole seconds as ttl, and as vary 'client' or 'subnet'";
+      throw wrongValue('ZONDA_RECORD', wanted, { ttl, vary });
     }
     const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
@@ -231,9 +235,21 @@ class Reply {
    * which it repeats the client subnet of the query (rfc7871#7.2.1). 0: it is the same for all. */
   clientSubnetScope(bits) {
     if (!Number.isInteger(bits) || bits < 0 || bits > SCOPE_MAX) {
-      throw new RangeError(`${bits}: a scope has 0 to ${SCOPE_MAX} bits`);
+      const wanted = `clientSubnetScope() needs a whole number of bits from 0 to ${SCOPE_MAX}`;
+      throw errorWith('ZONDA_RECORD', `${wanted}, not ${brief(bits)}`, RangeError);
     }
     if (this.#change()) this.#scope = bits;
+    return this;
+  }
+
+  /** Notes a value about the query under a key, for the query log, in place of one that was noted
+   * under that key before. Clients do not get to see it; neither `clear()` nor `passOn()` takes it
+   * away. */
+  tag(key, value) {
+    if (typeof key !== 'string' || key === '') {
+      throw wrongValue('ZONDA_RECORD', "the key of a tag must be a text such as 'user'", key);
+    }
+    if (this.#change()) (this.#request[TAGS] ??= new Map()).set(key, String(value));
     return this;
   }
 
@@ -325,10 +341,29 @@ class Reply {
       try {
         records[place] = asRead(records[place], this.#request.name);
       } catch (error) {
-        throw named(error, section, place, records[place]);
+        throw this.#named(error, section, place, records[place]);
       }
     }
     return records;
+  }
+
+  /** An error of a record, which names where that is in the reply, and its data. */
+  #named(error, section, index, record) {
+    const isObject = Object(record) === record;
+    const value = isObject ? record.data : record;
+    const shown = isObject ? `; its data are ${brief(value)}` : '';
+    const message = `${SECTIONS[section]}[${index}]: ${error.message}${shown}`;
+    const Class = error instanceof RangeError ? RangeError : TypeError;
+    return recordError(this.#request, message, { section: SECTIONS[section], index, value }, Class);
+  }
+
+  /** The section, the place there, and the data of a record that was written, by the numbers that
+   * the core knows section and place by. */
+  recordAt(section, place) {
+    const isSent = (record) => typeNumber(record.type) !== OPT;
+    const records = this.#sections[section] ?? [];
+    const record = records.filter(isSent)[place];
+    return { section: SECTIONS[section], index: records.indexOf(record), value: record?.data };
   }
 
   /** The records of the answer that have a type. */
@@ -399,10 +434,10 @@ class Reply {
   /** Whether a change is still possible; who comes too late is told. */
   #change() {
     if (this.#sent) {
-      const { name, type } = this.#request;
       const why =
         'was changed after it had been sent: return a promise, or await what is waited for';
-      this.#complain(new Error(`the reply to ${name} ${type} ${why}`), this.#request);
+      const error = errorWith('ZONDA_STATE', `${placeOf(this.#request)} ${why}`);
+      this.#complain(error, this.#request);
       return false;
     }
     this.#look();
@@ -413,7 +448,7 @@ class Reply {
   write(batch) {
     this.#sent = true;
     const { [TICKET_LOW]: low, [TICKET_HIGH]: high, [SAW_CLIENT]: sawClient } = this.#request;
-    const { [SAW_BELOW]: sawBelow, [HAS_GONE_ON]: hasGoneOn } = this.#request;
+    const { [SAW_BELOW]: sawBelow, [HAS_GONE_ON]: hasGoneOn, [TAGS]: tags } = this.#request;
     const scope = this.#scope === null ? 0 : LOOKS.scope | this.#scope;
     const looks = scope | (sawClient ? LOOKS.client : 0);
     const isUnchanged = this.#read !== null && this.#read === this.#changeable();
@@ -422,7 +457,7 @@ class Reply {
     }
     if (this.#ending !== ENDING.REPLY || isUnchanged) {
       const ending = isUnchanged ? ENDING.PASS_ON : this.#ending;
-      batch.begin(low, high, ending, 0, 0, null, null, looks);
+      batch.begin(low, high, ending, 0, 0, null, null, looks, tags);
       batch.end();
       return;
     }
@@ -430,7 +465,7 @@ class Reply {
     // A handler that has left the query need not do so the next time.
     const kept = isOfClient || hasGoneOn ? null : this.#kept;
     const [rcode, flags, error] = [this.#rcode, this.#flags, this.#error];
-    batch.begin(low, high, ENDING.REPLY, rcode, flags, error, kept, looks);
+    batch.begin(low, high, ENDING.REPLY, rcode, flags, error, kept, looks, tags);
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;
@@ -440,7 +475,7 @@ class Reply {
           check(record);
           writeRecord(batch, section, record, this.#request);
         } catch (error) {
-          throw named(error, section, place, record);
+          throw this.#named(error, section, place, record);
         }
       }
     }
@@ -460,7 +495,7 @@ addFormerNames(Reply, {
 function check(record) {
   const { type, class: of = 'IN', data } = record;
   if (of !== 'IN' && of !== 1) {
-    throw new TypeError(`${type} record: class ${of}: only records of class IN are served`);
+    throw wrongValue('ZONDA_RECORD', `${type} record: class must be 'IN'`, of);
   }
   if (wireOf(record) === null) checkFields(typeNumber(type), data);
 }
@@ -484,13 +519,14 @@ function writeRecord(batch, section, record, request) {
 function secondsOf({ type }, ttl) {
   const seconds = Number(ttl);
   if (seconds >= 0 && seconds <= TTL_MAX) return seconds;
-  throw new RangeError(`${type} record: ${ttl} is no time to live in seconds`);
+  const wanted = `${type} record: ttl must be a number of seconds from 0 to ${TTL_MAX}`;
+  throw errorWith('ZONDA_RECORD', `${wanted}, not ${brief(ttl)}`, RangeError);
 }
 
 /** An error for what is given in place of a record. */
 function notARecord(value) {
   const example = "{ type: 'A', data: '192.0.2.1' }";
-  return errorWith('ZONDA_RECORD', `${inspect(value)} is not a record such as ${example}`, TypeError);
+  return wrongValue('ZONDA_RECORD', `a record must be an object such as ${example}`, value);
 }
 
 /** A record of a program's as it is read, in the reply to a query for a name. */
@@ -517,14 +553,6 @@ function aliasesOf(answers, { type: asked }) {
 /** Whether a record, or what stands in its place, has a type. */
 function isOfType(record, type) {
   return record?.type !== undefined && typeWord(typeNumber(record.type)) === type;
-}
-
-/** An error of a record, which names where that is in the reply, and its data. */
-function named(error, section, place, record) {
-  const data = inspect(record?.data, { depth: 1, breakLength: Infinity, maxStringLength: 80 });
-  const message = `${SECTIONS[section]}[${place}]: ${error.message}; its data are ${data}`;
-  const Class = error instanceof RangeError ? RangeError : TypeError;
-  return errorWith('ZONDA_RECORD', message, Class);
 }
 
 /** Whether a name, with or without its final dot, is the one asked for, which is in lower case and

@@ -5,6 +5,9 @@
 const { below, checkSuffix } = require('./pattern.js');
 const { custom, shown } = require('./shown.js');
 
+/** What adds a function for errors to an app, for the names below a suffix. */
+const ADD_ERROR_HANDLER = Symbol('addErrorHandler');
+
 /** Names below a suffix, which patterns leave out. */
 class Router {
   #app;
@@ -17,8 +20,9 @@ class Router {
   }
 
   /** Answers names below the suffix with functions: `www`, `*`, `:user/TXT`; `@` is the suffix. */
-  handle(pattern, ...handlers) {
-    this.#app.handle(below(pattern, this.#suffix), ...handlers);
+  handle(patterns, ...handlers) {
+    const all = [patterns].flat().map((pattern) => below(pattern, this.#suffix));
+    this.#app.handle(all, ...handlers);
     return this;
   }
 
@@ -46,6 +50,13 @@ class Router {
     return this.middleware(...middleware);
   }
 
+  /** Tells a function of the errors of queries for the suffix and all names below it, before those
+   * that the app has for all queries. */
+  onError(handler) {
+    this.#app[ADD_ERROR_HANDLER](this.#suffix, handler);
+    return this;
+  }
+
   /** The names below a suffix that is itself below this one. */
   route(suffix) {
     return this.#app.route(below(suffix, this.#suffix));
@@ -57,4 +68,4 @@ class Router {
   }
 }
 
-module.exports = { Router };
+module.exports = { ADD_ERROR_HANDLER, Router };

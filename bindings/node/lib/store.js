@@ -3,7 +3,9 @@
 // Stores of the core, as programs hold them, and records as they cross the border.
 
 const { checkFields, text } = require('./data.js');
+const { errorWith, withCode, wrongValue } = require('./errors.js');
 const native = require('./native.js');
+const { MILLISECONDS, checkNames, checkOption } = require('./options.js');
 const { pathOf } = require('./path.js');
 const { TTL, TTL_MAX } = require('./response.js');
 const { custom, shown } = require('./shown.js');
@@ -26,7 +28,8 @@ class Store {
 
   constructor(handle, place = {}) {
     if (!(handle instanceof native.StoreHandle)) {
-      throw new TypeError('await RedbStore.open(file) opens a store in a file');
+      const why = 'a store in a file is opened by `await RedbStore.open(file)`, not by `new`';
+      throw errorWith('ZONDA_STORE', why, TypeError);
     }
     this.#handle = handle;
     this.#place = place;
@@ -55,17 +58,22 @@ class Store {
   /** Puts each of several record sets in place of all that its owner has of its type, all in one
    * step. */
   async setMany(sets) {
+    if (typeof sets?.[Symbol.iterator] !== 'function') {
+      throw wrongValue('ZONDA_STORE', 'setMany() needs an array of record sets', sets);
+    }
     const checkedSets = Array.from(sets, (records) => {
       const { wrong, ...set } = portable(records);
-      if (wrong !== undefined) throw new TypeError(`${set.owner} ${set.type}: ${wrong}`);
-      return set;
+      if (wrong === undefined) return set;
+      const place = Object(records) === records ? `${set.owner} ${set.type}: ` : '';
+      throw errorWith('ZONDA_STORE', `${place}${wrong}`, TypeError);
     });
     await result(this.#handle.set(JSON.stringify(checkedSets)));
   }
 
   /** Takes the records of an owner and a type away; tells whether there were any. */
   async remove(owner, type) {
-    return await result(this.#handle.remove(String(owner), typeNumber(type)));
+    const number = withCode('ZONDA_STORE', () => typeNumber(type));
+    return await result(this.#handle.remove(String(owner), number));
   }
 
   /** Gives its file or its connections back, once no app that runs serves it. */
@@ -95,18 +103,41 @@ class RedbStore extends Store {
 
 /** A store in a Redis or Valkey server. */
 class RedisStore extends Store {
-  constructor(url, { prefix = '', compareEvery } = {}) {
-    const handle = native.StoreHandle.redis(String(url), String(prefix), compareEvery);
+  constructor(url, options = {}) {
+    const { prefix = '', compareEvery } = checkedOptions(options, ['prefix', 'compareEvery']);
+    const of = [String(url), String(prefix), compareEvery];
+    const handle = withCode('ZONDA_STORE', () => native.StoreHandle.redis(...of));
     super(handle, { server: handle.place(), prefix: String(prefix) });
   }
 }
 
 /** A store in a PostgreSQL database. */
 class PostgresStore extends Store {
-  constructor(parameters, { compareEvery } = {}) {
-    const handle = native.StoreHandle.postgres(String(parameters), compareEvery);
+  constructor(parameters, options = {}) {
+    const { compareEvery } = checkedOptions(options, ['compareEvery']);
+    const of = [String(parameters), compareEvery];
+    let handle;
+    try {
+      handle = native.StoreHandle.postgres(...of);
+    } catch ({ message }) {
+      const wanted = "parameters must be such as 'postgresql://user:password@host/database'";
+      throw errorWith('ZONDA_STORE', `${wanted}: ${message}`);
+    }
     super(handle, { server: handle.place() });
   }
+}
+
+/** Options of a store, which has those of some names; throws what is wrong with them. */
+function checkedOptions(options, names) {
+  if (Object(options) !== options) {
+    throw wrongValue('ZONDA_STORE', 'the options of a store must be an object', options);
+  }
+  checkNames('ZONDA_STORE', options, names);
+  const { compareEvery } = options;
+  if (compareEvery !== undefined) {
+    checkOption('ZONDA_STORE', 'compareEvery', MILLISECONDS, compareEvery);
+  }
+  return options;
 }
 
 /** What the core has done, from its JSON. An error gets the stack of the program that has asked. */
@@ -115,7 +146,7 @@ async function result(promise) {
   try {
     json = await promise;
   } catch (error) {
-    throw new Error(error.message);
+    throw errorWith('ZONDA_STORE', error.message);
   }
   return JSON.parse(json);
 }
@@ -132,16 +163,27 @@ function portable(set) {
 
 /** A record set with all that it may leave out; throws what is wrong with it. */
 function checked(set) {
-  if (Object(set) !== set) throw new TypeError(`${String(set)} is no record set`);
+  if (Object(set) !== set) {
+    throw wrong('a record set must be an object with owner, type and data', set);
+  }
   const { owner, type, ttl = TTL, data } = set;
-  if (typeof owner !== 'string') throw new TypeError('the owner is no text');
+  if (typeof owner !== 'string') {
+    throw wrong("owner must be a name such as 'www.example.org'", owner);
+  }
   const number = typeNumber(type);
   if (!Number.isInteger(ttl) || ttl < 0 || ttl > TTL_MAX) {
-    throw new TypeError(`the time to live is no number of seconds up to ${TTL_MAX}`);
+    throw wrong(`ttl must be a whole number of seconds from 0 to ${TTL_MAX}`, ttl);
   }
-  if (!Array.isArray(data)) throw new TypeError('the data are no array, with all records');
+  if (!Array.isArray(data)) {
+    throw wrong('data must be an array with an element for each record', data);
+  }
   data.forEach((data) => checkFields(number, data));
   return { owner, type: typeWord(number), ttl, data: data.map((data) => text(number, data)) };
+}
+
+/** An error of a record set: what a part of it must be, and what it is. */
+function wrong(wanted, value) {
+  return wrongValue('ZONDA_STORE', wanted, value);
 }
 
 module.exports = { MemoryStore, PostgresStore, RedbStore, RedisStore, Store, handleOf, portable };

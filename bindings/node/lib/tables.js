@@ -2,6 +2,7 @@
 
 // Numbers and words of the protocol, as the core knows them.
 
+const { wrongValue } = require('./errors.js');
 const native = require('./native.js');
 
 const { types, rcodes, errors } = JSON.parse(native.tables());
@@ -46,7 +47,8 @@ function unusualType(type) {
   if (known !== undefined) return known;
   const number = /^(?:TYPE|UNKNOWN_)(\d{1,5})$/.exec(word);
   if (number && Number(number[1]) <= 0xffff) return Number(number[1]);
-  throw new TypeError(`there is no record type ${type}`);
+  const wanted = 'a text such as "MX" or "TYPE65280", or a number up to 65535';
+  throw wrongValue('ZONDA_RECORD', `the type of a record must be ${wanted}`, type);
 }
 
 /** A response code's word. */
@@ -61,7 +63,8 @@ function rcodeNumber(rcode) {
   if (Number.isInteger(rcode) && rcode >= 0 && rcode <= 0xfff) return rcode;
   const number = /^RCODE(\d{1,4})$/.exec(String(rcode));
   if (number && Number(number[1]) <= 0xfff) return Number(number[1]);
-  throw new TypeError(`there is no response code ${rcode}`);
+  const wanted = 'a response code must be a text such as "NXDOMAIN", or a number up to 4095';
+  throw wrongValue('ZONDA_RECORD', wanted, rcode);
 }
 
 /** An extended error's number, which may be given as its text, such as `Blocked`. */
@@ -71,7 +74,8 @@ function errorNumber(code) {
   for (const [word, number] of byError.numbers) {
     if (plain(word) === wanted) return number;
   }
-  throw new TypeError(`there is no extended error ${code}`);
+  const must = 'an extended error must be a text such as "Blocked", or a number up to 65535';
+  throw wrongValue('ZONDA_RECORD', must, code);
 }
 
 /** A text without what people write differently. */
@@ -83,5 +87,19 @@ function plain(text) {
 
 /** The words of all types. */
 const words = [...byType.numbers.keys()];
+/** The words of all response codes, and of all extended errors. */
+const rcodeWords = [...byRcode.numbers.keys()];
+const errorWords = [...byError.numbers.keys()];
 
-module.exports = { words, fieldsOf, typeWord, typeNumber, rcodeWord, rcodeNumber, errorNumber, plain };
+module.exports = {
+  words,
+  rcodeWords,
+  errorWords,
+  fieldsOf,
+  typeWord,
+  typeNumber,
+  rcodeWord,
+  rcodeNumber,
+  errorNumber,
+  plain,
+};

@@ -3,33 +3,34 @@
 // The app as programs see it.
 
 const { EventEmitter } = require('node:events');
-const { deprecate, inspect } = require('node:util');
+const { deprecate } = require('node:util');
 
 const { Bridge } = require('./bridge.js');
 const { errorRecord, printError } = require('./code-errors.js');
+const { ErrorHandlers, tell } = require('./error-handlers.js');
 const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
+const { checkedFunctions } = require('./functions.js');
 const { decodeMessage } = require('./message.js');
 const { decisive, inGuard } = require('./middleware.js');
-const native = require('./native.js');
-const { checkedOptions, coreOptions } = require('./options.js');
+const { checkedOptions, coreOptions, placeText } = require('./options.js');
+const { asError, isNothing, pass } = require('./pass.js');
 const { pathOf } = require('./path.js');
 const { canonicalPattern, captures, zoneOf } = require('./pattern.js');
+const { checkMessage, makeQuery, queryOptions } = require('./questions.js');
 const { GUARDS, HANDLER, HAS_GONE_ON, NO_HANDLER, SET_ROUTE } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
-const { Router } = require('./router.js');
+const { ADD_ERROR_HANDLER, Router } = require('./router.js');
 const { custom, shown } = require('./shown.js');
-const { typeNumber } = require('./tables.js');
+const { withResolvers } = require('./with-resolvers.js');
 
-/** Functions that are called by `next()` of one another on one stack. */
-const STACKED_MAX = 256;
 /** How long a route is kept for queries that wait already. */
 const FORGET_MILLIS = 10_000;
 
 /** A DNS server: zones, forwarding, and your own code. */
 class App extends EventEmitter {
   #bridge;
-  #onError;
+  #errorHandlers = new ErrorHandlers();
   #logger;
   /** Whether the app has no log of the core's. */
   #isLogOff;
@@ -56,7 +57,7 @@ class App extends EventEmitter {
   #startup = Promise.resolve();
   /** Whether the synchronous part of a function of the program's runs at this moment. */
   #isInFunction = false;
-  #closed = Promise.withResolvers === undefined ? withResolvers() : Promise.withResolvers();
+  #closed = withResolvers();
   /** Fulfilled when the server has stopped, for whatever reason. */
   #ended = this.#closed.promise.catch(() => {}); // a program need not look at the reason
   /** Settled when all changes of zones that were asked for are made. */
@@ -67,7 +68,7 @@ class App extends EventEmitter {
   constructor(given = {}) {
     super();
     const options = checkedOptions(given);
-    this.#onError = options.onError;
+    if (options.onError !== undefined) this.onError(options.onError);
     this.#logger = options.logger;
     this.#isLogOff = options.log === 'off';
     // Listeners of the log come and go also while the app runs.
@@ -86,7 +87,7 @@ class App extends EventEmitter {
    * pattern first, those for the names of that alone, behind those for all. */
   middleware(...middleware) {
     const pattern = typeof middleware[0] === 'string' ? middleware.shift() : undefined;
-    const functions = middleware.flat().map(checked).map(decisive);
+    const functions = checkedFunctions('middleware()', middleware).map(decisive);
     if (pattern === undefined) this.#middleware.push(...functions);
     else {
       const guard = this.#guardFor(pattern);
@@ -118,12 +119,37 @@ class App extends EventEmitter {
     return this.middleware(...middleware);
   }
 
-  /** Answers the names of a pattern with functions; those that it had before are replaced. */
-  handle(pattern, ...handlers) {
-    const canonical = canonicalPattern(pattern);
-    if (handlers.length === 0) throw new TypeError(`handle('${pattern}') needs a function`);
-    this.#addRoute(pattern, canonical, handlers.flat().map(checked));
+  /** Answers the names of a pattern, or of each of several, with functions; those that it had before
+   * are replaced. */
+  handle(patterns, ...handlers) {
+    const routes = [patterns].flat().map((pattern) => [pattern, canonicalPattern(pattern)]);
+    const method = `handle('${routes.map(([it]) => it).join("', '")}')`;
+    const functions = checkedFunctions(method, handlers);
+    for (const [pattern, canonical] of routes) this.#addRoute(pattern, canonical, functions);
     this.#publish();
+    return this;
+  }
+
+  /** Tells a function of the errors of handlers and middleware, in place of the log. What it puts
+   * into the reply is sent; a query that it does not answer is left to the next such function. */
+  onError(handler) {
+    return this[ADD_ERROR_HANDLER]('', handler);
+  }
+
+  /** As `onError`, for the names below a suffix. */
+  [ADD_ERROR_HANDLER](suffix, handler) {
+    this.#errorHandlers.add(suffix, handler);
+    return this;
+  }
+
+  /** Listens also on an address and port; a port alone is one of 127.0.0.1. */
+  listen(where, ...more) {
+    this.#beforeStart('listen');
+    if (more.length > 0) {
+      const why = 'listen() takes one address, and listens once `await app.start()` is called';
+      throw errorWith('ZONDA_CONFIG', why, TypeError);
+    }
+    this.#bridge.core.addListen(placeText(where));
     return this;
   }
 
@@ -166,7 +192,7 @@ class App extends EventEmitter {
     this.#beforeStart('zone');
     const { file, text } = Object(options);
     if (file !== undefined && text !== undefined) {
-      throw new TypeError(`zone('${name}') takes a file or a text, not both`);
+      throw errorWith('ZONDA_ZONE', `zone('${name}') takes a file or a text, not both`, TypeError);
     }
     const { core } = this.#bridge;
     if (text !== undefined) {
@@ -174,7 +200,7 @@ class App extends EventEmitter {
     } else if (file !== undefined) {
       core.addZone(String(name), pathOf(file));
     } else {
-      throw new TypeError(`zone('${name}') needs a file or a text`);
+      throw errorWith('ZONDA_ZONE', `zone('${name}') needs a file or a text`, TypeError);
     }
     return this;
   }
@@ -333,6 +359,11 @@ class App extends EventEmitter {
     else stopped.catch(() => {}); // `closed` tells
   }
 
+  /** As `stop`, at the end of a block that has `await using app = …`. */
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    await this.stop();
+  }
+
   /** Reads the configuration and changed zones anew. */
   async reload() {
     await this.#bridge.reload();
@@ -406,15 +437,20 @@ class App extends EventEmitter {
   async query(question, type, options) {
     if (Object(type) === type) return await this.query(question, undefined, type);
     if (question instanceof Uint8Array) return await queryOctets(this, question, options);
-    const asked = type === undefined ? question : { name: question, type };
-    const reply = await this.queryMessage(makeQuery(asked), options);
+    const { dnssecOk, ...ofClient } = queryOptions(options, ['client', 'dnssecOk']);
+    const asked = Object(question) === question ? { ...question } : { name: question };
+    if (type !== undefined) asked.type = type;
+    if (dnssecOk !== undefined) asked.dnssecOk = dnssecOk;
+    const reply = await this.queryMessage(makeQuery(asked), ofClient);
     if (reply !== null) return decodeMessage(reply);
-    const { name, type: of = 'A' } = typeof asked === 'string' ? { name: asked } : asked;
+    const { name, type: of = 'A' } = asked;
     throw errorWith('ZONDA_NO_REPLY', `no reply was sent to ${name} ${of}: the query was dropped`);
   }
 
   /** As `query`, in wire form. */
-  async queryMessage(message, { client } = {}) {
+  async queryMessage(message, options) {
+    const { client } = queryOptions(options, ['client']);
+    checkMessage('queryMessage()', message);
     if (this.#isPublishDue) this.#putIntoForce();
     if (this.#published !== undefined) await Promise.race([this.#published, this.#ended]);
     return await this.#bridge.query(message, client);
@@ -486,7 +522,7 @@ class App extends EventEmitter {
       await this.#handle(route, request, response);
       if (!response.answered) await this.#below(request, response);
     };
-    return this.#pass([...this.#middleware, ...ofGuards], request, response, inner);
+    return pass([...this.#middleware, ...ofGuards], request, response, inner);
   }
 
   /** Calls the handlers of a route, if there is one, and of those for wider patterns, until one
@@ -497,7 +533,7 @@ class App extends EventEmitter {
       const called = now;
       request[SET_ROUTE](called);
       const behind = () => this.#behind(called, request, response);
-      await this.#pass(called.handlers, request, response, behind);
+      await pass(called.handlers, request, response, behind);
       now = response.answered ? undefined : this.#next(called, request);
       if (now !== undefined) response.reset();
     }
@@ -567,47 +603,6 @@ class App extends EventEmitter {
     return this.#handle(next, request, response);
   }
 
-  /** Calls functions, each of which may call the next one; `last` is what is behind them. */
-  async #pass(functions, request, response, last) {
-    const floating = new Set();
-    const failures = [];
-    const call = (place) => {
-      if (place === functions.length) return response.answered ? undefined : last();
-      let isCalled = false;
-      let passed;
-      const next = (error) => {
-        if (isCalled) throw new Error('next() was called twice');
-        isCalled = true;
-        passed = error;
-        if (!isNothing(error)) return Promise.resolve();
-        const isDeep = place % STACKED_MAX === STACKED_MAX - 1;
-        const behind = (async () => {
-          if (isDeep) await undefined; // begins with an empty stack
-          return call(place + 1);
-        })();
-        floating.add(behind);
-        const settled = () => floating.delete(behind);
-        behind.then(settled, (error) => {
-          settled();
-          failures.push(error);
-        });
-        return behind;
-      };
-      // `next(error)` is as if the function had thrown the error when it ends.
-      const ended = (returned) => {
-        if (!isNothing(passed)) throw asError(passed);
-        response.addReturned(returned);
-      };
-      const result = functions[place](request, response, next);
-      return typeof result?.then === 'function' ? result.then(ended) : ended(result);
-    };
-    await call(0);
-    // What a function has begun with next(), but not waited for.
-    while (floating.size > 0) await Promise.all(floating);
-    // A failure that a function has caught, or has not waited for, without an answer instead.
-    if (!response.answered && failures.length > 0) throw failures[0];
-  }
-
   /** Asks the core for what it would answer. */
   async #below(request, response) {
     if (response.answered) return;
@@ -617,8 +612,7 @@ class App extends EventEmitter {
   /** Has `onError` answer a request whose code has failed, or answers it SERVFAIL. */
   #fail(error, request) {
     const response = new Reply(request, this.#tell, this.#soaFor);
-    const end = (returned) => {
-      response.addReturned(returned);
+    const end = () => {
       if (response.answered) this.#bridge.reply(request, writeResponse, response);
       else this.#bridge.fail(request);
     };
@@ -646,11 +640,13 @@ class App extends EventEmitter {
     }
   }
 
-  /** Tells the program about an error; what `onError` returns. */
+
+  /** Tells the program about an error; a promise where a function that is told returns one. */
   #told(error, request, response) {
     const isHeard = this.listenerCount('error') > 0;
     if (isHeard) this.emit('error', error, request);
-    if (this.#onError !== undefined) return this.#onError(error, request, response);
+    const handlers = this.#errorHandlers.of(request);
+    if (handlers.length > 0) return tell(handlers, error, request, response);
     if (!isHeard) this.#logError(error, request);
     return undefined;
   }
@@ -665,39 +661,4 @@ const queryOctets = deprecate(
   'ZONDA_APP_QUERY',
 );
 
-/** A function, or an error that says that it is none. */
-function checked(function_) {
-  if (typeof function_ !== 'function') {
-    throw new TypeError(`a handler must be a function, not ${inspect(function_)}`);
-  }
-  return function_;
-}
-
-/** Whether `next()` was given no error. */
-function isNothing(error) {
-  return error === undefined || error === null;
-}
-
-/** What was given to `next()`, as an error. */
-function asError(given) {
-  return given instanceof Error ? given : new Error(String(given));
-}
-
-/** What `Promise.withResolvers` gives, which Node.js 20 lacks. */
-function withResolvers() {
-  const resolvers = {};
-  resolvers.promise = new Promise((resolve, reject) => Object.assign(resolvers, { resolve, reject }));
-  return resolvers;
-}
-
-/** A query in wire form. */
-function makeQuery(question) {
-  const { name, type = 'A', dnssecOk = false } =
-    typeof question === 'string' ? { name: question } : Object(question);
-  if (typeof name !== 'string') {
-    throw new TypeError(`a question needs a name: { name: 'www.example.org', type: 'A' }`);
-  }
-  return withCode('ZONDA_QUERY', () => native.makeQuery(name, typeNumber(type), dnssecOk));
-}
-
-module.exports = { App, makeQuery };
+module.exports = { App };

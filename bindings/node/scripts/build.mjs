@@ -1,6 +1,5 @@
 // Builds the native half and puts it beside the JavaScript. `--debug` builds faster what runs
 // slower.
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildNative, folder } from './native.mjs';
@@ -9,6 +8,4 @@ const built = buildNative(process.argv.includes('--debug') ? 'dev' : 'binding');
 // By a new name first: a process that has the former one loaded keeps it whole.
 const place = join(folder, 'zonda.node');
 copyFileSync(built, `${place}.new`);
-// What only debuggers read, symbols included, is most of the file. Without `strip`, it stays.
-spawnSync('strip', [`${place}.new`], { stdio: 'ignore' });
 renameSync(`${place}.new`, place);

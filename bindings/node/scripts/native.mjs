@@ -6,14 +6,17 @@ import { fileURLToPath } from 'node:url';
 /** The folder of the package. */
 export const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Builds the native half in a profile, for a target of Rust or else for this system: the path of the
- * file. Ends the process where that fails. With `isDynamic`, the C library is that of the system
- * although the target would have it linked in, as musl's does: cargo makes no library of such. */
-export function buildNative(profile, target, isDynamic = false) {
+/** Builds the native half, without symbols, in a profile: the path of the file. Ends the process where
+ * that fails. It is for this system, or for `target`, a target of Rust. With `isDynamic`, the C library
+ * is that of the system although the target would have it linked in, as musl's does: cargo makes no
+ * library of such. With `hasZig`, cargo-zigbuild has the target's linker and C compiler. */
+export function buildNative(profile, { target, isDynamic = false, hasZig = false } = {}) {
   const { RUSTFLAGS = '' } = process.env;
   const flags = isDynamic ? `${RUSTFLAGS} -C target-feature=-crt-static`.trim() : RUSTFLAGS;
-  const env = flags === '' ? process.env : { ...process.env, RUSTFLAGS: flags };
-  const args = ['build', '--locked', '--package', 'zonda-node', '--profile', profile];
+  const env = { ...process.env, [`CARGO_PROFILE_${profile.toUpperCase()}_STRIP`]: 'symbols' };
+  if (flags !== '') env.RUSTFLAGS = flags;
+  const command = hasZig ? 'zigbuild' : 'build';
+  const args = [command, '--locked', '--package', 'zonda-node', '--profile', profile];
   if (target !== undefined) args.push('--target', target);
   const { status, stdout } = spawnSync(
     'cargo',

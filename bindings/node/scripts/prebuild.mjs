@@ -6,13 +6,16 @@
 //   node scripts/prebuild.mjs NAME=FILE …      takes a native half that was built elsewhere
 //   node scripts/prebuild.mjs --out FOLDER …   puts the packages into another folder
 //
-// Another system than this one needs its target of Rust (`rustup target add TARGET`) and a linker
-// and C compiler for it, such as CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER and
-// CC_aarch64_unknown_linux_gnu; or run this in a container of the system. For glibc, build where it
-// is the oldest that the package is for. For musl, the native half is built with
+//   node scripts/prebuild.mjs --zig NAME …     builds for any of the systems with Zig, which has a
+//                                              linker, a C compiler and the C libraries of all
+//
+// Each system but this one needs its target of Rust (`rustup target add TARGET`). With `--zig`, that
+// and `pip install ziglang cargo-zigbuild` are all. Without it, each needs a linker and a C compiler, such
+// as CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER and CC_aarch64_unknown_linux_gnu; or run this in a
+// container of the system. For glibc, build where it is the oldest that the package is for; with
+// `--zig`, it is GLIBC_OLDEST. For musl, the native half is built with
 // `-C target-feature=-crt-static`, as it is loaded into a Node.js that uses musl of the system; flags
 // of a configuration file of cargo then do not apply, only those of RUSTFLAGS.
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -27,11 +30,17 @@ const TARGETS = {
   'linux-arm64-musl': 'aarch64-unknown-linux-musl',
 };
 
+/** The oldest glibc that packages built with Zig are for. */
+const GLIBC_OLDEST = '2.34';
+
 const { values, positionals: systems } = parseArgs({
-  options: { out: { type: 'string', default: join(folder, 'prebuilt') } },
+  options: {
+    out: { type: 'string', default: join(folder, 'prebuilt') },
+    zig: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
-const { out } = values;
+const { out, zig: hasZig } = values;
 const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 const { version, license, engines } = manifest;
 
@@ -48,6 +57,13 @@ function emptyFolder(name) {
   return place;
 }
 
+/** Builds the native half for a target: the path of the file. */
+function build(target, isMusl, isHere) {
+  if (!hasZig) return buildNative('binding', { target: isHere ? undefined : target, isDynamic: isMusl });
+  const versioned = isMusl ? target : `${target}.${GLIBC_OLDEST}`;
+  return buildNative('binding', { target: versioned, isDynamic: isMusl, hasZig });
+}
+
 /** Makes the package of a system. */
 function makeNative(system, file) {
   const target = TARGETS[system];
@@ -55,16 +71,12 @@ function makeNative(system, file) {
     throw new Error(`${system}: choose one of ${Object.keys(TARGETS).join(', ')}`);
   }
   const name = `zonda-${system}`;
-  const isHere = name === packageName();
-  const isMusl = system.endsWith('-musl');
-  const built = file ?? buildNative('binding', isHere ? undefined : target, isMusl);
-  const place = emptyFolder(name);
-  copyFileSync(built, join(place, 'zonda.node'));
-  const strip = process.env.STRIP ?? 'strip'; // that of another processor has another name
-  const { status } = spawnSync(strip, [join(place, 'zonda.node')]);
-  if (status !== 0) console.error(`${name}: ${strip} has failed, so that the package is large`);
   const [os, cpu, library] = system.split('-');
-  const libc = [library === 'gnu' ? 'glibc' : 'musl'];
+  const isMusl = library === 'musl';
+  const isHere = name === packageName();
+  const place = emptyFolder(name);
+  copyFileSync(file ?? build(target, isMusl, isHere), join(place, 'zonda.node'));
+  const libc = [isMusl ? 'musl' : 'glibc'];
   const description = `The native half of the package zonda for ${system}.`;
   const of = { os: [os], cpu: [cpu], libc, main: 'zonda.node', files: ['zonda.node'] };
   describe(place, { name, version, description, license, type: 'commonjs', engines, ...of });

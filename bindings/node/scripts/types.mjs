@@ -30,7 +30,7 @@ const READ_KINDS = {
 
 /** The text of the file. */
 export function recordTypes() {
-  const words = tables.words.map((word) => `  | '${word}'`);
+  const union = (words) => `${words.map((word) => `  | '${word}'`).join('\n')};`;
   const types = [...data.known].map(([number, fields]) => {
     return `  ${key(tables.typeWord(number))}: ${dataOf(fields)};`;
   });
@@ -44,7 +44,15 @@ export function recordTypes() {
     '',
     '/** Types that have a word. */',
     'export type KnownType =',
-    `${words.join('\n')};`,
+    union(tables.words),
+    '',
+    '/** Response codes that have a word. */',
+    'export type KnownResponseCode =',
+    union(tables.rcodeWords),
+    '',
+    '/** Extended errors that have a name (rfc8914). */',
+    'export type KnownExtendedError =',
+    union([...new Set(tables.errorWords.flatMap((word) => [word, word.replaceAll(' ', '')]))]),
     '',
     '/** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */',
     'export type SvcParams = Record<string, string | number | true | readonly string[]>;',

@@ -11,8 +11,9 @@
 //!        · if there are guards: their numbers in the order in which they are passed · their count
 //! reply  octets of the part · ticket, low · high · ending | RCODE << 8 | extended error? << 24
 //!        | vary << 25 · seconds for which it is kept · flags | extended error << 16
-//!        · scope | is scope said? << 8 | was client looked at? << 9
-//!        · octets of the error's text · text · records
+//!        · scope | is scope said? << 8 | was client looked at? << 9 | are there tags? << 10
+//!        · octets of the error's text · text · tags, if there are any · records
+//! tags   number of tags · octets of the key · key · octets of the value · value · next tag …
 //! record type | section << 16 | form << 24 · TTL · octets of the owner | octets of the data << 16
 //!        · owner · data
 //! ```
@@ -112,7 +113,12 @@ pub struct Mistake {
     pub place: usize,
     /// What is wrong with the reply.
     pub what: String,
+    /// Section of the wrong record and its place there; none if the reply as a whole is wrong.
+    pub record: Option<(usize, usize)>,
 }
+
+/// What is wrong with a reply, and the section and place of the record that is.
+type ReplyFault = (String, Option<(usize, usize)>);
 
 /// Has each reply of a batch answered; those that cannot be sent become SERVFAIL and are returned.
 pub fn read_replies(
@@ -126,6 +132,9 @@ pub fn read_replies(
     while let Some(mut reply) = rest.part() {
         let (Some(low), Some(high)) = (reply.word(), reply.word()) else { break };
         let ticket = Ticket(u64::from(high) << 32 | u64::from(low));
+        if draft.tags().next().is_some() {
+            *draft = HandlerReply::default(); // they are those of another query
+        }
         draft.clear();
         let read = read_reply(&mut reply, draft);
         let supplied = match read {
@@ -133,8 +142,8 @@ pub fn read_replies(
             Ok(Answer::Failed) | Err(_) => HandlerOutcome::Failed(Reason::HandlerFailed),
         };
         answer(ticket, supplied);
-        if let Err(what) = read {
-            mistakes.push(Mistake { place, what });
+        if let Err((what, record)) = read {
+            mistakes.push(Mistake { place, what, record });
         }
         place += 1;
     }
@@ -148,7 +157,8 @@ pub fn read_replies(
 pub fn read_records(records: &[u8], draft: &mut HandlerReply) -> Result<(), String> {
     let (mut rest, mut counts) = (Parts(records), Counts::default());
     while !rest.0.is_empty() {
-        read_record(&mut rest, &mut counts, draft).ok_or("a record ends early")??;
+        let read = read_record(&mut rest, &mut counts, draft).ok_or("a record ends early")?;
+        read.map_err(|(what, _)| what)?;
     }
     Ok(())
 }
@@ -162,8 +172,8 @@ enum Answer {
 }
 
 /// Reads a reply from behind its ticket.
-fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, String> {
-    let cut = || "the reply ends early".to_owned(); // a fault of the JavaScript half
+fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, ReplyFault> {
+    let cut = || ("the reply ends early".to_owned(), None); // a fault of the JavaScript half
     let kind = reply.word().ok_or_else(cut)?;
     let kept_secs = reply.word().ok_or_else(cut)?;
     let flags = reply.word().ok_or_else(cut)?;
@@ -173,6 +183,9 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer,
         draft.client_subnet_scope(looks as u8);
     }
     draft.saw_client = looks >> 9 & 1 != 0;
+    if looks >> 10 & 1 != 0 {
+        read_tags(reply, draft).ok_or_else(cut)?;
+    }
     draft.ending = match kind & 0xff {
         0 => Ending::PassOn,
         1 => Ending::Reply,
@@ -199,6 +212,16 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer,
     Ok(Answer::HandlerReply)
 }
 
+/// Reads the tags of a query into a draft. Nothing if they end early.
+fn read_tags(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Option<()> {
+    for _ in 0..reply.word()? {
+        let (key, value) = (reply.counted()?, reply.counted()?);
+        let text = |octets| String::from_utf8_lossy(octets);
+        draft.tag(text(key).into_owned(), text(value));
+    }
+    Some(())
+}
+
 /// Numbers of records that were read, by section.
 type Counts = [usize; 3];
 
@@ -213,7 +236,7 @@ fn read_record(
     reply: &mut Parts<'_>,
     counts: &mut Counts,
     draft: &mut HandlerReply,
-) -> Option<Result<(), String>> {
+) -> Option<Result<(), ReplyFault>> {
     let (kind, ttl, lens) = (reply.word()?, reply.word()?, reply.word()?);
     let owner = reply.octets((lens & 0xffff) as usize)?;
     let data = reply.octets((lens >> 16) as usize)?;
@@ -227,9 +250,10 @@ fn read_record(
     let record = JsRecord { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
     Some(record.push(section, ttl, draft).map_err(|wrong| match wrong {
         RecordMistake::Record(what) => {
-            format!("{}[{place}]: {what}{}", SECTIONS[number], record.shown_data())
+            let what = format!("{}[{place}]: {what}{}", SECTIONS[number], record.shown_data());
+            (what, Some((number, place)))
         }
-        RecordMistake::Reply(what) => what,
+        RecordMistake::Reply(what) => (what, None),
     }))
 }
 
@@ -261,7 +285,8 @@ impl JsRecord<'_> {
     ) -> Result<(), RecordMistake> {
         let Self { rtype, owner, data, .. } = *self;
         if rtype.is_meta() {
-            let what = format!("{rtype} is no type of records that an answer holds");
+            let what =
+                format!("a record cannot have the type {rtype}, which is one of queries alone");
             return Err(RecordMistake::Record(what));
         }
         let name;

@@ -120,6 +120,10 @@ pub struct ReplyMistake {
     pub place: u32,
     /// What is wrong.
     pub what: String,
+    /// Number of the section that has the wrong record; nothing if the whole reply is wrong.
+    pub section: Option<u32>,
+    /// Place of the wrong record in its section, without OPT records.
+    pub index: Option<u32>,
 }
 
 /// An [`Event`] before JavaScript sees it.
@@ -222,6 +226,17 @@ impl Shared {
     /// Queues the event for an operation that has ended, with its result.
     fn tell_end_with(&self, token: u32, error: Option<ProgramError>, reply: Option<Vec<u8>>) {
         self.tell(CoreEvent { token, error, reply });
+    }
+
+    /// Queues the event for a start that has failed, behind which nothing calls JavaScript. That
+    /// may start the app anew as soon as it knows, so that all else is done before.
+    fn tell_failed_start(&self, token: u32, error: ProgramError) {
+        *lock(&self.closed) = None;
+        let wake = lock(&self.wake).take();
+        lock(&self.events).push(CoreEvent { token, error: Some(error), reply: None });
+        if let Some(wake) = wake {
+            wake();
+        }
     }
 
     /// The server, for the first caller that stops it.
@@ -341,6 +356,13 @@ impl Core {
         self.options.zones.push(vec![name, file]);
     }
 
+    /// Adds an address that is listened on, before it starts.
+    #[napi]
+    pub fn add_listen(&mut self, address: String) {
+        self.options.listens_nowhere = false;
+        self.options.listen.push(address);
+    }
+
     /// Adds a server that is asked for all other names, before it starts.
     #[napi]
     pub fn add_forward(&mut self, server: String) {
@@ -388,16 +410,12 @@ impl Core {
                 *lock(&shared.started) =
                     Some(StartedServer { running, config, is_stopping, handle, draft, taken });
             });
-            let failed = started.is_err();
-            if !failed {
-                lock(&stores).clear(); // the server has them
-            }
-            shared.tell_end(token, started.err());
-            if failed {
+            if let Err(error) = started {
                 calls.close();
-                *lock(&shared.wake) = None;
-                *lock(&shared.closed) = None;
+                return shared.tell_failed_start(token, error);
             }
+            lock(&stores).clear(); // the server has them
+            shared.tell_end(token, None);
             if shared.is_gone.load(Ordering::SeqCst) {
                 let _ = shared.close(&calls); // no JavaScript is there to take the result
             } else if shared.running().is_ok_and(|server| server.is_finished()) {
@@ -474,8 +492,14 @@ impl Core {
         });
         answerer.send();
         let told = |mistake: batch::Mistake| {
-            let place = mistake.place as u32; // a batch is far smaller than 4 GiB
-            ReplyMistake { place, what: mistake.what }
+            let (section, index) = mistake.record.unzip();
+            let number = |it: usize| it as u32; // a batch is far smaller than 4 GiB
+            ReplyMistake {
+                place: number(mistake.place),
+                what: mistake.what,
+                section: section.map(number),
+                index: index.map(number),
+            }
         };
         (!mistakes.is_empty()).then(|| mistakes.into_iter().map(told).collect())
     }

@@ -58,7 +58,7 @@ impl Table {
 impl Source for Table {
     fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(records) = find(&names, asked.name.as_wire()) else { return draft.nxdomain() };
+        let Some(records) = find(&names, asked.name().as_wire()) else { return draft.nxdomain() };
         draft.no_data();
         let qtype = asked.qtype();
         for record in records.iter().filter(|it| it.rtype == qtype || qtype == Type::ANY) {

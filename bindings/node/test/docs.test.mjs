@@ -5,11 +5,13 @@
 // before it: the imports of zonda and of assert, and an app. An app that it neither starts nor stops
 // is started and stopped. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that an
 // error names that of the page.
+//
+// A block of `js server` is a whole program that ends at SIGTERM: it is started, asked, and stopped.
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -27,6 +29,7 @@ const PAGES = [
   'docs/nodejs.md',
   'docs/cookbook-nodejs.md',
   'docs/coming-from-dinodns.md',
+  'docs/stores.md',
 ];
 /** How long a program may take, milliseconds. */
 const PROGRAM_MILLIS = 30_000;
@@ -36,15 +39,16 @@ function read(path) {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** The programs of a page in a language: the line of the first block, and all lines, empty where
- * the page has something else. */
+/** The programs of a page in a language, or of a kind in it: the line of the first block, and all
+ * lines, empty where the page has something else. */
 function programs(page, wanted) {
   const programs = [];
   let program;
   let language;
   for (const [index, line] of read(page).split('\n').entries()) {
     if (line.startsWith('```')) {
-      language = language === undefined ? line.slice(3).split(' ')[0] : undefined;
+      language = language === undefined ? line.slice(3) : undefined;
+      if (language?.includes(' ')) program = undefined; // a block of a kind is a program by itself
     } else if (language === undefined && line.startsWith('## ')) {
       program = undefined;
     } else if (language === wanted) {
@@ -69,6 +73,11 @@ function whole({ lines }) {
   if (!hasServer && !/app\.(start|serve)\(/.test(text)) after.push('await app.start();');
   if (!hasServer && !text.includes('app.stop(')) after.push('await app.stop();');
   return [before.join(' ') + text, ...after, ''].join('\n').replace(/\b(5300|8053)\b/g, '0');
+}
+
+/** The text of a program. */
+function textOf({ lines }) {
+  return Array.from(lines, (line) => line ?? '').join('\n');
 }
 
 /** A folder in which programs find the package, and the zones that they name. */
@@ -107,6 +116,64 @@ for (const page of PAGES) {
   }
 }
 
+/** The reply to the text of hello.example, once a program answers on a port of 127.0.0.1. */
+async function helloOf(child, port) {
+  let reply = null;
+  for (let tries = 0; reply === null && tries < 200; tries++) {
+    const asked = udp({ address: '127.0.0.1', port }, query('hello.example', 'TXT'), 100);
+    reply = await asked.catch(() => sleep(50).then(() => null));
+  }
+  assert.ok(reply, child.said);
+  return decodeMessage(reply).answers[0].data[0];
+}
+
+const SERVERS = PAGES.flatMap((page) =>
+  programs(page, 'js server').map((program) => ({ page, program })),
+);
+
+test('there are programs that run until they are stopped', () => {
+  assert.ok(SERVERS.length >= 2, String(SERVERS.length));
+});
+
+for (const { page, program } of SERVERS) {
+  test(`${page}:${program.line} answers until SIGTERM`, async (t) => {
+    const place = workplace(t);
+    const port = await freePort();
+    writeFileSync(join(place, 'server.mjs'), textOf(program).replaceAll('5300', String(port)));
+    const child = begin(place, 'server.mjs');
+    t.after(() => child.kill('SIGKILL'));
+    assert.match(await helloOf(child, port), /^Hello/);
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), PROGRAM_MILLIS);
+    assert.deepEqual(await ended, [0, null], child.said);
+    clearTimeout(timer);
+  });
+}
+
+test('systemd finds nothing wrong with the unit', (t) => {
+  const folders = (process.env.PATH ?? '').split(':');
+  const isThere = folders.some((at) => existsSync(join(at, 'systemd-analyze')));
+  if (!isThere) return t.skip('systemd-analyze is not installed');
+  const text = textOf(programs('docs/nodejs.md', 'ini')[0]);
+  const file = join(folder(t), 'dns.service');
+  assert.match(text, /^ExecStart=\/usr\/bin\/node \/opt\/dns\/server\.mjs$/m);
+  writeFileSync(file, text.replace('/usr/bin/node', process.execPath));
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  const ofUnit = stderr.split('\n').filter((line) => line.includes('dns.service'));
+  assert.deepEqual([status, ofUnit], [0, []], stderr);
+});
+
+test('the container runs the program that the page shows, and has all that it copies', () => {
+  const text = textOf(programs('docs/nodejs.md', 'dockerfile')[0]);
+  const servers = programs('docs/nodejs.md', 'js server').map(textOf);
+  const [, program] = /^CMD \["node", "(.+)"\]$/m.exec(text);
+  assert.ok(servers.some((it) => it.includes(`// ${program}\n`)), program);
+  assert.match(text, new RegExp(`^COPY ${program} `, 'm'));
+  const { name, version } = JSON.parse(read('bindings/node/package.json'));
+  assert.match(text, new RegExp(`^COPY package.json package-lock.json ${name}-${version}.tgz `, 'm'));
+});
+
 /** The ways in which TypeScript finds the types of a package. */
 const RESOLUTIONS = [
   ['--module', 'nodenext'],
@@ -129,20 +196,20 @@ async function compiled(place, files, ...more) {
   return said;
 }
 
-// JavaScript has no annotations, so a parameter of a program's own function may be of any type.
-// Everything else is checked: what the package takes, and what it gives.
+// What TypeScript cannot know from a program in JavaScript, its comments say, as JSDoc.
 test('all programs in JavaScript hold to the types', async (t) => {
   const place = workplace(t);
   const files = PAGES.flatMap((page) =>
-    programs(page, 'js').map((program) => {
-      const file = `${page.replaceAll('/', '-')}-${program.line}.mjs`;
-      writeFileSync(join(place, file), whole(program));
-      return file;
-    }),
+    ['js', 'js server'].flatMap((kind) =>
+      programs(page, kind).map((program) => {
+        const file = `${page.replaceAll('/', '-')}-${program.line}.mjs`;
+        writeFileSync(join(place, file), kind === 'js' ? whole(program) : textOf(program));
+        return file;
+      }),
+    ),
   );
   assert.ok(files.length > 20, String(files.length));
-  const options = ['--allowJs', '--checkJs', '--noImplicitAny', 'false'];
-  assert.equal(await compiled(place, files, ...options), '');
+  assert.equal(await compiled(place, files, '--allowJs', '--checkJs'), '');
 });
 
 for (const page of PAGES) {
@@ -150,7 +217,7 @@ for (const page of PAGES) {
     test(`${page}:${line} compiles`, async (t) => {
       const place = workplace(t);
       const file = `${page.replaceAll('/', '-')}.mts`;
-      writeFileSync(join(place, file), Array.from(lines, (text) => text ?? '').join('\n'));
+      writeFileSync(join(place, file), textOf({ lines }));
       assert.equal(await compiled(place, [file]), '');
     });
   }
@@ -164,13 +231,7 @@ test('the hello world of the README is the example, and answers', async (t) => {
   writeFileSync(join(place, 'hello.mjs'), example.replace('5300', String(port)));
   const child = begin(place, 'hello.mjs');
   t.after(() => child.kill());
-  let reply = null;
-  for (let tries = 0; reply === null && tries < 100; tries++) {
-    const asked = udp({ address: '127.0.0.1', port }, query('hello.example', 'TXT'), 100);
-    reply = await asked.catch(() => sleep(50).then(() => null));
-  }
-  assert.ok(reply, child.said);
-  assert.deepEqual(decodeMessage(reply).answers[0].data, ['Hello, world!']);
+  assert.equal(await helloOf(child, port), 'Hello, world!');
 });
 
 /** The names of all that a class or an interface of `index.d.ts` has. */

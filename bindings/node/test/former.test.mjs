@@ -12,7 +12,8 @@ const { App, Query, Reply, Zonda, Request, Response, makeQuery } = require(proce
 const warnings = [];
 process.on('warning', ({ name, code }) => warnings.push(name + ' ' + code));
 (async () => {
-  const app = new Zonda({ listen: [], workers: 1, log: 'off', allowsFailedZones: true });
+  const former = { allowsFailedZones: true, sharesAddresses: false };
+  const app = new Zonda({ listen: [], workers: 1, log: 'off', ...former });
   const seen = {};
   app.use((req, res, next) => {
     req.extra.note = 'noted';
@@ -59,8 +60,8 @@ test('former names work as those of today, and warn once', () => {
     'DeprecationWarning ZONDA_APP_QUERY',
     'DeprecationWarning ZONDA_APP_UNHANDLE',
     'DeprecationWarning ZONDA_OPTION_ALLOWSFAILEDZONES',
+    'DeprecationWarning ZONDA_OPTION_SHARESADDRESSES',
     'DeprecationWarning ZONDA_QUERY_EXTRA',
-    'DeprecationWarning ZONDA_QUERY_PARAMS',
     'DeprecationWarning ZONDA_QUERY_SUBNET',
     'DeprecationWarning ZONDA_REPLY_ERROR',
     'DeprecationWarning ZONDA_REPLY_FAIL',

@@ -104,7 +104,7 @@ test('an app runs in a worker thread that ends before the process', async () => 
 test('what goes wrong with a store is logged, and ends nothing', async () => {
   const failures = [
     /records of a store zone=example\.org\. fault="bad\.example\.org A: `192\.0\.2`: /,
-    /records of a store zone=example\.org\. fault="bad\.example\.org MX: the data are no array/,
+    /records of a store zone=example\.org\. fault="bad\.example\.org MX: data must be an array with an element for each record, not undefined/,
     /its zones are served as they were .* error=load\(\): Error: the database is away\n\s+at .*load/,
     /its zones are SERVFAIL meanwhile .* error=load\(\) has not ended within 500ms/,
     /its zones are served as they were .* error=get\(\) has not ended within 2s/,

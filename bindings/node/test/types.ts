@@ -3,6 +3,7 @@
 import { MemoryStore, PostgresStore, RedbStore, RedisStore } from 'zonda';
 import { App, decodeMessage, makeQuery } from 'zonda';
 import type { Answer, Handler, Message, Middleware, Query, Reply, ResourceRecord } from 'zonda';
+import type { RecordError } from 'zonda';
 import type { OwnStore as OwnRecords, RecordSet, StoredRecordSet } from 'zonda';
 import { Store as CoreStore } from 'zonda';
 import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
@@ -58,6 +59,57 @@ app
   .route('eu.example')
   .handle(':user', (req, res) => res.nxdomain({ ttl: req.captures.user.length }))
   .use('www', (req, res, next) => next());
+// What a suffix captures is known below it, however deep, and so is what a pattern of middleware does.
+app
+  .route(':user.example')
+  .handle(':host/TXT', ({ captures, params }) => [
+    { type: 'TXT', data: [captures.host, captures.user, params.user] },
+  ])
+  .handle(['@', 'www'], (req, res) => res.answer({ type: 'TXT', data: req.captures.user }))
+  .middleware(async (req, res, next) => (res.tag('user', req.captures.user), await next()))
+  .use(':host', (req, res, next) => (res.tag(req.captures.host, req.params.user.length), next()))
+  // @ts-expect-error: neither the pattern nor the suffix captures such a label
+  .handle(':host', (req) => ({ type: 'TXT', data: req.captures.usr }));
+const deep = app.route(':user.example').route(':device');
+deep.handle('@', ({ captures: { user, device } }) => ({ type: 'TXT', data: [user, device] }));
+deep.route('@').onError((error, req, res) => res?.servfail(error.message));
+const computed: string = String('computed');
+app.route(computed).handle(':a', ({ captures }) => ({ type: 'TXT', data: captures.any + captures.a }));
+app.middleware(':user.example', (req, res, next) => (req.captures.user === '' ? undefined : next()));
+// @ts-expect-error: the pattern captures no such label
+app.use(':user.example', (req, res, next) => (req.captures.usr === '' ? undefined : next()));
+app.handle([':a.example', ':a.:b.example'], ({ captures }) => ({ type: 'TXT', data: captures.a }));
+// @ts-expect-error: not all of the patterns capture such a label
+app.handle([':a.example', ':a.:b.example'], ({ captures }) => ({ type: 'TXT', data: captures.b }));
+app.listen(5300).listen('[::1]:53').listen({ host: '::', port: 53, tcp: false });
+// @ts-expect-error: a port is needed
+app.listen({ host: '::' });
+new App({ listen: [5300, { port: 5301 }], reusePort: true });
+// @ts-expect-error: a misspelt type
+app.query('a.example', 'AAAAA');
+// @ts-expect-error: a misspelt type
+app.handle('a.example', (req, res) => res.answer({ type: 'AAAAA', data: '' }));
+// @ts-expect-error: a misspelt type
+new MemoryStore().set({ owner: 'a.example', type: 'AAAAA', data: [] });
+// @ts-expect-error: a misspelt type
+new MemoryStore().remove('a.example', 'AAAAA');
+// @ts-expect-error: a misspelt response code
+app.handle('a.example', (req, res) => res.reply('NXDOMIAN'));
+// @ts-expect-error: a misspelt response code
+app.handle('a.example', (req, res) => void (res.rcode = 'NXDOMIAN'));
+// @ts-expect-error: a misspelt extended error
+app.handle('a.example', (req, res) => res.extendedError('Bloked'));
+app.handle('a.example', (req, res) => res.reply('RCODE11').reply(11).extendedError(65_000));
+app.handle('a.example', (req, res) => res.reply('NXDOMAIN').extendedError('StaleAnswer'));
+void app.query('a.example', 'TYPE65280', { dnssecOk: true, client: '192.0.2.1' });
+void app.query('a.example', 65280).then(({ rcode }) => rcode === 'REFUSED');
+// @ts-expect-error: there is no such option
+void app.query('a.example', 'A', { clint: '192.0.2.1' });
+app.onError((error, req, res) => {
+  const { section, index, pattern } = error as RecordError;
+  console.log(section === 'answers', index + 1, pattern?.length, error instanceof Error);
+  return res?.refused();
+});
 app.middleware('*.example', timing).on('listening', ([address]) => console.log(address.length));
 app.once('error', (error, query) => console.log(error.message, query.pattern?.length));
 // @ts-expect-error: an SOA record has an owner
@@ -128,6 +180,12 @@ void stores();
 new RedbStore('records.redb');
 // @ts-expect-error: a store has load
 app.store('own.example', { get: () => [] });
+
+async function disposed(): Promise<void> {
+  await using short = await new App({ listen: [] }).start();
+  console.log(short.addresses.length);
+}
+void disposed();
 
 async function main(): Promise<void> {
   await app.start();

@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use zonda_wire::name::{self, Presentation};
@@ -23,6 +23,7 @@ use zonda_wire::rdata::{
 };
 use zonda_wire::{Type, rdata};
 
+use crate::number::{RecordError, RecordTypeError, shown};
 use crate::query::type_text;
 
 /// Octets of a character string.
@@ -59,13 +60,13 @@ impl FieldError {
         match self {
             Self::Fault(fault) => {
                 let error = rdata::RdataError { field, fault };
-                PyValueError::new_err(format!("{rtype} record: {error}"))
+                RecordError::new_err(format!("{rtype} record: {error}"))
             }
             Self::OpenQuote => {
-                PyValueError::new_err(format!("{rtype} record: {field}: {}", Self::OPEN_QUOTE))
+                RecordError::new_err(format!("{rtype} record: {field}: {}", Self::OPEN_QUOTE))
             }
             Self::Python(error) => {
-                PyTypeError::new_err(format!("{rtype} record: {field}: {}", error.value(py)))
+                RecordTypeError::new_err(format!("{rtype} record: {field}: {}", error.value(py)))
             }
         }
     }
@@ -178,7 +179,9 @@ fn octets<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(octets) = value.cast::<PyBytes>() {
         return Ok(Cow::Borrowed(octets.as_bytes()));
     }
-    let text = value.cast::<PyString>()?;
+    let text = value.cast::<PyString>().map_err(|_| {
+        PyTypeError::new_err(format!("expected str or bytes, not {}", shown(value)))
+    })?;
     match text.to_cow() {
         Ok(text) => Ok(Cow::Owned(text.into_owned().into_bytes())),
         Err(_) => {

@@ -18,10 +18,12 @@
 
 mod batch;
 mod field;
+mod flatten;
 mod foreign;
 mod inbox;
 mod log;
 mod message;
+mod number;
 mod own_store;
 mod pattern;
 mod query;
@@ -35,6 +37,14 @@ mod wake;
 /// What Python imports as `zonda._core`.
 #[pyo3::pymodule]
 mod _core {
+    use pyo3::prelude::*;
+
+    /// Adds what is no class and no function: the version of the package.
+    #[pymodule_init]
+    fn add_version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use crate::message::{question, read_reply};
     #[pymodule_export]

@@ -21,7 +21,10 @@ use zonda::RecordSet as Records;
 use zonda::store::{Announcer, Store, StoreError, Watch};
 use zonda_wire::{Name, Type};
 
-use crate::store::RecordSet;
+use crate::number::Ttl;
+
+/// What a store gives: owner, type, TTL and data.
+type GivenSet = (String, String, Ttl, Vec<String>);
 
 /// After how long the log says that a call has not returned: as long as a start waits.
 const LATE: Duration = Duration::from_secs(3);
@@ -144,9 +147,11 @@ impl Calls {
     }
 
     /// Says what the method has returned.
-    fn give(&self, sets: Vec<RecordSet>) {
-        let records = |(owner, rtype, ttl, data): RecordSet| Records::new(owner, rtype, ttl, data);
-        self.end(Ok(sets.into_iter().map(records).collect()));
+    fn give(&self, sets: Vec<GivenSet>) -> PyResult<()> {
+        let records =
+            |(owner, rtype, ttl, data): GivenSet| Ok(Records::new(owner, rtype, ttl.secs()?, data));
+        self.end(Ok(sets.into_iter().map(records).collect::<PyResult<_>>()?));
+        Ok(())
     }
 
     /// Says what the method has raised.

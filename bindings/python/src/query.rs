@@ -13,6 +13,7 @@ use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Name, Query as Parsed, Type};
 
 use crate::batch::WaitingQuery;
+use crate::pattern::check_pattern_text;
 use crate::server::SharedServer;
 
 /// A query; what it says is read when it is asked for.
@@ -246,6 +247,12 @@ impl Query {
         Ok(captures)
     }
 
+    /// The labels that the route's pattern captured, in lower case: the same as `captures`.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.captures(py)
+    }
+
     /// The label, in lower case, that the route's pattern captured under a name.
     fn capture(&self, word: &str) -> Option<String> {
         let label = self.capturing_pattern()?.captured_label(self.wire_name(), word)?;
@@ -261,6 +268,13 @@ impl Query {
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDict> {
         self.state.get_or_init(py, || PyDict::new(py).unbind()).bind(py)
+    }
+
+    /// Whether the name is that of a router's suffix, or below it.
+    fn _is_below(&self, suffix: &str) -> PyResult<bool> {
+        let name = self.wire_name();
+        Ok(check_pattern_text(suffix)?.matches_wire(name)
+            || check_pattern_text(&format!("*.{suffix}"))?.matches_wire(name))
     }
 
     fn __repr__(&self) -> String {

@@ -6,7 +6,6 @@
 
 use std::fmt::Write;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,6 +17,7 @@ use zonda_wire::rdata::{self, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
 
 use crate::field::{self, FieldError};
+use crate::number::{RecordError, RecordTypeError, Ttl, shown, whole_u16};
 use crate::query::type_text;
 
 /// The time to live of a record that says nothing else, seconds.
@@ -40,7 +40,7 @@ pub struct Record {
 impl Record {
     /// One with data in wire form.
     pub fn of(rtype: Type, rdata: Vec<u8>, ttl: u32, owner: Option<Name>) -> PyResult<Self> {
-        let wrong = |what: String| PyValueError::new_err(format!("{rtype} record: {what}"));
+        let wrong = |what: String| RecordError::new_err(format!("{rtype} record: {what}"));
         if rtype.is_meta() || rtype.0 == 0 {
             return Err(wrong("no record has this type".to_owned()));
         }
@@ -61,7 +61,7 @@ impl Record {
         let owner = self.owner.as_ref().map_or(&[][..], Name::as_wire);
         let fixed = (self.rtype, ttl.unwrap_or(self.ttl));
         let pushed = draft.push(section, owner, fixed, &self.rdata);
-        pushed.map_err(|error| PyValueError::new_err(error.to_string()))
+        pushed.map_err(|error| RecordError::new_err(error.to_string()))
     }
 
     /// The fields of its data and what they hold.
@@ -89,11 +89,11 @@ impl Record {
 
     #[new]
     #[classmethod]
-    #[pyo3(signature = (*arguments, ttl=TTL_SECS, owner=None, rdata=None, **fields))]
+    #[pyo3(signature = (*arguments, ttl=Ttl::DEFAULT, owner=None, rdata=None, **fields))]
     fn new(
         cls: &Bound<'_, PyType>,
         arguments: &Bound<'_, PyTuple>,
-        ttl: u32,
+        ttl: Ttl,
         owner: Option<&Bound<'_, PyAny>>,
         rdata: Option<&[u8]>,
         fields: Option<&Bound<'_, PyDict>>,
@@ -105,7 +105,7 @@ impl Record {
             (_, Some(rdata)) => (Type(number), rdata.to_vec()),
             (_, None) => (Type(number), typed(Type(number), arguments, fields)?),
         };
-        Self::of(rtype, rdata, ttl, owner)
+        Self::of(rtype, rdata, ttl.secs_of(rtype)?, owner)
     }
 
     /// The type, such as `"AAAA"` or `"TYPE65280"`.
@@ -143,12 +143,13 @@ impl Record {
     fn replace<'py>(
         &self,
         py: Python<'py>,
-        ttl: Option<u32>,
+        ttl: Option<Ttl>,
         owner: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let owner = owner.map(owner_name).transpose()?.or_else(|| self.owner.clone());
         let owner = owner.as_ref().map_or(&[][..], Name::as_wire);
-        make(py, owner, (self.rtype, ttl.unwrap_or(self.ttl)), &self.rdata)
+        let ttl = ttl.map_or(Ok(self.ttl), |ttl| ttl.secs_of(self.rtype))?;
+        make(py, owner, (self.rtype, ttl), &self.rdata)
     }
 
     /// The field at a place of its data; `None` if it is left out.
@@ -194,22 +195,23 @@ impl Record {
 
     /// Reads the line of a zone file, as `str()` writes one.
     #[classmethod]
-    // The number is `TTL_SECS`. No constant: `help` would show `...`.
-    #[pyo3(signature = (line, *, origin=None, ttl=300))]
+    // `help` shows the number.
+    #[pyo3(signature = (line, *, origin=None, ttl=Ttl::DEFAULT))]
+    #[pyo3(text_signature = "(line, *, origin=None, ttl=300)")]
     fn parse<'py>(
         cls: &Bound<'py, PyType>,
         line: &str,
         origin: Option<&Bound<'py, PyAny>>,
-        ttl: u32,
+        ttl: Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = cls.py();
+        let (py, ttl) = (cls.py(), ttl.secs()?);
         let origin = origin.map(owner_name).transpose()?;
         let read = RecordLine::read(line, origin.as_ref(), ttl)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+            .map_err(|error| RecordError::new_err(error.to_string()))?;
         let number: u16 = cls.getattr(intern!(py, "_number"))?.extract()?;
         if number != 0 && number != read.rtype.0 {
             let what = format!("expected a {} record, not {}", Type(number), read.rtype);
-            return Err(PyValueError::new_err(what));
+            return Err(RecordError::new_err(what));
         }
         let owner = read.owner.as_ref().map_or(&[][..], Name::as_wire);
         make(py, owner, (read.rtype, read.ttl_secs), &read.rdata)
@@ -274,7 +276,7 @@ fn owner_name(owner: &Bound<'_, PyAny>) -> PyResult<Name> {
         Ok(wire) => Name::from_wire(wire.as_bytes()),
         Err(_) => owner.str()?.to_str()?.parse(),
     };
-    name.map_err(|error| PyValueError::new_err(format!("owner: {error}")))
+    name.map_err(|error| RecordError::new_err(format!("owner: {error}")))
 }
 
 /// Type and data of `Record(type, text)` or `Record(type, rdata=octets)`.
@@ -284,7 +286,7 @@ fn any(
     fields: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<(Type, Vec<u8>)> {
     let usage =
-        || PyTypeError::new_err("expected a type and the text of the data, or rdata=octets");
+        || RecordTypeError::new_err("expected a type and the text of the data, or rdata=octets");
     if fields.is_some_and(|fields| !fields.is_empty()) {
         return Err(usage());
     }
@@ -294,7 +296,7 @@ fn any(
         (None, 2) => {
             let text = arguments.get_item(1)?;
             let text = text.cast::<PyString>().map_err(|_| usage())?.to_str()?;
-            let wrong = |what: String| PyValueError::new_err(format!("{rtype} record: {what}"));
+            let wrong = |what: String| RecordError::new_err(format!("{rtype} record: {what}"));
             let words =
                 tokens(text.as_bytes()).ok_or_else(|| wrong(FieldError::OPEN_QUOTE.to_owned()))?;
             let mut rdata = Vec::new();
@@ -306,13 +308,19 @@ fn any(
 }
 
 /// A type from its mnemonic or number.
-pub fn parse_type(rtype: &Bound<'_, PyAny>) -> PyResult<Type> {
+fn parse_type(rtype: &Bound<'_, PyAny>) -> PyResult<Type> {
+    read_type(rtype).map_err(RecordError::new_err)
+}
+
+/// A type from its mnemonic or number, or what is wrong with it.
+pub fn read_type(rtype: &Bound<'_, PyAny>) -> Result<Type, String> {
     if rtype.is_instance_of::<PyInt>() {
-        return rtype.extract().map(Type);
+        return whole_u16(rtype, "the number of a record type")
+            .map(Type)
+            .map_err(|e| e.to_string());
     }
-    let text = rtype.str()?;
-    let wrong = |_| PyValueError::new_err(format!("{text} is no record type"));
-    text.to_str()?.parse().map_err(wrong)
+    let text = rtype.str().ok().and_then(|text| text.to_str().ok()?.parse().ok());
+    text.ok_or_else(|| format!("{} is not a record type such as \"MX\"", shown(rtype)))
 }
 
 /// The data of a type from its fields, by place or by name.
@@ -323,9 +331,9 @@ fn typed(
 ) -> PyResult<Vec<u8>> {
     let py = arguments.py();
     let Some(schema) = schema::of(rtype) else {
-        return Err(PyTypeError::new_err(format!("{rtype} has no fields: give rdata=octets")));
+        return Err(RecordTypeError::new_err(format!("{rtype} has no fields: give rdata=octets")));
     };
-    let wrong = |what: String| PyTypeError::new_err(format!("{rtype} record: {what}"));
+    let wrong = |what: String| RecordTypeError::new_err(format!("{rtype} record: {what}"));
     let (mut out, mut used) = (Vec::with_capacity(16), 0);
     let last = schema.fields.len() - 1;
     for (place, field) in schema.fields.iter().enumerate() {

@@ -1,22 +1,25 @@
 //! A reply that Python's code puts together.
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
 use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Message, Rcode, Section, Type};
 
 use crate::batch::TicketReply;
+use crate::flatten::flattened;
 use crate::foreign;
+use crate::number::{RecordError, RecordTypeError, TTL_SECS_MAX, Ttl, shown, whole, whole_u16};
 use crate::query::Query;
 use crate::record::{self, Record};
 
+pyo3::import_exception!(zonda.errors, StateError);
+
 /// The option that says why there is no, or another, answer (rfc8914#2).
 const EXTENDED_ERROR: u16 = 15;
-/// Characters of a wrong record's text in an error.
-const VALUE_CHARS_MAX: usize = 80;
 /// The bits of a reply's header that are kept of one that was received.
 const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 
@@ -119,7 +122,7 @@ impl Reply {
     /// The draft, if it may still be changed.
     fn open(&mut self) -> PyResult<&mut HandlerReply> {
         match self.is_sent {
-            true => Err(PyRuntimeError::new_err("the reply was sent: it cannot be changed")),
+            true => Err(StateError::new_err("the reply was sent: it cannot be changed")),
             false => {
                 self.is_touched = true;
                 Ok(&mut self.draft)
@@ -127,19 +130,74 @@ impl Reply {
         }
     }
 
-    /// Adds records to a section.
+    /// Adds records to a section. What is iterated over is code of Python's, which may use the
+    /// reply: so that comes before the reply is borrowed.
     fn add(
-        &mut self,
+        slf: &Bound<'_, Self>,
         section: Section,
         records: &Bound<'_, PyTuple>,
+        ttl: Option<Ttl>,
+    ) -> PyResult<()> {
+        let ttl = ttl.map(Ttl::secs).transpose()?;
+        if records.iter().all(|record| record.is_instance_of::<Record>()) {
+            return slf.try_borrow_mut()?.push_all(section, records, ttl);
+        }
+        let flat = flattened(records)?;
+        slf.try_borrow_mut()?.push_all(section, flat, ttl)
+    }
+
+    /// Adds records, or objects of dnspython, to a section.
+    fn push_all<'py>(
+        &mut self,
+        section: Section,
+        records: impl IntoIterator<Item = Bound<'py, PyAny>>,
         ttl: Option<u32>,
     ) -> PyResult<()> {
-        let draft = self.open()?;
+        self.open()?;
         for record in records {
-            add(draft, section, &record, ttl)?;
+            let added = add(&mut self.draft, section, &record, ttl);
+            added.map_err(|error| self.named(error, section, &record))?;
         }
-        draft.ending = Ending::Reply;
+        self.draft.ending = Ending::Reply;
         Ok(())
+    }
+
+    /// The error of a record that cannot be added, with its place in the reply, its value and the
+    /// handler's pattern: `answers[1]: expected a record such as zonda.A; it is 42 (int)`. What is
+    /// no `TypeError` or `ValueError`, such as an exception of the object's own code, stays as it is.
+    fn named(&self, error: PyErr, section: Section, record: &Bound<'_, PyAny>) -> PyErr {
+        let py = record.py();
+        let is_type_error = error.is_instance_of::<PyTypeError>(py);
+        let class = error.get_type(py);
+        let is_ours =
+            class.is(py.get_type::<PyValueError>()) || class.is(py.get_type::<RecordError>());
+        if !is_type_error && !is_ours {
+            return error;
+        }
+        let name = match section {
+            Section::Answer => "answers",
+            Section::Authority => "authorities",
+            _ => "additionals", // the last of the sections that records can be in
+        };
+        let index = self.draft.records().filter(|(of, ..)| *of == section).count();
+        let class = record.get_type().name().map_or_else(|_| "?".to_owned(), |it| it.to_string());
+        let value = shown(record);
+        let pattern = self.query.as_ref().and_then(|(_, query)| query.get().pattern_now());
+        let pattern = pattern.map(|pattern| pattern.canonical());
+        let of = pattern.as_ref().map(|it| format!(" (handler of {it})")).unwrap_or_default();
+        let what = format!("{name}[{index}]: {}; it is {value} ({class}){of}", error.value(py));
+        let named = match is_type_error {
+            true => RecordTypeError::new_err(what),
+            false => RecordError::new_err(what),
+        };
+        let fields = named.value(py);
+        let set = fields
+            .setattr(intern!(py, "section"), name)
+            .and_then(|()| fields.setattr(intern!(py, "index"), index))
+            .and_then(|()| fields.setattr(intern!(py, "value"), record))
+            .and_then(|()| fields.setattr(intern!(py, "pattern"), pattern));
+        named.set_cause(py, error.cause(py));
+        set.err().unwrap_or(named)
     }
 
     /// The records of a section, in a tuple, as what is added to it would not be in the reply.
@@ -154,22 +212,26 @@ impl Reply {
     }
 
     /// Puts other records into a section.
-    fn replace(&mut self, section: Section, records: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn replace(
+        slf: &Bound<'_, Self>,
+        section: Section,
+        records: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let records: Vec<_> = records.try_iter()?.collect::<PyResult<_>>()?;
-        let draft = self.open()?;
-        draft.retain(|known, _, _| known != section);
-        records.iter().try_for_each(|record| add(draft, section, record, None))?;
-        draft.ending = Ending::Reply;
-        Ok(())
+        let records = flattened(&PyTuple::new(slf.py(), records)?)?;
+        let mut reply = slf.try_borrow_mut()?;
+        reply.open()?.retain(|known, _, _| known != section);
+        reply.push_all(section, records, None)
     }
 
     /// Says that there are no such records, and for how long resolvers cache that.
     fn negative(
         &mut self,
         rcode: Rcode,
-        ttl: Option<u32>,
+        ttl: Option<Ttl>,
         soa: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let ttl = ttl.map(Ttl::secs).transpose()?;
         let query = self.query.as_ref().map(|(_, query)| query.get());
         let qtype = query.map_or(Type(0), |query| query.question().1);
         let made = ttl.filter(|_| soa.is_none()).zip(query);
@@ -180,7 +242,8 @@ impl Reply {
         match (soa, ttl, known, zone) {
             (Some(soa), ttl, ..) => {
                 draft.clear_authority();
-                add(draft, Section::Authority, soa, ttl)
+                let added = add(draft, Section::Authority, soa, ttl);
+                added.map_err(|error| self.named(error, Section::Authority, soa))
             }
             (None, Some(ttl), Some((zone, rdata)), _) => {
                 draft.clear_authority();
@@ -208,20 +271,32 @@ impl Reply {
 impl Reply {
     /// Adds records to the answer.
     #[pyo3(signature = (*records, ttl=None))]
-    fn answer(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
-        self.add(Section::Answer, records, ttl)
+    fn answer(
+        slf: &Bound<'_, Self>,
+        records: &Bound<'_, PyTuple>,
+        ttl: Option<Ttl>,
+    ) -> PyResult<()> {
+        Self::add(slf, Section::Answer, records, ttl)
     }
 
     /// Adds records to the authority section: SOA beside a negative answer, NS in a referral.
     #[pyo3(signature = (*records, ttl=None))]
-    fn authority(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
-        self.add(Section::Authority, records, ttl)
+    fn authority(
+        slf: &Bound<'_, Self>,
+        records: &Bound<'_, PyTuple>,
+        ttl: Option<Ttl>,
+    ) -> PyResult<()> {
+        Self::add(slf, Section::Authority, records, ttl)
     }
 
     /// Adds records to the additional section, which is sent if there is room for it.
     #[pyo3(signature = (*records, ttl=None))]
-    fn additional(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
-        self.add(Section::Additional, records, ttl)
+    fn additional(
+        slf: &Bound<'_, Self>,
+        records: &Bound<'_, PyTuple>,
+        ttl: Option<Ttl>,
+    ) -> PyResult<()> {
+        Self::add(slf, Section::Additional, records, ttl)
     }
 
     /// The records of the answer.
@@ -231,8 +306,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_answers(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.replace(Section::Answer, records)
+    fn set_answers(slf: &Bound<'_, Self>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::replace(slf, Section::Answer, records)
     }
 
     /// The records of the authority section.
@@ -242,8 +317,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_authorities(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.replace(Section::Authority, records)
+    fn set_authorities(slf: &Bound<'_, Self>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::replace(slf, Section::Authority, records)
     }
 
     /// The records of the additional section without EDNS.
@@ -253,8 +328,8 @@ impl Reply {
     }
 
     #[setter]
-    fn set_additionals(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.replace(Section::Additional, records)
+    fn set_additionals(slf: &Bound<'_, Self>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::replace(slf, Section::Additional, records)
     }
 
     /// The records of the answer that are of a class.
@@ -276,7 +351,7 @@ impl Reply {
 
     #[setter]
     fn set_rcode(&mut self, rcode: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rcode = known(rcode, Rcode::from_mnemonic, Rcode, "response code")?;
+        let rcode = known(rcode, Rcode::from_mnemonic, Rcode, ("a response code", "NXDOMAIN"))?;
         self.open()?.reply(rcode);
         Ok(())
     }
@@ -285,7 +360,7 @@ impl Reply {
     /// seconds, or as the record `soa` says. Of the records so far only aliases that lead to the
     /// name stay, and the SOA record if there is no other one.
     #[pyo3(signature = (*, ttl=None, soa=None))]
-    fn no_data(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn no_data(&mut self, ttl: Option<Ttl>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.negative(Rcode::NOERROR, ttl, soa)
     }
 
@@ -293,7 +368,7 @@ impl Reply {
     /// `soa` says. Of the records so far only aliases that lead to the name stay, and the SOA
     /// record if there is no other one.
     #[pyo3(signature = (*, ttl=None, soa=None))]
-    fn nxdomain(&mut self, ttl: Option<u32>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn nxdomain(&mut self, ttl: Option<Ttl>, soa: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.negative(Rcode::NXDOMAIN, ttl, soa)
     }
 
@@ -333,7 +408,7 @@ impl Reply {
     /// and a text.
     #[pyo3(signature = (code, text=""))]
     fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
-        let code = known(code, Ede::from_mnemonic, Ede, "extended error")?;
+        let code = known(code, Ede::from_mnemonic, Ede, ("an extended error", "Blocked"))?;
         self.open()?.extended_error(code, text);
         Ok(())
     }
@@ -342,24 +417,34 @@ impl Reply {
     /// there is no middleware: to every client, or with `vary` to the same `"client"` or
     /// `"subnet"`. A reply of a handler that looked at the client is not kept without `vary`.
     #[pyo3(signature = (ttl, vary=None))]
-    fn cache(&mut self, ttl: u32, vary: Option<&str>) -> PyResult<()> {
-        let vary = match vary {
+    fn cache(&mut self, ttl: &Bound<'_, PyAny>, vary: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let ttl_secs = whole(ttl, "the ttl", TTL_SECS_MAX)?;
+        let vary = match vary.map(|vary| (vary, vary.extract::<&str>())) {
             None => Vary::Nothing,
-            Some("client") => Vary::Client,
-            Some("subnet") => Vary::Subnet,
-            Some(_) => return Err(PyValueError::new_err("vary is \"client\" or \"subnet\"")),
+            Some((_, Ok("client"))) => Vary::Client,
+            Some((_, Ok("subnet"))) => Vary::Subnet,
+            Some((other, _)) => {
+                let text = format!("vary must be \"client\" or \"subnet\", not {}", shown(other));
+                return Err(RecordError::new_err(text));
+            }
         };
-        self.open()?.keep = Some(Keep { ttl_secs: ttl, vary });
+        self.open()?.keep = Some(Keep { ttl_secs, vary });
         Ok(())
     }
 
     /// Says that the reply depends on the first bits of the client's network alone: the scope with
     /// which it repeats the client subnet of the query (rfc7871#7.2.1). 0: it is the same for all.
-    fn client_subnet_scope(&mut self, bits: u16) -> PyResult<()> {
-        match u8::try_from(bits) {
-            Ok(bits @ 0..=128) => self.open().map(|draft| draft.client_subnet_scope(bits)),
-            _ => Err(PyValueError::new_err(format!("{bits}: a scope has 0 to 128 bits"))),
-        }
+    fn client_subnet_scope(&mut self, bits: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bits = whole(bits, "the bits of a scope", 128)? as u8; // at most 128
+        self.open().map(|draft| draft.client_subnet_scope(bits))
+    }
+
+    /// Notes a value about the query under a key, for the query log, instead of what was noted
+    /// under that key before; clients do not see it. The value is noted as `str()` shows it.
+    fn tag(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = value.str()?.to_string_lossy().into_owned();
+        self.open()?.tag(key.to_owned(), value);
+        Ok(())
     }
 
     /// The number and the text of the extended error.
@@ -452,54 +537,20 @@ impl Reply {
     }
 }
 
-/// Adds a `Record`, a record of dnspython, or a list of them.
+/// Adds a `Record`, or what an object of dnspython stands for.
 fn add(
     draft: &mut HandlerReply,
     section: Section,
     record: &Bound<'_, PyAny>,
     ttl: Option<u32>,
 ) -> PyResult<()> {
-    if let Ok(known) = record.cast::<Record>() {
-        let pushed = known.get().push(draft, section, ttl);
-        return pushed.map_err(|error| named(error, draft, section, record));
+    match record.cast::<Record>() {
+        Ok(known) => known.get().push(draft, section, ttl),
+        Err(_) => {
+            let records = foreign::records(record, ttl)?;
+            records.iter().try_for_each(|record| record.push(draft, section, None))
+        }
     }
-    if record.is_instance_of::<PyList>() || record.is_instance_of::<PyTuple>() {
-        return record.try_iter()?.try_for_each(|record| add(draft, section, &record?, ttl));
-    }
-    let records = foreign::records(record, ttl);
-    let pushed = records.and_then(|records| {
-        records.iter().try_for_each(|record| record.push(draft, section, None))
-    });
-    pushed.map_err(|error| named(error, draft, section, record))
-}
-
-/// The error of a record that cannot be added, with its place in the reply and its value:
-/// `answers[1]: expected a record such as zonda.A; it is 42 (int)`. What is no `TypeError` or
-/// `ValueError`, such as an exception of the object's own code, stays as it is.
-fn named(error: PyErr, draft: &HandlerReply, section: Section, record: &Bound<'_, PyAny>) -> PyErr {
-    let py = record.py();
-    let is_type_error = error.is_instance_of::<PyTypeError>(py);
-    if !is_type_error && !error.get_type(py).is(py.get_type::<PyValueError>()) {
-        return error;
-    }
-    let name = match section {
-        Section::Answer => "answers",
-        Section::Authority => "authorities",
-        _ => "additionals", // the last of the sections that records can be in
-    };
-    let place = draft.records().filter(|(of, ..)| *of == section).count();
-    let class = record.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-    let value = match record.repr() {
-        Ok(text) => text.to_string_lossy().chars().take(VALUE_CHARS_MAX).collect(),
-        Err(_) => "?".to_owned(), // the object's own code raises
-    };
-    let what = format!("{name}[{place}]: {}; it is {value} ({class})", error.value(py));
-    let named = match is_type_error {
-        true => PyTypeError::new_err(what),
-        false => PyValueError::new_err(what),
-    };
-    named.set_cause(py, error.cause(py));
-    named
 }
 
 /// A code by its number or name.
@@ -507,12 +558,14 @@ fn known<C>(
     code: &Bound<'_, PyAny>,
     by_name: fn(&str) -> Option<C>,
     by_number: fn(u16) -> C,
-    what: &str,
+    (what, example): (&str, &str),
 ) -> PyResult<C> {
     match code.cast::<PyString>() {
-        Ok(name) => by_name(name.to_str()?)
-            .ok_or_else(|| PyValueError::new_err(format!("no {what} is called {name}"))),
-        Err(_) => code.extract().map(by_number),
+        Ok(name) => by_name(name.to_str()?).ok_or_else(|| {
+            let given = shown(name);
+            RecordError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
+        }),
+        Err(_) => Ok(by_number(whole_u16(code, what)?)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda_config::Config;
@@ -27,6 +27,7 @@ use zonda_wire::Name;
 use crate::batch::{Batches, WaitingQuery};
 use crate::inbox::Inbox;
 use crate::log;
+use crate::number::shown;
 use crate::pattern::check_pattern_text;
 use crate::query::Query;
 use crate::reply::Reply;
@@ -35,6 +36,8 @@ use crate::store::{self, zone_name};
 use crate::wake::Wake;
 
 pyo3::import_exception!(zonda.errors, ConfigError);
+pyo3::import_exception!(zonda.errors, QueryError);
+pyo3::import_exception!(zonda.errors, ServerError);
 pyo3::import_exception!(zonda.errors, StateError);
 pyo3::import_exception!(zonda.errors, ZoneError);
 
@@ -260,10 +263,14 @@ impl Core {
     fn ask<'py>(
         &self,
         py: Python<'py>,
-        message: &[u8],
-        client: Option<&str>,
+        message: &Bound<'py, PyAny>,
+        client: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Option<Bound<'py, PyBytes>>, Option<u64>)> {
-        let client = client.map(parse_client).transpose()?;
+        let client = client.map(read_client).transpose()?;
+        let message = message.extract::<&[u8]>().map_err(|_| {
+            let text = format!("the message must be bytes, not {}", shown(message));
+            QueryError::new_err(text)
+        })?;
         match py.detach(|| self.with_server(|server| server.query(message, client)))? {
             OwnReply::Now(reply) => Ok((reply.map(|reply| PyBytes::new(py, &reply)), None)),
             OwnReply::Later(later) => Ok((None, Some(self.inbox.expect(later, |it| it)?))),
@@ -296,7 +303,7 @@ impl Core {
     /// whether a former version is served, and what is wrong.
     fn failed_zones(&self, py: Python<'_>) -> PyResult<Vec<(Option<String>, bool, String)>> {
         let failed = py.detach(|| self.with_server(Server::failed_zones))?.into_iter();
-        let told = |FailedZone { name, is_served, error }| {
+        let told = |FailedZone { name, is_served, error, .. }| {
             (name.map(|name: Name| name.to_string()), is_served, error)
         };
         Ok(failed.map(told).collect())
@@ -464,7 +471,7 @@ impl Core {
             text.parse().map_err(|error| mistakes.push(format!("metrics: {error}"))).ok()
         });
         let patience = Duration::try_from_secs_f64(settings.deadline)
-            .map_err(|error| mistakes.push(format!("deadline: {error}")))
+            .map_err(|_| mistakes.push(format!("deadline: {} is too long", settings.deadline)))
             .unwrap_or_default();
         let texts = settings.texts(&stores, &mut mistakes);
         let mut required_zones = zones_in_code(&flags, &texts);
@@ -501,7 +508,7 @@ impl Core {
             code,
             runtimes: vec![runtime],
             start: Some(start),
-            shares_addresses: settings.shares_addresses,
+            shares_addresses: settings.reuse_port,
             texts,
             stores,
             required_zones,
@@ -560,14 +567,23 @@ fn serve_error(error: &ServeError) -> PyErr {
         (_, Some((_, errno)), _) => PyOSError::new_err((errno, text)),
         (ErrorCode::Zone, ..) => ZoneError::new_err(text),
         (.., ServeError::Listen(_)) => PyOSError::new_err(text),
-        _ => PyRuntimeError::new_err(text),
+        _ => ServerError::new_err(text),
     }
 }
 
-/// A client's address, with or without a port.
-fn parse_client(text: &str) -> PyResult<SocketAddr> {
-    let address = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, 0)));
-    address.map_err(|_| PyValueError::new_err(format!("{text} is no address")))
+/// A client's address, with or without a port; also a pair of both, as of `App.addresses`.
+fn read_client(client: &Bound<'_, PyAny>) -> PyResult<SocketAddr> {
+    let parsed = match client.extract::<(String, u16)>() {
+        Ok((address, port)) => address.parse().map(|ip| SocketAddr::new(ip, port)).ok(),
+        Err(_) => client.extract::<&str>().ok().and_then(|text| {
+            text.parse().ok().or_else(|| text.parse().ok().map(|ip| SocketAddr::new(ip, 0)))
+        }),
+    };
+    parsed.ok_or_else(|| {
+        let given = shown(client);
+        let text = format!("the client must be an address such as \"192.0.2.7\", not {given}");
+        QueryError::new_err(text)
+    })
 }
 
 /// The lines that the core has logged: the number of the level, and the text.

@@ -37,7 +37,7 @@ pub struct Settings {
     /// Whether the app starts without zones that cannot be loaded.
     pub allow_failed_zones: bool,
     /// Whether other processes answer on the same addresses.
-    pub shares_addresses: bool,
+    pub reuse_port: bool,
 }
 
 impl Settings {

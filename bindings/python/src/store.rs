@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::PyClass;
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use zonda::Store as _;
-use zonda::store::StoreError;
+use zonda::store::StoreError as Failure;
 use zonda_wire::Name;
 
+use crate::number::{RecordError, RecordTypeError, Ttl, shown};
 use crate::own_store;
-use crate::record::parse_type;
+use crate::record::read_type;
+
+pyo3::import_exception!(zonda.errors, ConfigError);
+pyo3::import_exception!(zonda.errors, StoreError);
+pyo3::import_exception!(zonda.errors, ZoneError);
 
 /// What Python calls records of a store: owner, type, time to live and data.
 pub type RecordSet = (String, String, u32, Vec<String>);
@@ -64,29 +68,31 @@ impl Store {
         py: Python<'_>,
         owner: &str,
         rtype: &Bound<'_, PyAny>,
-        ttl: u32,
-        data: Vec<String>,
+        ttl: Ttl,
+        data: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let records = zonda::RecordSet::new(owner, parse_type(rtype)?, ttl, data);
+        let records = set_of(owner, rtype, ttl, data)?;
         py.detach(|| self.store.set(&records)).map_err(store_error)
     }
 
     /// Puts each of several sets in place of all that have its owner and type, in one step.
-    fn set_many(
-        &self,
-        py: Python<'_>,
-        sets: Vec<(String, Bound<'_, PyAny>, u32, Vec<String>)>,
-    ) -> PyResult<()> {
-        let set = |(owner, rtype, ttl, data): (String, Bound<'_, PyAny>, u32, Vec<String>)| {
-            Ok(zonda::RecordSet::new(&owner, parse_type(&rtype)?, ttl, data))
+    fn set_many(&self, py: Python<'_>, sets: &Bound<'_, PyAny>) -> PyResult<()> {
+        let set = |set: PyResult<Bound<'_, PyAny>>| {
+            let set = set?;
+            let wrong = |_| {
+                let text = format!("expected (owner, rtype, ttl, data), not {}", shown(&set));
+                RecordTypeError::new_err(text)
+            };
+            let (owner, rtype, ttl, data): Set<'_> = set.extract().map_err(wrong)?;
+            set_of(&owner, &rtype, ttl, &data)
         };
-        let sets = sets.into_iter().map(set).collect::<PyResult<Vec<_>>>()?;
+        let sets = sets.try_iter()?.map(set).collect::<PyResult<Vec<_>>>()?;
         py.detach(|| self.store.set_many(&sets)).map_err(store_error)
     }
 
     /// Takes the records of an owner and a type away; whether there were any.
     fn remove(&self, py: Python<'_>, owner: &str, rtype: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let rtype = parse_type(rtype)?;
+        let rtype = read_type(rtype).map_err(RecordError::new_err)?;
         py.detach(|| self.store.remove(owner, rtype)).map_err(store_error)
     }
 
@@ -146,8 +152,10 @@ impl RedisStore {
 
 /// How often all is compared, of seconds.
 fn interval(secs: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(secs)
-        .map_err(|error| PyValueError::new_err(format!("compare_every: {error}")))
+    Duration::try_from_secs_f64(secs).map_err(|_| {
+        let text = format!("compare_every must be a number of seconds from 0 on, not {secs}");
+        ConfigError::new_err(text)
+    })
 }
 
 /// A store in a PostgreSQL database.
@@ -193,7 +201,7 @@ pub fn open_one(store: &Bound<'_, PyAny>, zone: &Name) -> PyResult<Arc<dyn zonda
 
 /// The name of a zone, in lower case.
 pub fn zone_name(text: &str) -> PyResult<Name> {
-    read_zone_name(text).map_err(PyValueError::new_err)
+    read_zone_name(text).map_err(ZoneError::new_err)
 }
 
 /// The name of a zone, in lower case, or what is wrong with it.
@@ -209,15 +217,35 @@ fn record_set(py: Python<'_>, set: zonda::RecordSet) -> PyResult<Bound<'_, PyAny
     class.call1(set)
 }
 
+/// A record set as Python's code gives it.
+type Set<'py> = (String, Bound<'py, PyAny>, Ttl, Bound<'py, PyAny>);
+
+/// A record set as stores take it.
+fn set_of(
+    owner: &str,
+    rtype: &Bound<'_, PyAny>,
+    ttl: Ttl,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<zonda::RecordSet> {
+    let rtype = read_type(rtype).map_err(RecordError::new_err)?;
+    let wrong = |_| {
+        let text =
+            format!("{owner} {rtype}: the data must be a list of texts, not {}", shown(data));
+        RecordTypeError::new_err(text)
+    };
+    let texts = data.extract::<Vec<String>>().map_err(wrong)?;
+    Ok(zonda::RecordSet::new(owner, rtype, ttl.secs_of(rtype)?, texts))
+}
+
 /// The exception for what a store did not do.
-fn store_error(error: StoreError) -> PyErr {
+fn store_error(error: Failure) -> PyErr {
     match error {
-        StoreError::Record(_) => PyValueError::new_err(error.to_string()),
-        _ => PyOSError::new_err(error.to_string()),
+        Failure::Record(_) => RecordError::new_err(error.to_string()),
+        _ => StoreError::new_err(error.to_string()),
     }
 }
 
 /// The exception for what names no database.
-fn wrong_address(error: StoreError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+fn wrong_address(error: Failure) -> PyErr {
+    ConfigError::new_err(error.to_string())
 }

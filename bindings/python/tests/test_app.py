@@ -844,12 +844,12 @@ def test_an_app_that_starts_again_has_what_was_changed_while_it_ran(tmp_path):
 
 
 def test_several_processes_share_an_address(tmp_path):
-    first = zonda.App("127.0.0.1:0", workers=1, shares_addresses=True)
+    first = zonda.App("127.0.0.1:0", workers=1, reuse_port=True)
 
     async def scenario():
         async with first:
             host, port = first.addresses[0]
-            second = zonda.App(f"{host}:{port}", workers=1, shares_addresses=True)
+            second = zonda.App(f"{host}:{port}", workers=1, reuse_port=True)
             async with second:
                 assert second.addresses == first.addresses
             with pytest.raises(OSError):

@@ -1,6 +1,7 @@
 """The pages for Python: every block of Python in them is run, and they leave nothing out.
 
-The blocks below one heading are one program, but one that is for dnslib is a program of its own.
+The blocks below one heading are one program, but one that is for dnslib, or is a file with a name, is a
+program of its own.
 What a program does not say itself is there: `zonda`, `asyncio`, and an `app`. `app.run()` starts and
 stops the app. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that a traceback names
 that of the page. Where a block names a file, as `sh hook.sh` does, that file is there.
@@ -33,6 +34,7 @@ PAGES = [
     "docs/python.md",
     "docs/cookbook-python.md",
     "docs/coming-from-dnslib.md",
+    "docs/stores.md",
 ]
 
 
@@ -43,20 +45,23 @@ class Program(NamedTuple):
     line: int
     text: str
     is_for_dnslib: bool
+    file: str = ""
 
 
 def programs(page: str) -> list[Program]:
     """The programs of a page."""
-    found: list[tuple[int, dict[int, str], bool]] = []
-    language, block, is_open = None, {}, False
+    found: list[tuple[int, dict[int, str], bool, str]] = []
+    language, file, block, is_open = None, "", {}, False
     for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
         if line.startswith("```") and language is None:
-            language, block = line[3:].split(" ")[0], {}
+            language, _, file = line[3:].partition(" ")
+            block = {}
         elif line.startswith("```"):
             is_for_dnslib = any("dnslib" in line for line in block.values())
-            if language == "python" and (is_for_dnslib or not is_open):
-                found.append((min(block), block, is_for_dnslib))
-                is_open = not is_for_dnslib
+            is_alone = is_for_dnslib or bool(file)
+            if language == "python" and (is_alone or not is_open):
+                found.append((min(block), block, is_for_dnslib, file))
+                is_open = not is_alone
             elif language == "python":
                 found[-1][1].update(block)
             language = None
@@ -65,12 +70,14 @@ def programs(page: str) -> list[Program]:
         elif line.startswith("## "):
             is_open = False
     return [
-        Program(page, line, "\n".join(lines.get(at, "") for at in range(1, max(lines) + 1)), dnslib)
-        for line, lines, dnslib in found
+        Program(page, first, "\n".join(lines.get(at, "") for at in range(1, max(lines) + 1)), *rest)
+        for first, lines, *rest in found
     ]
 
 
 ALL = [program for page in PAGES for program in programs(page)]
+# Those that run in this process.
+HERE = [program for program in ALL if not program.file]
 
 
 def files(page: str) -> dict[str, str]:
@@ -89,7 +96,7 @@ def run_for_a_moment(app: zonda.App, **_: Any) -> None:
     asyncio.run(moment())
 
 
-@pytest.mark.parametrize("program", ALL, ids=lambda program: f"{program.page}:{program.line}")
+@pytest.mark.parametrize("program", HERE, ids=lambda program: f"{program.page}:{program.line}")
 def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "examples" / "zones", tmp_path / "zones")
     monkeypatch.chdir(tmp_path)
@@ -110,11 +117,12 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
             names[name].server.server_close()
 
 
-# What a program is checked with that does not say it itself. Functions of the pages have no
-# annotations: everything else is checked, such as what the package gives.
+# What a program is checked with that does not say it itself. The first program of a page, which says
+# hello, may be without annotations.
 PRELUDE = "import asyncio, zonda; app = zonda.App('127.0.0.1:0')"
-MYPY = ["mypy", "--strict", "--allow-untyped-defs", "--allow-untyped-calls"]
-MYPY += ["--allow-untyped-globals", "--no-error-summary"]
+FIRST_PRELUDE = "# mypy: allow-untyped-defs, allow-untyped-calls"
+FIRST = {"README.md", "bindings/python/README.md", "docs/python.md"}
+MYPY = ["mypy", "--strict", "--no-error-summary"]
 PYRIGHT = ["basedpyright", "--level", "error", "--pythonpath", sys.executable]
 
 
@@ -131,10 +139,13 @@ def check(folder: Path, command: list[str]) -> str:
 def checked_programs(tmp_path_factory):
     """A folder with all programs of the pages."""
     folder = tmp_path_factory.mktemp("programs")
+    firsts = set(FIRST)
     for program in ALL:
         if not program.is_for_dnslib:  # it has no types
             name = re.sub(r"\W", "_", program.page.removesuffix(".md"))
-            (folder / f"{name}_{program.line}.py").write_text(PRELUDE + program.text)
+            prelude = FIRST_PRELUDE if program.page in firsts else PRELUDE
+            firsts.discard(program.page)
+            (folder / f"{name}_{program.line}.py").write_text(prelude + program.text)
     (folder / "pyrightconfig.json").write_text('{ "typeCheckingMode": "standard" }')
     return folder
 
@@ -152,6 +163,27 @@ def test_pyright_finds_nothing_in_the_programs_of_the_pages(checked_programs):
 def test_all_pages_have_programs():
     assert {program.page for program in ALL} == set(PAGES)
     assert sum(program.is_for_dnslib for program in ALL) >= 3
+
+
+def test_the_processes_of_the_page_answer_on_one_address(tmp_path):
+    port = free_port()
+    file = tmp_path / "workers.py"
+    file.write_text(files("docs/python.md")["workers.py"].replace("5300", str(port)))
+    query, pids = dns.message.make_query("pid.example", "TXT"), set()
+    with subprocess.Popen([*python(), str(file)], env=environment()) as child:
+        try:
+            limit = time.monotonic() + 30
+            while len(pids) < 2:
+                assert time.monotonic() < limit and child.poll() is None
+                try:
+                    reply = dns.query.udp(query, "127.0.0.1", timeout=0.2, port=port)
+                    pids.update(str(rdata) for rdata in reply.answer[0])
+                except (dns.exception.Timeout, OSError):
+                    pass
+            child.terminate()
+            assert child.wait(15) == 0
+        finally:
+            child.kill()
 
 
 def test_the_hello_world_of_the_readme_is_the_example_and_answers(tmp_path):

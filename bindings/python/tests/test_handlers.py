@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextvars
+import itertools
+import json
 import logging
 import re
 import subprocess
@@ -120,17 +123,22 @@ def test_a_wrong_record_is_named_with_its_section_place_and_value(app, serve, ca
         a = zonda.A("192.0.2.1")
         with pytest.raises(TypeError) as told:
             reply.answer(a, [a, [None]])
-        assert str(told.value) == f"answers[2]: {expected} None (NoneType)"
+        of = " (handler of methods.example)"
+        assert str(told.value) == f"answers[2]: {expected} None (NoneType){of}"
+        error = told.value
+        assert (error.section, error.index, error.value) == ("answers", 2, None)
+        assert (error.code, error.pattern) == ("ZONDA_RECORD", "methods.example")
         with pytest.raises(TypeError) as told:
             reply.authority("text" * 100)
         assert str(told.value).startswith(f"authorities[0]: {expected} 'texttext")
         assert len(str(told.value)) < 200
+        assert told.value.value == "text" * 100
         with pytest.raises(TypeError) as told:
             reply.additionals = [a, a, {}]
-        assert str(told.value) == f"additionals[2]: {expected} {{}} (dict)"
+        assert str(told.value) == f"additionals[2]: {expected} {{}} (dict){of}"
         with pytest.raises(TypeError) as told:
             reply.nxdomain(soa=42)
-        assert str(told.value) == f"authorities[0]: {expected} 42 (int)"
+        assert str(told.value) == f"authorities[0]: {expected} 42 (int){of}"
 
         class Wrong:
             rdtype = 1
@@ -143,7 +151,7 @@ def test_a_wrong_record_is_named_with_its_section_place_and_value(app, serve, ca
 
         with pytest.raises(ValueError) as told:
             reply.answers = [Wrong()]
-        assert re.match(r"answers\[0\]: A record: .*; it is Wrong\(\) \(Wrong\)$", str(told.value))
+        assert re.match(r"answers\[0\]: A record: .*; it is Wrong\(\) \(Wrong\) ", str(told.value))
 
         class Raises:
             @property
@@ -165,6 +173,75 @@ def test_a_wrong_record_is_named_with_its_section_place_and_value(app, serve, ca
     with caplog.at_level(logging.ERROR, logger="zonda"):
         serve(app, scenario)
     assert "answers[1]: expected a record such as zonda.A; it is 42 (int)" in caplog.text
+
+
+def test_a_wrong_record_says_which_handler_made_it(app, serve):
+    told = []
+
+    @app.handle("*.example", ["A"])
+    def makes(query, reply):
+        return zonda.A("192.0.2")
+
+    @app.on_error(zonda.RecordError)
+    def wrong_record(error, query, reply):
+        told.append((error.code, error.section, error.pattern))
+        reply.refused()
+
+    async def scenario(client):
+        assert await client.told("www.example") == "REFUSED"
+
+    serve(app, scenario)
+    assert told == [("ZONDA_RECORD", None, "*.example/A")]
+
+
+def test_records_are_taken_from_everything_that_can_be_iterated_over(app, serve):
+    def some(*last):
+        for number in last:
+            yield zonda.A(f"192.0.2.{number}")
+
+    @app.handle("generator.example")
+    def generator(query, reply):
+        assert not reply.is_answered
+        yield zonda.A("192.0.2.1")
+        reply.ad = True  # the code of a generator may use the reply
+        yield from some(2, 3)
+
+    @app.handle("deque.example")
+    async def deque(query, reply):
+        return collections.deque([zonda.A("192.0.2.1"), *some(2), zonda.A("192.0.2.3")])
+
+    @app.handle("nested.example")
+    def nested(query, reply):
+        reply.answer(zonda.A("192.0.2.1"), [some(2), {"k": zonda.A("192.0.2.3")}.values()])
+
+    @app.handle("set.example")
+    def sets(query, reply):
+        reply.answers = map(zonda.A, ["192.0.2.1", "192.0.2.2", "192.0.2.3"])
+
+    @app.handle("raises.example")
+    def raises(query, reply):
+        yield zonda.A("192.0.2.1")
+        raise KeyError("in a generator")
+
+    @app.handle("itself.example")
+    def itself(query, reply):
+        endless = []
+        endless.append(endless)
+        return endless
+
+    @app.handle("endless.example")
+    def endless(query, reply):
+        return itertools.repeat(zonda.A("192.0.2.1"))
+
+    async def scenario(client):
+        for word in ("generator", "deque", "nested", "set"):
+            reply = await app.query(f"{word}.example")
+            assert [it.ip[-1] for it in reply.of(zonda.A)] == ["1", "2", "3"], word
+        for word in ("raises", "itself", "endless"):
+            reply = await app.query(f"{word}.example")
+            assert (reply.rcode, reply.answers) == ("SERVFAIL", ()), word
+
+    serve(app, scenario)
 
 
 def test_a_handler_that_never_answers_is_cut_off_and_cancelled(serve):
@@ -310,7 +387,7 @@ def test_a_reply_has_the_scope_that_code_says_or_that_of_what_it_looked_at(app, 
                 reply.cache(60)
             case "wrong.example.":
                 for bits in (129, 256):
-                    with pytest.raises(ValueError, match="0 to 128 bits"):
+                    with pytest.raises(ValueError, match="from 0 to 128, not [12]"):
                         reply.client_subnet_scope(bits)
 
     async def scenario(client):
@@ -568,6 +645,51 @@ def test_kept_replies_are_given_again_without_the_handler(app, serve):
             assert len(calls) == count, kind
         with pytest.raises(ValueError, match="vary"):
             (await client.app.query("kept.example")).cache(1, "everybody")
+
+    serve(app, scenario)
+
+
+def test_tags_are_in_the_query_log(tmp_path, serve):
+    log, config = tmp_path / "queries.json", tmp_path / "zonda.toml"
+    config.write_text(
+        f'version = 1\n[[listen]]\naddress = "127.0.0.1:0"\n'
+        f'[query-log]\noutput = "{log}"\nformat = "json"\n'
+    )
+    app = zonda.App(config=config, workers=1)
+
+    @app.middleware
+    async def stage(query, reply, call_next):
+        reply.tag("stage", "middleware")
+        reply.tag("user", "nobody")
+        await call_next()
+
+    @app.handle(":user.example/TXT")
+    async def user(query, reply, user):
+        reply.tag("user", user)
+        reply.tag("count", 5)
+        return zonda.TXT(user)
+
+    async def scenario(client):
+        await client.told("ann.example", "TXT")
+        with pytest.raises(TypeError):
+            reply = await app.query("a.example")
+            reply.tag(5, "x")
+
+    serve(app, scenario)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    tags = {line["name"]: line["tags"] for line in lines if "tags" in line}
+    assert tags["ann.example."] == {"stage": "middleware", "user": "ann", "count": "5"}
+
+
+def test_params_are_the_captures(app, serve):
+    @app.handle(":host.:user.example/TXT")
+    def both(query, reply):
+        assert query.params == query.captures
+        return zonda.TXT("{host} of {user}".format(**query.params))
+
+    async def scenario(client):
+        reply = await app.query("www.Ann.example", "TXT")
+        assert reply.of(zonda.TXT)[0].txts == ("www of ann",)
 
     serve(app, scenario)
 

@@ -262,7 +262,7 @@ def test_one_that_ends_by_itself_stops_the_app_which_tells_why(loop):
 
 
 def test_one_that_is_no_function_is_told_when_the_app_is_made():
-    with pytest.raises(TypeError, match="lifespan must be a function"):
+    with pytest.raises(zonda.ConfigError, match="lifespan must be a function"):
         zonda.App(lifespan=42)
 
 

@@ -19,8 +19,10 @@ from conftest import EXAMPLES, environment, python
 EXAMPLE = EXAMPLES / "server.py"
 
 # What stubtest is not to mind. mypy does not follow `__all__ += records.__all__`, and PyO3 gives the
-# native module an `__all__` that nobody imports by.
+# native module an `__all__` that nobody imports by. The words of types and response codes are a `str`
+# at run time.
 UNMINDED = "zonda.__all__\nzonda._core.__all__\n"
+UNMINDED += "zonda.options.RecordType\nzonda.options.ResponseCode\n"
 
 
 def wheel() -> Path:
@@ -159,11 +161,54 @@ def test_types_know_what_may_be_set_in_a_reply_and_matched_in_a_record(tmp_path)
 
 
 CHECKED = """
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import zonda
 
 app = zonda.App("127.0.0.1:0")
+
+
+async def pool(app: zonda.App) -> AsyncIterator[dict[str, int]]:
+    yield {"pool": 1}
+
+
+async def nothing(app: zonda.App) -> AsyncIterator[None]:
+    yield
+
+
+zonda.App(("127.0.0.1", 0), lifespan=pool)
+zonda.App(["127.0.0.1:0", ("::1", 0)], lifespan=nothing, reuse_port=True)
+zonda.App(lifespan=contextlib.asynccontextmanager(pool))
+
+
+@app.handle("generator.example")
+def generator(query: zonda.Query, reply: zonda.Reply) -> Iterator[zonda.A]:
+    yield zonda.A("192.0.2.1")
+
+
+@app.handle("deque.example")
+async def of_deque(query: zonda.Query, reply: zonda.Reply) -> deque[zonda.A]:
+    return deque([zonda.A("192.0.2.1")])
+
+
+@app.handle(":user.first.example")
+def first(user: str, query: zonda.Query, reply: zonda.Reply) -> None:
+    rcode: zonda.ResponseCode = "NXDOMAIN" if user == "eve" else "REFUSED"
+    reply.rcode = rcode
+    reply.tag("user", user)
+
+
+@app.route("eu.example").on_error(zonda.RecordError)
+def wrong_record(error: zonda.RecordError, query: zonda.Query, reply: zonda.Reply) -> None:
+    print(error.section, error.index, error.value, error.pattern)
+
+
+def copy(store: zonda.Store, other: zonda.Store) -> None:
+    store.set_many(other.load("example.org"))
+    store.set_many([("www.example.org", "A", 60, ["192.0.2.1"])])
+    app.forward(*app.addresses)
 
 
 @app.handle("a.example", types=["A", "AAAA"])
@@ -218,6 +263,15 @@ def number(query: zonda.Query, reply: zonda.Reply) -> int:
 
 @app.middleware  # wrong
 async def handler(query: zonda.Query, reply: zonda.Reply) -> None: ...
+
+
+async def misspelt(reply: zonda.Reply, store: zonda.Store) -> None:
+    reply.rcode = "NXDOMIAN"  # wrong
+    await app.query("a.example", "AAAAA")  # wrong
+    store.set("a.example", "AAAAA", 60, ["192.0.2.1"])  # wrong
+    store.remove("a.example", "AAAAA")  # wrong
+    zonda.App("127.0.0.1:0", lifespan=5)  # wrong
+    zonda.App(5300)  # wrong
 
 
 def wrong(query: zonda.Query, reply: zonda.Reply) -> None:

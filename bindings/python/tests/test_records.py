@@ -183,10 +183,18 @@ def test_records_can_be_compared_and_hashed_but_not_changed():
         (lambda: zonda.MX(70000, "mx.example"), ValueError, "from 0 to 65535"),
         (lambda: zonda.MX(1, "a..b"), ValueError, "MX record: exchange: the name has an empty"),
         (lambda: zonda.TXT(["x" * 256]), ValueError, "255 octets"),
-        (lambda: zonda.TXT(1), TypeError, "TXT record: txts"),
+        (lambda: zonda.TXT(1), TypeError, "TXT record: txts: expected str or bytes, not 1"),
+        (lambda: zonda.A("192.0.2.1", ttl=-1), ValueError, "A record: the ttl must be a whole"),
+        (lambda: zonda.A("192.0.2.1", ttl=2**31), ValueError, "0 to 2147483647, not 2147483648"),
+        (lambda: zonda.A("192.0.2.1", ttl=2**70), ValueError, "0 to 2147483647"),
+        (lambda: zonda.A("192.0.2.1", ttl="60"), TypeError, "A record: the ttl must be"),
+        (lambda: zonda.A("192.0.2.1", ttl=1.5), TypeError, "not 1.5"),
+        (lambda: zonda.A("192.0.2.1").replace(ttl=-1), ValueError, "A record: the ttl"),
+        (lambda: zonda.Record.parse("a A 192.0.2.1", ttl=-1), ValueError, "the ttl must be"),
+        (lambda: zonda.Record(70_000, rdata=b""), ValueError, "record type must be"),
         (lambda: zonda.A(rdata=b"\x01"), ValueError, "A record: "),
         (lambda: zonda.A("192.0.2.1", owner="a..b"), ValueError, "owner: "),
-        (lambda: zonda.Record("BOGUS", "1"), ValueError, "BOGUS is no record type"),
+        (lambda: zonda.Record("BOGUS", "1"), ValueError, "'BOGUS' is not a record type"),
         (lambda: zonda.Record("OPT", rdata=b""), ValueError, "no record has this type"),
         (lambda: zonda.Record("TXT", '"open'), ValueError, "quote"),
         (lambda: zonda.Record("TXT"), TypeError, "expected a type and the text"),
@@ -196,6 +204,7 @@ def test_a_mistake_is_told_with_its_type_and_field(make, error, text):
     with pytest.raises(error) as raised:
         make()
     assert text in str(raised.value)
+    assert isinstance(raised.value, zonda.RecordError) and raised.value.code == "ZONDA_RECORD"
 
 
 def test_every_type_of_the_core_has_a_class():

@@ -80,6 +80,18 @@ def test_labels_that_a_pattern_captures_are_arguments(app, serve):
     def wider(query, reply, *more, site):
         return zonda.TXT(f"{site} {len(more)}")
 
+    @app.handle(":user.first.example/TXT")
+    async def first(user, query, reply):
+        return zonda.TXT(f"{user} asks for {query.name}")
+
+    @app.handle(":host.:user.mixed.example/TXT")
+    def mixed(reply, host, q, *, user, wait=0):
+        reply.answer(zonda.TXT(f"{host} {user} {q.type}"))
+
+    @app.middleware(":user.first.example")
+    def not_mallory(call_next, user, reply, query):
+        return reply.refused() if user == "mallory" else call_next()
+
     @app.middleware(":user.short.example")
     async def known(query, reply, call_next, user):
         await call_next() if user != "eve" else reply.refused()
@@ -96,6 +108,44 @@ def test_labels_that_a_pattern_captures_are_arguments(app, serve):
         assert await text("eve.short.example") == "REFUSED"
         assert await text("a.b.paris.wide.example") == "NOERROR paris 0"
         assert await text("x.router.example") == "NOERROR <x>"
+        assert await text("ann.first.example") == "NOERROR ann asks for ann.first.example."
+        assert await text("mallory.first.example") == "REFUSED"
+        assert await text("www.ann.mixed.example") == "NOERROR www ann TXT"
+
+    serve(app, scenario)
+
+
+def test_a_router_answers_for_errors_below_its_suffix_before_the_app_does(app, serve):
+    def raises(query, reply):
+        raise KeyError(query.name)
+
+    def says(text):
+        return lambda error, query, reply: zonda.TXT(text)
+
+    eu = app.route("eu.example")
+    west = eu.route(":country.west")
+    app.on_error(KeyError)(says("app"))
+    eu.on_error(says("eu"))
+    west.on_error(ValueError)(says("never"))
+
+    @west.on_error(KeyError)
+    def of_west(error, query, reply):
+        if query.name.startswith("left"):
+            return None
+        return zonda.TXT("west")
+
+    for pattern in ("eu.example", "*.eu.example", "*.feu.example"):
+        app.add_handler(pattern, raises)
+
+    async def scenario(client):
+        async def text(name):
+            return (await app.query(name, "TXT")).of(zonda.TXT)[0].txts
+
+        assert await text("a.feu.example") == ("app",)
+        assert await text("EU.example") == ("eu",)
+        assert await text("a.b.eu.example") == ("eu",)
+        assert await text("www.fr.west.eu.example") == ("west",)
+        assert await text("left.fr.west.eu.example") == ("eu",)
 
     serve(app, scenario)
 
@@ -117,6 +167,17 @@ def test_a_function_that_cannot_be_called_for_a_pattern_is_told_when_it_is_added
         app.add_handler("user.example", function)
     with pytest.raises(TypeError, match=r"the middleware .* \(query, reply, call_next\)$"):
         app.middleware(function)
+
+
+def test_a_function_of_a_capture_that_leaves_out_query_or_reply_is_told_when_it_is_added(app):
+    for function in (
+        lambda user, query: None,
+        lambda user, other: None,
+        lambda *, user: None,
+        lambda query, given, reply, user, /: None,
+    ):
+        with pytest.raises(TypeError, match=r"is called with \(query, reply, user\)"):
+            app.handle(":user.example")(function)
 
 
 def test_a_reply_that_a_handler_has_the_core_keep_passes_middleware_each_time(app, serve):

@@ -103,10 +103,15 @@ def test_a_store_refuses_what_could_not_be_served(store):
         store.set("a..b", "A", 60, ["192.0.2.1"])
     with pytest.raises(ValueError, match="there are no data"):
         store.set("www.example.org", "A", 60, [])
-    with pytest.raises(ValueError, match="NONSENSE is no record type"):
+    with pytest.raises(ValueError, match="'NONSENSE' is not a record type"):
         store.remove("www.example.org", "NONSENSE")
-    with pytest.raises(TypeError, match="str"):  # 3.10 has no room for which argument it is
+    with pytest.raises(TypeError, match="www.example.org A: the data must be a list of texts"):
         store.set("www.example.org", "A", 60, "192.0.2.1")
+    with pytest.raises(zonda.RecordError, match="A record: the ttl must be a whole number") as told:
+        store.set_many([("www.example.org", "A", -1, ["192.0.2.1"])])
+    assert told.value.code == "ZONDA_RECORD"
+    with pytest.raises(zonda.RecordTypeError, match=r"expected \(owner, rtype, ttl, data\), not 5"):
+        store.set_many([5])
     with pytest.raises(ValueError, match=r'zone "a..b"'):
         store.load("a..b")
     assert store.get("www.example.org") == []
@@ -123,8 +128,9 @@ def test_databases_that_are_none_or_not_there_are_told_by_exceptions(tmp_path):
     with pytest.raises(ValueError, match="compare_every"):
         zonda.PostgresStore("host=127.0.0.1", compare_every=-1)
     port = free_port()
-    with pytest.raises(OSError, match=f"Redis at 127.0.0.1:{port}: "):
+    with pytest.raises(OSError, match=f"Redis at 127.0.0.1:{port}: ") as told:
         zonda.RedisStore(f"redis://127.0.0.1:{port}").get("example.org")
+    assert isinstance(told.value, zonda.StoreError) and told.value.code == "ZONDA_STORE"
     with pytest.raises(OSError, match="refused"):
         zonda.PostgresStore(f"postgresql://me@127.0.0.1:{port}/x").load("example.org")
     with pytest.raises(OSError, match="none/records.redb: "):

@@ -7,7 +7,7 @@ use crate::handler::{AsyncHandler, Handler};
 use crate::into_reply::{IntoReply, error_handler};
 use crate::logger::Logger;
 use crate::router::Router;
-use crate::routes::{AppRoute, parse};
+use crate::routes::{AppRoute, parse, worker_code};
 use crate::store::Store;
 use std::fmt;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ pub struct App {
     /// Where handlers find these values, once the app starts.
     pub(crate) shared_states: SharedStates,
     /// Whether other processes answer on the same addresses.
-    pub(crate) shares_addresses: bool,
+    pub(crate) reuses_port: bool,
     /// Whether the app starts without zones that cannot be loaded.
     pub(crate) allows_failed_zones: bool,
     pub(crate) mistakes: Vec<Error>,
@@ -113,9 +113,15 @@ impl App {
     /// Lets other processes of the program answer on the same addresses, which the system then
     /// spreads clients over; each process says so. Connections that wait in the queue of one when
     /// it ends are lost.
-    pub fn shares_addresses(mut self) -> Self {
-        self.shares_addresses = true;
+    pub fn reuse_port(mut self) -> Self {
+        self.reuses_port = true;
         self
+    }
+
+    /// Former name of [`reuse_port`](Self::reuse_port).
+    #[deprecated(note = "it is called `reuse_port`")]
+    pub fn shares_addresses(self) -> Self {
+        self.reuse_port()
     }
 
     /// Serves a zone from a master file, or from JSON if the file's name ends in `.json`: give it
@@ -183,21 +189,74 @@ impl App {
         self
     }
 
-    /// Passes all queries and replies through middleware, behind that which was added before.
+    /// Passes all queries through a function that runs in the workers, before handlers and zones,
+    /// and behind middleware that was added before. It takes and returns what a
+    /// [handler](Self::handle) does: what it returns, or puts into its reply, is sent; a query
+    /// whose reply it leaves as it is goes on. [`Query::set_state`] leaves a value for the code
+    /// behind it.
     ///
-    /// A function of query and reply sees queries before they are answered; what it puts into the
-    /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
-    pub fn middleware(mut self, middleware: impl Stage + 'static) -> Self {
-        self.middleware.push(Arc::new(middleware));
+    /// [`after`](Self::after) adds a function that sees replies, and [`stage`](Self::stage) code
+    /// that sees both.
+    ///
+    /// ```
+    /// # use std::collections::HashSet;
+    /// # use zonda::{App, Name, Rcode, State};
+    /// let app = App::new().state(HashSet::<Name>::new()).middleware(
+    ///     |name: Name, blocked: State<HashSet<Name>>| {
+    ///         blocked.contains(&name).then_some(Rcode::REFUSED)
+    ///     },
+    /// );
+    /// ```
+    pub fn middleware<M: 'static, H>(mut self, function: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
+        self.checks.push(H::check);
+        let stage = worker_code("*".to_owned(), function, self.shared_states.clone());
+        self.stage(stage)
+    }
+
+    /// Passes queries for the names of a pattern through a function, as
+    /// [`middleware`](Self::middleware) does: behind that for all queries, that of a wider pattern
+    /// first. It makes no name exist, and hides no handler and no zone. [`Query::capture`] and
+    /// [`Captures`](crate::Captures) have what its own pattern captures.
+    pub fn middleware_for<M: 'static, H>(self, pattern: &str, function: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
+        self.guard_by(&[pattern], function)
+    }
+
+    /// Passes queries for the names of patterns, which capture the same labels, through one
+    /// function.
+    pub(crate) fn guard_by<M: 'static, H>(
+        mut self,
+        patterns: &[impl AsRef<str>],
+        function: H,
+    ) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
+        let known = patterns.iter().filter_map(|it| it.as_ref().parse().ok());
+        self.guard_checks.extend(known.map(|pattern: Pattern| (pattern, H::check as Check)));
+        let text = patterns.last().map(|it| it.as_ref().to_owned()).unwrap_or_default();
+        let stage = worker_code(text, function, self.shared_states.clone());
+        self.guard(patterns, Arc::new(stage))
+    }
+
+    /// Passes all queries and replies through a [`Stage`], behind middleware that was added before.
+    pub fn stage(mut self, stage: impl Stage + 'static) -> Self {
+        self.middleware.push(Arc::new(stage));
         self
     }
 
-    /// Passes queries for the names of a pattern, and their replies, through middleware: behind the
-    /// [middleware](Self::middleware) for all queries, that of a wider pattern first. It makes no
-    /// name exist, and hides no handler and no zone. [`Query::capture`] has what its own pattern
-    /// captures.
-    pub fn middleware_for(self, pattern: &str, middleware: impl Stage + 'static) -> Self {
-        self.guard(&[pattern], Arc::new(middleware))
+    /// Passes queries for the names of a pattern, and their replies, through a [`Stage`]; in the
+    /// order of [`middleware_for`](Self::middleware_for).
+    pub fn stage_for(self, pattern: &str, stage: impl Stage + 'static) -> Self {
+        self.guard(&[pattern], Arc::new(stage))
     }
 
     /// Passes queries for the names of patterns, and their replies, through one middleware.
@@ -335,7 +394,7 @@ impl App {
 
     /// Passes all replies through a function, which may change them.
     pub fn after(self, function: impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static) -> Self {
-        self.middleware(After(function))
+        self.stage(After(function))
     }
 
     /// Answers names with a function that runs in the workers. It takes what it needs: the query
@@ -443,7 +502,7 @@ impl App {
     ///     Txt::new(format!("all about {}", query.name())) // from a database
     /// });
     /// let app = app.handle("*.example.com/TXT", move |query: &Query, reply: &mut Reply| {
-    ///     match query.name.label(0) {
+    ///     match query.name().label(0) {
     ///         b"www" => reply.answer(Txt::new("known")),
     ///         _ => reply.defer_to(look_up),
     ///     }

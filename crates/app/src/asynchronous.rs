@@ -6,7 +6,7 @@
 use crate::from_query::{AsyncContext, SharedStates};
 use crate::handler::AsyncHandler;
 use crate::into_reply::{IntoReply, conclude};
-use crate::owned::OwnedQuery;
+use crate::owned::{Notes, OwnedQuery};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
@@ -468,13 +468,20 @@ impl Drop for PendingReply {
 
 /// Returns the reply of middleware or of the handler to a query, if there is one; `None` if the
 /// code panics.
-async fn pass(
+async fn pass(with_code: WithCode, middleware: Arc<Vec<AsyncCode>>) -> Option<Reply> {
+    let notes = with_code.query.notes();
+    let reply = pass_all(with_code, middleware, &notes).await?;
+    Some(reply.with_query_state(notes.state()))
+}
+
+/// Returns the reply as [`pass`] does, without the values that code has left with the query.
+async fn pass_all(
     WithCode { query, code, guards, has_passed }: WithCode,
     middleware: Arc<Vec<AsyncCode>>,
+    notes: &Notes,
 ) -> Option<Reply> {
-    let saw_client = query.saw_client();
     let mut looks = Reply::default();
-    let note = |draft: &mut Reply| draft.saw_client |= saw_client.swap(false, Ordering::Relaxed);
+    let note = |draft: &mut Reply| draft.saw_client |= notes.take_saw_client();
     let has_passed = has_passed || code.as_ref().is_some_and(|code| code.is_deferred);
     let of_all = middleware.iter().map(|it| (it, query.clone()));
     let of_name = guards.iter().map(|it| (&**it, query.clone().on(&it.pattern)));
@@ -488,7 +495,8 @@ async fn pass(
         looks.add_looks(&draft);
     }
     let Some(code) = code else { return Some(looks) };
-    let mut draft = call(&code, query.on(&code.pattern), "the handler").await?;
+    let query = if code.is_deferred { query } else { query.on(&code.pattern) };
+    let mut draft = call(&code, query, "the handler").await?;
     note(&mut draft);
     draft.add_looks(&looks);
     Some(draft)

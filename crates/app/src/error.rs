@@ -21,6 +21,8 @@ pub enum Error {
     Name(String, NameError),
     /// The name that a query asks for is not valid.
     QueryName(String, NameError),
+    /// The client for which a query asks is a text that is not an address.
+    Client(String),
     /// A zone cannot be served from its text, or from a store, while the app runs: what is wrong
     /// with the text, a line each, after its place, `example.org. (of the program):3:5: error: …`;
     /// or what the zone is served from instead.
@@ -53,8 +55,15 @@ impl fmt::Display for Error {
             Self::Handler(pattern, lack) => write!(f, "route `{pattern}`: {lack}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
             Self::QueryName(name, error) => write!(f, "name `{name}`: {error}"),
+            Self::Client(text) => write!(
+                f,
+                "client `{text}`: this is not an address; write one such as `192.0.2.7` or \
+                 `[2001:db8::7]:5353`"
+            ),
             Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
-            Self::Silence => f.write_str("there is no reply"),
+            Self::Silence => f.write_str(
+                "the query was dropped, and no reply sent: by a handler, a rule or an access list",
+            ),
             Self::Stopped => f.write_str("the app has stopped; start another one"),
             Self::Publisher => f.write_str(
                 "the change is not in force: the thread that puts changes into force has failed; \
@@ -83,6 +92,7 @@ impl std::error::Error for Error {
             Self::ZoneFile(_, error) | Self::Thread(error) => Some(error),
             Self::Serve(error) => error.source(), // its text is this one's
             Self::Handler(..)
+            | Self::Client(_)
             | Self::ZoneText(_)
             | Self::Silence
             | Self::Stopped
@@ -95,10 +105,12 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// Returns the code of the error, a word of those in Node.js: `ZONDA_CONFIG`, `ZONDA_NO_REPLY`,
-    /// `ZONDA_PATTERN`, `ZONDA_QUERY`, `ZONDA_SERVER` or `ZONDA_ZONE`, or `EADDRINUSE`,
-    /// `EADDRNOTAVAIL` or `EACCES` for an address that cannot be listened on. Several mistakes have
-    /// the code of the first.
+    /// Returns the code of the error, which is the same in Rust, Node.js and Python:
+    /// `ZONDA_CONFIG`, `ZONDA_NO_REPLY`, `ZONDA_PATTERN`, `ZONDA_QUERY`, `ZONDA_SERVER`,
+    /// `ZONDA_STATE` (the app has stopped) or `ZONDA_ZONE`, or `EADDRINUSE`, `EADDRNOTAVAIL` or
+    /// `EACCES` for an address that cannot be listened on. Several mistakes have the code of the
+    /// first. [`DataError::code`](crate::DataError::code) and
+    /// [`StoreError::code`](crate::store::StoreError::code) have `ZONDA_RECORD` and `ZONDA_STORE`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -106,12 +118,13 @@ impl Error {
             Self::Name(..) | Self::ZoneText(_) | Self::ZoneFile(..) | Self::Zones(_) => {
                 "ZONDA_ZONE"
             }
-            Self::QueryName(..) => "ZONDA_QUERY",
+            Self::QueryName(..) | Self::Client(_) => "ZONDA_QUERY",
             Self::Silence => "ZONDA_NO_REPLY",
             Self::Config(_) | Self::Handler(..) => "ZONDA_CONFIG",
             Self::Mistakes(mistakes) => mistakes.first().map_or("ZONDA_CONFIG", Self::code),
             Self::Serve(error) => error.code(),
-            Self::Thread(_) | Self::Stopped | Self::Publisher => "ZONDA_SERVER",
+            Self::Stopped => "ZONDA_STATE",
+            Self::Thread(_) | Self::Publisher => "ZONDA_SERVER",
         }
     }
 

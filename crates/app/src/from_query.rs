@@ -190,9 +190,7 @@ impl<'q> Context<'q> {
     #[must_use]
     pub fn name(&self) -> Name {
         match self.query {
-            ContextQuery::Borrowed(query) => {
-                Name::from_wire(query.name.as_wire()).unwrap_or_else(|_| Name::root()) // it is one
-            }
+            ContextQuery::Borrowed(query) => Name::from(query.name()),
             ContextQuery::Owned(query) => query.name().clone(),
         }
     }
@@ -212,10 +210,11 @@ impl<'q> Context<'q> {
     pub fn captures(&self) -> Vec<String> {
         match self.query {
             ContextQuery::Borrowed(query) => {
-                let captures = query.pattern.map(|pattern| pattern.captures(query.name));
-                captures.into_iter().flatten().map(|(_, label)| label_text(label)).collect()
+                query.params().map(|(_, label)| label_text(label)).collect()
             }
-            ContextQuery::Owned(query) => query.captures().map(label_text).collect(),
+            ContextQuery::Owned(query) => {
+                query.params().map(|(_, label)| label_text(label)).collect()
+            }
         }
     }
 
@@ -241,7 +240,7 @@ impl<'q> Context<'q> {
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self.query {
-            ContextQuery::Borrowed(query) => query.peer().transport,
+            ContextQuery::Borrowed(query) => query.transport(),
             ContextQuery::Owned(query) => query.transport(),
         }
     }
@@ -250,6 +249,16 @@ impl<'q> Context<'q> {
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.states.get()
+    }
+
+    /// Returns the value of a type that middleware has left with the query by
+    /// [`Query::set_state`].
+    #[must_use]
+    pub fn query_state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        match self.query {
+            ContextQuery::Borrowed(query) => query.state(),
+            ContextQuery::Owned(query) => query.state(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Handlers: functions that take what they need of a query, and return what makes a reply.
+//! Handlers and middleware: functions that take what they need of a query, and return what makes a
+//! reply.
 //!
 //! A handler that runs in the worker takes, in this order, nothing or a `&`[`Query`], and behind
 //! that nothing or a `&mut `[`Reply`]; a handler that may wait takes nothing or an [`OwnedQuery`].
@@ -15,10 +16,11 @@ use zonda_engine::code::{Query, Reply};
 /// A function that answers queries in the worker. `M` tells kinds of functions apart, and is
 /// inferred; each argument of a closure needs a type.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no handler",
-    label = "expected a handler",
+    message = "`{Self}` cannot be used as a handler or as middleware",
+    label = "expected a function with arguments that a handler can take",
     note = "a handler takes `&zonda::Query` and `&mut zonda::Reply`, or the first of them, or \
-            neither, and behind them up to four values of `zonda::FromQuery`, each with its type"
+            neither, and behind them up to four values of `zonda::FromQuery`, each with its type",
+    note = "code that implements `zonda::Stage` is added by `App::stage`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
     /// The value that the function returns.
@@ -44,8 +46,8 @@ pub trait Handler<M>: Send + Sync + 'static {
 /// A function that answers queries and may wait. `M` tells kinds of functions apart, and is
 /// inferred; each argument of a closure needs a type.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no asynchronous handler",
-    label = "expected an asynchronous handler",
+    message = "`{Self}` cannot be used as an asynchronous handler",
+    label = "expected a function with arguments that an asynchronous handler can take",
     note = "an asynchronous handler takes `zonda::OwnedQuery` or nothing, and behind that up to \
             four values of `zonda::FromQuery` or `zonda::AsyncFromQuery`, each with its type, \
             and returns a future"

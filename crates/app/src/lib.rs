@@ -77,6 +77,7 @@
 
 mod app;
 mod asynchronous;
+mod client_address;
 mod error;
 mod from_query;
 pub mod handler;
@@ -95,6 +96,7 @@ pub mod store;
 mod zone_file;
 
 pub use app::App;
+pub use client_address::ClientAddress;
 pub use error::Error;
 pub use from_query::{
     AsyncContext, AsyncFromQuery, Captures, Context, Definition, FromQuery, Refusal, State,
@@ -103,7 +105,6 @@ pub use handler::{AsyncHandler, Handler};
 pub use into_reply::{Failure, IntoReply};
 pub use logger::{Event, Logger};
 pub use owned::OwnedQuery;
-pub use record::DataError as TextError;
 pub use record::{
     A, Aaaa, Any, Caa, Cname, DataError, Dname, Dnskey, Ds, Https, Mx, Naptr, Ns, Ptr, Soa, Srv,
     Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
@@ -120,13 +121,18 @@ pub use store::RedisStore;
 pub use store::{MemoryStore, RecordSet, Store};
 #[doc(inline)]
 pub use zonda_engine::code::{
-    Cache, Elsewhere, LookupName, Pattern, PatternError, Query, Record, Reply, Source, Stage, Vary,
+    Cache, Elsewhere, LookupName, NegativeCaching, Pattern, PatternError, Query, Record, Reply,
+    Source, Stage, Vary,
 };
 pub use zonda_engine::{Now, Peer, Reason, Transport};
 pub use zonda_server::FailedZone;
 pub use zonda_wire::code::UnknownMnemonic;
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
 pub use zone_file::{ZoneFile, zone_from_file};
+
+/// Former name of [`DataError`].
+#[deprecated(note = "it is called `DataError`")]
+pub type TextError = DataError;
 
 #[cfg(doctest)]
 #[doc = include_str!("../pages/rust.md.in")]

@@ -14,7 +14,7 @@ use zonda_wire::{Rcode, Type};
 /// sockets, no locks that other threads hold for long. A channel is well if sending never waits. A
 /// panic is caught and logged.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no logger",
+    message = "`{Self}` cannot be used as a logger",
     label = "expected a logger",
     note = "a logger implements `zonda::Logger`, as functions of `&zonda::Event` do"
 )]

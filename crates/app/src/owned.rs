@@ -1,11 +1,12 @@
 //! A query that outlives the call that brings it.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_deferral::Deferred;
 use zonda_engine::Transport;
-use zonda_engine::code::Pattern;
+use zonda_engine::code::{Pattern, QueryState};
 use zonda_wire::name::labels;
 use zonda_wire::query::flag;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
@@ -14,7 +15,7 @@ use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 const NAME_START: usize = 12;
 
 /// A query that asynchronous code may hold for as long as it needs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OwnedQuery {
     message: Arc<[u8]>,
     query: Query,
@@ -24,8 +25,45 @@ pub struct OwnedQuery {
     transport: Transport,
     /// Pattern of the route that the query was taken by; `None` in middleware.
     pattern: Option<Arc<Pattern>>,
-    /// Whether code has read data which differ between clients, from the query or from a clone.
-    saw_client: Arc<AtomicBool>,
+    /// What code does with the query, or with a clone of it.
+    notes: Arc<Notes>,
+}
+
+/// What asynchronous code does with a query, besides its reply.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Whether code has read data which differ between clients.
+    saw_client: AtomicBool,
+    /// The values that code has left for the code behind it.
+    state: Mutex<QueryState>,
+}
+
+impl Notes {
+    /// Returns whether code has read data which differ between clients, and forgets it.
+    pub(crate) fn take_saw_client(&self) -> bool {
+        self.saw_client.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns the values that code has left with the query.
+    pub(crate) fn state(&self) -> QueryState {
+        self.lock().clone()
+    }
+
+    /// Locks the values, which are whole after any panic.
+    fn lock(&self) -> MutexGuard<'_, QueryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for OwnedQuery {
+    /// Writes what does not differ between clients.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedQuery")
+            .field("name", &self.name)
+            .field("qtype", &self.qtype())
+            .field("pattern", &self.pattern().map(Pattern::as_str))
+            .finish_non_exhaustive()
+    }
 }
 
 impl OwnedQuery {
@@ -35,6 +73,7 @@ impl OwnedQuery {
         let query = Query::parse(&deferred.query).ok()?;
         let end = usize::from(query.name_end);
         let name = Name::from_wire(deferred.query.get(NAME_START..end)?).ok()?.to_lowercase();
+        let state = deferred.deferral.history.state.clone();
         Some(Self {
             message: deferred.query.as_slice().into(),
             query,
@@ -42,18 +81,32 @@ impl OwnedQuery {
             client: deferred.peer.address,
             transport: deferred.peer.transport,
             pattern: None,
-            saw_client: Arc::default(),
+            notes: Arc::new(Notes { state: Mutex::new(state), ..Notes::default() }),
         })
     }
 
     /// Notes that code reads data which differ between clients.
     fn note_client(&self) {
-        self.saw_client.store(true, Ordering::Relaxed);
+        self.notes.saw_client.store(true, Ordering::Relaxed);
     }
 
-    /// Returns what becomes true when code reads data which differ between clients.
-    pub(crate) fn saw_client(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.saw_client)
+    /// Returns what code does with the query besides its reply.
+    pub(crate) fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes)
+    }
+
+    /// Leaves a value for the code behind this one, in place of one of the same type, as
+    /// [`Query::set_state`](crate::Query::set_state) does.
+    pub fn set_state<T: Send + Sync + 'static>(&self, value: T) {
+        self.notes.lock().set(value);
+    }
+
+    /// Returns the value of a type that [`set_state`](Self::set_state) has left, if there is one;
+    /// as [`client`](Self::client), as it may be the client's.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.note_client();
+        self.notes.lock().get()
     }
 
     /// Sets the pattern of the route that the query was taken by.
@@ -154,16 +207,24 @@ impl OwnedQuery {
         &self.message
     }
 
-    /// Returns the label that the route's pattern captured under a name, in lower case.
+    /// Returns the pattern of the route that the query was taken by, or of the middleware that sees
+    /// it; none in middleware for all names, and in code without a route.
+    #[must_use]
+    pub fn pattern(&self) -> Option<&Pattern> {
+        self.pattern.as_deref()
+    }
+
+    /// Returns the labels that the pattern captured, the first one first: the name under which each
+    /// was captured, and the label in lower case.
+    pub fn params(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let words = self.pattern.iter().flat_map(|pattern| pattern.words());
+        words.filter_map(move |word| Some((word, self.capture(word)?)))
+    }
+
+    /// Returns the label that the pattern captured under a name, in lower case.
     #[must_use]
     pub fn capture(&self, word: &str) -> Option<&[u8]> {
         let captured = self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)?;
         labels(self.name.as_wire()).find(|label| **label == *captured) // or one that is equal
-    }
-
-    /// Returns the labels that the route's pattern captured, the first one first, in lower case.
-    pub(crate) fn captures(&self) -> impl Iterator<Item = &[u8]> {
-        let words = self.pattern.iter().flat_map(|pattern| pattern.words());
-        words.filter_map(move |word| self.capture(word))
     }
 }

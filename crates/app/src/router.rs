@@ -51,16 +51,38 @@ impl Router {
         self.with(name, |app, name| app.source(name, source))
     }
 
-    /// Passes queries for the suffix and all names below it, and their replies, through middleware.
-    pub fn middleware(self, middleware: impl Stage + 'static) -> Self {
+    /// Passes queries for the suffix and all names below it through a function that runs in the
+    /// workers.
+    pub fn middleware<M: 'static, H>(self, function: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
         let all = self.all();
-        let app = self.app.guard(&all, Arc::new(middleware));
+        let app = self.app.guard_by(&all, function);
         Self { app, ..self }
     }
 
-    /// Passes queries for the names of a pattern, and their replies, through middleware.
-    pub fn middleware_for(self, pattern: &str, middleware: impl Stage + 'static) -> Self {
-        self.with(pattern, |app, pattern| app.middleware_for(pattern, middleware))
+    /// Passes queries for the names of a pattern through a function that runs in the workers.
+    pub fn middleware_for<M: 'static, H>(self, pattern: &str, function: H) -> Self
+    where
+        H: Handler<M>,
+        H::Output: IntoReply,
+    {
+        self.with(pattern, |app, pattern| app.middleware_for(pattern, function))
+    }
+
+    /// Passes queries for the suffix and all names below it, and their replies, through a
+    /// [`Stage`].
+    pub fn stage(self, stage: impl Stage + 'static) -> Self {
+        let all = self.all();
+        let app = self.app.guard(&all, Arc::new(stage));
+        Self { app, ..self }
+    }
+
+    /// Passes queries for the names of a pattern, and their replies, through a [`Stage`].
+    pub fn stage_for(self, pattern: &str, stage: impl Stage + 'static) -> Self {
+        self.with(pattern, |app, pattern| app.stage_for(pattern, stage))
     }
 
     /// Passes queries for the suffix and all names below it through a function that may wait.

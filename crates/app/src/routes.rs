@@ -33,14 +33,7 @@ impl AppRoute {
         H: Handler<M>,
         H::Output: IntoReply,
     {
-        let text = pattern.as_str().to_owned();
-        let code = move |query: &Query<'_>, reply: &mut Reply| {
-            let context = Context::of(query, states.get());
-            match handler.call(query, reply, &context) {
-                Ok(returned) => conclude(returned, &text, &context, reply),
-                Err(refusal) => conclude(refusal.into_returned(), &text, &context, reply),
-            }
-        };
+        let code = worker_code(pattern.as_str().to_owned(), handler, states);
         let route = Route { pattern, handler: RouteHandler::Here(Arc::new(code)) };
         Self { route, check: H::check }
     }
@@ -57,6 +50,26 @@ impl AppRoute {
     /// What the app or the pattern lacks.
     pub(crate) fn check(&self, states: &States) -> Result<(), Error> {
         check(&self.route.pattern, self.check, states)
+    }
+}
+
+/// Returns the code that a worker calls for a function: it takes what that takes, and puts what
+/// that returns into the reply. `pattern` stands in the log.
+pub(crate) fn worker_code<M: 'static, H>(
+    pattern: String,
+    handler: H,
+    states: SharedStates,
+) -> impl Fn(&Query<'_>, &mut Reply) + Send + Sync + 'static
+where
+    H: Handler<M>,
+    H::Output: IntoReply,
+{
+    move |query: &Query<'_>, reply: &mut Reply| {
+        let context = Context::of(query, states.get());
+        match handler.call(query, reply, &context) {
+            Ok(returned) => conclude(returned, &pattern, &context, reply),
+            Err(refusal) => conclude(refusal.into_returned(), &pattern, &context, reply),
+        }
     }
 }
 

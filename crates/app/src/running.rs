@@ -1,6 +1,7 @@
 //! A running app: queries to it, and changes of its code and its zones.
 
 use crate::asynchronous::{AsyncCode, Tasks};
+use crate::client_address::ClientAddress;
 use crate::error::Error;
 use crate::from_query::SharedStates;
 use crate::handler::{AsyncHandler, Handler};
@@ -100,16 +101,17 @@ impl Running {
     /// # Errors
     /// When the name is not valid, or no reply is sent.
     pub async fn query(&self, name: &str, qtype: Type) -> Result<Message, Error> {
-        self.query_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
+        self.query_from(Ipv4Addr::LOCALHOST, name, qtype).await
     }
 
-    /// Sends a query as [`query`](Self::query) does, as a client at `address` would.
+    /// Sends a query as [`query`](Self::query) does, as a client at an address would: an
+    /// [`IpAddr`](std::net::IpAddr), a [`SocketAddr`], or the text of one.
     ///
     /// # Errors
-    /// Those of [`query`](Self::query).
+    /// Those of [`query`](Self::query), and a text that is not an address.
     pub async fn query_from(
         &self,
-        address: SocketAddr,
+        client: impl ClientAddress,
         name: &str,
         qtype: Type,
     ) -> Result<Message, Error> {
@@ -117,6 +119,7 @@ impl Running {
         const HEADER: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01";
         /// EDNS with room for 1232 octets.
         const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\0";
+        let address = client.to_socket_addr()?;
         let wrong = |error| Error::QueryName(name.to_owned(), error);
         let wire: Name = name.parse().map_err(wrong)?;
         let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();

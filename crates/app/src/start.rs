@@ -71,7 +71,7 @@ impl App {
             code: code.clone(),
             runtimes: vec![runtime],
             start: Some(start),
-            shares_addresses: app.shares_addresses,
+            shares_addresses: app.reuses_port,
             texts: app.texts,
             stores: app.stores,
             required_zones,

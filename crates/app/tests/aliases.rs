@@ -62,8 +62,7 @@ fn app() -> App {
 /// Returns the reply of a running app.
 fn ask(running: &Running, name: &str) -> Option<Message> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let client = "192.0.2.7:5353".parse().unwrap();
-    let asked = running.query_from(client, name, Type::A);
+    let asked = running.query_from("192.0.2.7", name, Type::A);
     runtime.block_on(async { asked.await.ok() })
 }
 

@@ -350,11 +350,11 @@ fn more_queries_than_may_wait_are_servfail() {
 fn middleware_sees_queries_and_replies_and_may_change_them() {
     let app = app()
         .middleware(|query: &Query, reply: &mut Reply| {
-            if query.name.label(0) == b"blocked" {
+            if query.name().label(0) == b"blocked" {
                 reply.extended_error(Ede::BLOCKED, "on the list");
                 reply.nxdomain();
             }
-            if query.name.label(0) == b"dropped" {
+            if query.name().label(0) == b"dropped" {
                 reply.drop();
             }
         })
@@ -409,7 +409,7 @@ struct ClientOfSubdomain;
 impl Source for ClientOfSubdomain {
     fn answer(&self, query: &Query, reply: &mut Reply) {
         if query.qtype() == Type::TXT {
-            reply.answer(Txt::new(query.name.label_count().to_string()));
+            reply.answer(Txt::new(query.name().label_count().to_string()));
         }
     }
 }

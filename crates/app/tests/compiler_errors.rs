@@ -22,15 +22,21 @@ const MISTAKES: &[Mistake] = &[
         lines: r#"app.handle("a", |_: &Query, _: &mut Reply| 5_u8);"#,
         said: "a handler cannot return `u8`",
     },
-    Mistake { lines: r#"app.handle("a", |_: &Query, _: String| {});"#, said: "is no handler" },
-    Mistake { lines: r#"app.handle("a", |_: &Query, _: &Reply| {});"#, said: "is no handler" },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, _: String| {});"#,
+        said: "cannot be used as a handler or as middleware",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, _: &Reply| {});"#,
+        said: "cannot be used as a handler or as middleware",
+    },
     Mistake {
         lines: r#"app.handle("a", |_: &Query, reply: &mut Reply| reply.answer("192.0.2.1"));"#,
-        said: "`str` is no record that a reply can hold",
+        said: "`str` cannot be used as a record of a reply",
     },
     Mistake {
         lines: r#"app.handle("a", |query: &Query, _: &mut Reply| {
-            let _: String = query.name;
+            let _: String = query.name();
         });"#,
         said: "mismatched types",
     },
@@ -40,7 +46,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         lines: r#"app.handle("a", |_: zonda::State<u8>, _: &Query| {});"#,
-        said: "is no handler",
+        said: "cannot be used as a handler or as middleware",
     },
     Mistake {
         lines: r#"app.handle_async("a", |_: zonda::OwnedQuery| async { 5_u8 });"#,
@@ -48,13 +54,31 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         lines: r#"app.handle_async("a", |_: &Query| async { Reply::default() });"#,
-        said: "is no asynchronous handler",
+        said: "cannot be used as an asynchronous handler",
     },
-    Mistake { lines: "app.middleware(5_u8);", said: "`u8` is no middleware" },
-    Mistake { lines: r#"app.source("a", 5_u8);"#, said: "`u8` is no source of answers" },
-    Mistake { lines: "app.cache(5_u8);", said: "`u8` is no cache of replies" },
-    Mistake { lines: "app.logger(5_u8);", said: "`u8` is no logger" },
-    Mistake { lines: r#"app.store("a", 5_u8);"#, said: "`u8` is no store of records" },
+    Mistake {
+        lines: "app.middleware(5_u8);",
+        said: "`u8` cannot be used as a handler or as middleware",
+    },
+    Mistake {
+        lines: "struct Own; impl zonda::Stage for Own {} app.middleware(Own);",
+        said: "code that implements `zonda::Stage` is added by `App::stage`",
+    },
+    Mistake { lines: "app.stage(5_u8);", said: "`u8` cannot be used as a stage" },
+    Mistake {
+        lines: r#"app.source("a", 5_u8);"#,
+        said: "`u8` cannot be used as a source of answers",
+    },
+    Mistake { lines: "app.cache(5_u8);", said: "`u8` cannot be used as a cache of replies" },
+    Mistake { lines: "app.logger(5_u8);", said: "`u8` cannot be used as a logger" },
+    Mistake {
+        lines: r#"app.store("a", 5_u8);"#,
+        said: "`u8` cannot be used as a store of records",
+    },
+    Mistake {
+        lines: r#"app.handle("a", |_: &Query, reply: &mut Reply| reply.nxdomain_with("60"));"#,
+        said: "`str` cannot be used as a record of a reply",
+    },
     Mistake {
         lines: "struct Own; impl zonda::Source for Own {} app.source(\"a\", Own);",
         said: "missing `answer` in implementation",
@@ -138,7 +162,7 @@ const MORE_MISTAKES: &[&str] = &[
     r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.options(); });"#,
     r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.cookie(); });"#,
     r#"app.handle("a", |query: &Query, _: &mut Reply| { let _: u8 = query.peer(); });"#,
-    r#"app.handle("a", |query: &Query, _: &mut Reply| { query.pattern.nope(); });"#,
+    r#"app.handle("a", |query: &Query, _: &mut Reply| { query.pattern().nope(); });"#,
     r#"app.handle("a", |query, reply| { reply.nope(); });"#,
     r#"let n = std::cell::Cell::new(5); app.handle("a", |_: &Query, _: &mut Reply| n.set(6));"#,
     "let _ = Reply { rcode: 5 };",

@@ -23,7 +23,7 @@ async fn middleware_for_a_pattern_sees_its_names_alone_and_hides_no_handler() {
     for pattern in ["*.eu.example", "only.test"] {
         let notes = Arc::clone(&seen);
         app = app.middleware_for(pattern, move |query: &Query<'_>, _: &mut Reply| {
-            let name = String::from_utf8_lossy(query.name.label(0)).into_owned();
+            let name = String::from_utf8_lossy(query.name().label(0)).into_owned();
             notes.lock().unwrap().push(name);
         });
     }

@@ -15,7 +15,7 @@ use zonda::{
 /// Returns the reply of a running app to a query of a client at an address.
 fn ask_from(running: &Running, client: &str, name: &str, qtype: Type) -> Message {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(running.query_from(client.parse().unwrap(), name, qtype)).unwrap()
+    runtime.block_on(running.query_from(client, name, qtype)).unwrap()
 }
 
 /// Returns the reply of a running app.

@@ -240,7 +240,7 @@ async fn an_app_with_an_admin_socket_has_left_its_addresses_when_it_has_stopped(
 async fn two_apps_that_share_an_address_answer_on_it() {
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let app = |text: &'static str| {
-        let app = App::new().listen(address).workers(1).shares_addresses();
+        let app = App::new().listen(address).workers(1).reuse_port();
         app.handle("a.example", move || Txt::new(text)).start()
     };
     let (one, two) = (app("one").await.unwrap(), app("two").await.unwrap());

@@ -90,14 +90,14 @@ struct FaultySource(Arc<AtomicBool>);
 
 impl Stage for FaultySource {
     fn before(&self, query: &Query, _: &mut Reply) {
-        assert_ne!(query.name.label(0), b"before", "a mistake in front");
-        if query.name.label(0) == b"lingers" {
+        assert_ne!(query.name().label(0), b"before", "a mistake in front");
+        if query.name().label(0) == b"lingers" {
             wait_for(&self.0);
         }
     }
 
     fn after(&self, query: &Query, _: &mut Reply) {
-        assert_ne!(query.name.label(0), b"after", "a mistake behind");
+        assert_ne!(query.name().label(0), b"after", "a mistake behind");
     }
 }
 
@@ -140,7 +140,7 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
     let mut app = App::new()
         .listen_nowhere()
         .metrics(admin)
-        .middleware(FaultySource(Arc::clone(&release)))
+        .stage(FaultySource(Arc::clone(&release)))
         .handle("here.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake here") })
         .handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"))
         .handle_async("afar.example", |_: OwnedQuery| async {

@@ -13,7 +13,7 @@ use crate::reader::{RawValue, Reader, Session};
 use crate::resolve::{forward, stamp};
 use crate::section::Keys;
 use crate::value::ServerAddress;
-use crate::{Config, Forward, HostsTerms, Source, Zone};
+use crate::{Config, Forward, Source, Zone, ZoneTerms};
 #[cfg(feature = "file")]
 use serde_json::value::RawValue as RawJson;
 use std::collections::BTreeMap;
@@ -376,15 +376,12 @@ impl Config {
             Some(Zone { source: Source::Forward(_), access, .. }) => access.clone(),
             _ => Some(Arc::new(Access::of_private_networks())),
         };
+        let terms = Arc::new(ZoneTerms::new(kube_dns.directory.as_path().into()));
         let zone = |name: &Name, forward: &Arc<Forward>| Zone {
             name: Some(name.clone()),
             source: Source::Forward(Arc::clone(forward)),
-            hosts: None,
-            hosts_terms: HostsTerms::default(),
-            root: kube_dns.directory.as_path().into(),
-            writable: None,
             access: access.clone(),
-            steer: Vec::new(),
+            terms: Arc::clone(&terms),
         };
         let (mut errors, mut zones) = (Vec::new(), Vec::new());
         let taken = |file, place, name: &Name| ConfigMapError {

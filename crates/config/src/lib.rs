@@ -60,6 +60,7 @@ mod unknown;
 mod update_keys;
 mod update_value;
 mod value;
+mod zone;
 
 pub use access::{Access, Action, Network, Rule, TransferTerms};
 pub use document::looks_like_a_zone;
@@ -95,6 +96,7 @@ pub use value::{
 };
 pub use zonda_client::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
+pub use zone::{HostsTerms, Source, Zone, ZoneTerms};
 
 #[cfg(feature = "file")]
 use ::toml;
@@ -102,7 +104,7 @@ use ::toml;
 use zonda_health as health;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::name::is_at_or_below;
@@ -212,51 +214,6 @@ pub struct NodeLocal {
     pub interface: String,
     /// The addresses of the interface, at least one, each once.
     pub addresses: Vec<IpAddr>,
-}
-
-/// A zone, or all zones of a file or a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
-    /// The zone's apex; none: the source has the names of its zones.
-    pub name: Option<Name>,
-    /// Source of the zone's answers.
-    pub source: Source,
-    /// A hosts file whose names lie in front of a forwarded zone.
-    pub hosts: Option<PathBuf>,
-    /// What is made of the lines of a hosts file.
-    pub hosts_terms: HostsTerms,
-    /// The directory that the source's files, and those they include, must not leave.
-    pub root: Arc<Path>,
-    /// How the serial rises with each change, if the zone can be changed while it is served.
-    pub writable: Option<SerialRule>,
-    /// Clients that are answered; none: all that the listener admits.
-    pub access: Option<Arc<Access>>,
-    /// The names that pools answer for; none where the zone has no name.
-    pub steer: Vec<SteerRule>,
-}
-
-/// What is made of the lines of a hosts file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostsTerms {
-    /// The TTL of the records.
-    pub ttl: Duration,
-    /// Whether the addresses have names.
-    pub has_reverse: bool,
-}
-
-impl Default for HostsTerms {
-    /// A minute, and names of addresses.
-    fn default() -> Self {
-        Self { ttl: Duration::from_secs(60), has_reverse: true }
-    }
-}
-
-impl Zone {
-    /// The addresses of the listeners that the zone is at, if it is not at all of them.
-    #[must_use]
-    pub fn listeners(&self) -> Option<&[SocketAddr]> {
-        self.access.as_ref()?.listeners.as_deref()
-    }
 }
 
 /// A catalog zone whose members are served (rfc9432).
@@ -415,29 +372,6 @@ pub struct Override {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Where the answers of zones come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// One zone in a master file (rfc1035#5), at this path.
-    File(PathBuf),
-    /// Zones in a JSON file, at this path.
-    Json(PathBuf),
-    /// Every `NAME.zone` and `NAME.json` in this directory.
-    Directory(PathBuf),
-    /// Addresses and their names in a hosts file, at this path.
-    Hosts(PathBuf),
-    /// Upstreams, to which queries are forwarded.
-    Forward(Arc<Forward>),
-    /// A database, whose records are followed.
-    Store(Arc<StoreKeys>),
-    /// Primaries, from which the zone is transferred.
-    Secondary(Arc<SecondaryKeys>),
-    /// The zones of this server that a catalog lists.
-    Members(Arc<MembersKeys>),
-    /// A Kubernetes cluster, whose objects are followed.
-    Kubernetes(Arc<KubernetesKeys>),
-}
-
 /// A key with which messages are signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TsigKey {
@@ -447,13 +381,6 @@ pub struct TsigKey {
     pub algorithm: zonda_wire::tsig::Algorithm,
     /// The secret that both sides have.
     pub secret: KeySecret,
-}
-
-impl Source {
-    /// Whether names of a zone with this source can be steered.
-    pub(crate) fn can_be_steered(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Json(_) | Self::Store(_) | Self::Secondary(_))
-    }
 }
 
 impl Config {

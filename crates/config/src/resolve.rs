@@ -88,7 +88,7 @@ pub(crate) fn resolve<'a>(
     let (top, rate_limit, (answers, alias_resolver)) = (top?, rate_limit?, answers?);
     let (admin, mut secret_files) = admin?;
     secret_files.extend(keys.files);
-    zones.extend(admin.zones.clone().map(zones::of_clients));
+    zones::add_those_of_clients(&mut zones, admin.zones.clone());
     let mut warnings = warnings(&listeners, zones.is_empty() && steered.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &secret_files));
     warnings.extend(catalogs::warnings(layers, &catalogs, &listeners));

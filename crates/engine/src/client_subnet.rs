@@ -91,9 +91,10 @@ impl Deferral {
     }
 
     /// Notes at how much of the client's network code has looked that leaves the query, whose kept
-    /// octets are given, to the answer that it was shown.
+    /// octets are given, to the answer that it was shown, and the tags that it has added.
     pub fn note_code(&mut self, octets: &[u8], reply: &HandlerReply) {
         let bits = reply.scope_of(told_bits(self.query.subnet_option(octets)));
         self.history.code_scope = self.history.code_scope.max(bits);
+        self.history.tags.extend(&reply.tags);
     }
 }

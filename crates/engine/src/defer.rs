@@ -20,6 +20,7 @@ pub(crate) fn deferral(
     prepared: &PreparedQuery,
 ) -> Deferral {
     let tags = std::mem::take(worker.tags_mut());
+    let state = std::mem::take(worker.query_state_mut());
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
         To::Code(elsewhere) => Some(elsewhere),
@@ -37,6 +38,7 @@ pub(crate) fn deferral(
     let history = History {
         received_nanos: ask.received_nanos(),
         tags,
+        state,
         code,
         then,
         is_guarded,

@@ -338,7 +338,7 @@ impl Engine {
             None => prepared.read(buffer, len, snapshot, hot),
         }
         (prepared.signature, prepared.signed_at) = (history.signature.as_deref().copied(), 0);
-        self.recall_tags(history, resumption);
+        self.recall_notes(history, resumption);
         let progress = &Progress { resumption, history: Some(history), rewritten: None };
         let (first, steps) = ((0, &Start::NONE), (progress, plan));
         let mut outcome = self.finish::<true>(now, snapshot, first, *peer, buffer, steps);
@@ -379,12 +379,17 @@ impl Engine {
 
     /// Brings back what code has noted about a query before it was deferred, and what code
     /// elsewhere has noted since.
-    fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
+    fn recall_notes(&mut self, history: &History, resumption: Resumption<'_>) {
         let tags = self.worker.tags_mut();
         tags.clone_from(&history.tags);
-        if let Resumption::Code(HandlerOutcome::Reply(filled)) = resumption {
-            tags.extend(&filled.tags);
-        }
+        let filled = match resumption {
+            Resumption::Code(HandlerOutcome::Reply(filled)) => Some(filled),
+            _ => None,
+        };
+        filled.inspect(|filled| tags.extend(&filled.tags));
+        let state = self.worker.query_state_mut();
+        state.clone_from(&history.state);
+        filled.inspect(|filled| state.extend(&filled.state));
     }
 
     /// Returns the watch that shows which of the user's code the engine calls at the moment.
@@ -474,7 +479,7 @@ impl Engine {
         } else {
             self.facts = sent.map(|sent| facts(&ask, &answer, &self.worker, sent, reason));
         }
-        self.worker.clear_tags();
+        self.worker.clear_notes();
         if reason == Reason::Transferred {
             return Outcome::Deferred(Deferral::new(To::Transfer, 0));
         }

@@ -1,6 +1,6 @@
 //! State of a worker that outlives a query.
 
-use crate::code::{HandlerReply, NO_TAGS, Tags, Watch};
+use crate::code::{HandlerReply, NO_TAGS, QueryState, Tags, Watch};
 use crate::deferral::{Deferral, To};
 use crate::hot::HotTable;
 use crate::opt::OPT_BYTES_MAX;
@@ -138,12 +138,19 @@ impl Worker {
         self.handler_reply.as_ref().map_or(&NO_TAGS, |filled| &filled.tags)
     }
 
-    /// Forgets the tags of the query.
+    /// Forgets the tags of the query, and the values that code has left with it.
     #[inline]
-    pub fn clear_tags(&mut self) {
+    pub fn clear_notes(&mut self) {
         if let Some(filled) = &mut self.handler_reply {
             filled.tags.clear();
+            filled.state.clear();
         }
+    }
+
+    /// The values that code has left with the query, to change them.
+    #[inline]
+    pub fn query_state_mut(&mut self) -> &mut QueryState {
+        &mut self.handler_reply.get_or_insert_default().state
     }
 
     /// The tags that code has added to the query, to change them.

@@ -296,7 +296,7 @@ fn a_chain_of_code_has_sixteen_aliases_at_most() {
     let counted = Arc::clone(&calls);
     let counts = here(":number.count.test", move |asked, reply| {
         counted.fetch_add(1, Ordering::Relaxed);
-        let number: u32 = String::from_utf8_lossy(asked.name.label(0)).parse().unwrap();
+        let number: u32 = String::from_utf8_lossy(asked.name().label(0)).parse().unwrap();
         alias(reply, &format!("{}.count.test", number + 1));
     });
     let mut engine = engine(vec![counts]);
@@ -479,7 +479,7 @@ fn code_is_shown_a_query_for_the_target_with_the_options_of_the_client() {
     let code = here("code.example", |asked, reply| {
         let message = Query::parse(asked.message()).map_err(|(query, _)| query);
         let name = &asked.message()[12..usize::from(message.unwrap_or_else(|it| it).name_end)];
-        assert_eq!((name, asked.name.as_wire()), (&b"\x04code\x07example\0"[..], name));
+        assert_eq!((name, asked.name().as_wire()), (&b"\x04code\x07example\0"[..], name));
         assert_eq!(asked.options().count(), 1, "the client's");
         assert_eq!(asked.client().ip().to_string(), "192.0.2.99");
         push(reply, 7);
@@ -505,12 +505,12 @@ struct Tells;
 
 impl Stage for Tells {
     fn before(&self, asked: &HandlerQuery<'_>, reply: &mut HandlerReply) {
-        reply.tag("before", asked.name);
+        reply.tag("before", asked.name());
     }
 
     fn after(&self, asked: &HandlerQuery<'_>, reply: &mut HandlerReply) {
         let before = reply.tags().map(|(_, name)| name.to_owned()).collect::<Vec<_>>();
-        assert_eq!(before, [asked.name.to_string()], "it sees the name asked for alone");
+        assert_eq!(before, [asked.name().to_string()], "it sees the name asked for alone");
         assert_eq!(reply.records().count(), 2, "it sees the whole reply");
         reply.push(Section::Additional, &[], (Type::A, 60), &[192, 0, 2, 9]).unwrap();
     }

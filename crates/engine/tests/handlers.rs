@@ -14,8 +14,8 @@ use zonda_engine::code::{
 use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    AnswerBelow, DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer, Reason,
-    Resumption, Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
+    AnswerBelow, Deferral, DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer,
+    Reason, Resumption, Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -193,7 +193,7 @@ fn an_answer_too_large_for_udp_is_truncated_whole_and_comes_over_tcp() {
 #[test]
 fn names_that_code_answers_are_counted_one_by_one_and_those_it_denies_by_the_zone() {
     let code = |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
-        if asked.name.as_wire().starts_with(b"\x04miss") {
+        if asked.name().as_wire().starts_with(b"\x04miss") {
             (draft.rcode, draft.ending) = (Rcode::NXDOMAIN, Ending::Reply);
         } else {
             push(draft, Section::Answer, 1);
@@ -412,17 +412,17 @@ struct Notes {
 
 impl Cache for Notes {
     fn lookup(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        assert_ne!(asked.name.label(0), b"cursed", "told to");
+        assert_ne!(asked.name().label(0), b"cursed", "told to");
         if let Some((since, kept)) = self.kept.lock().unwrap().get(&asked.cache_key()) {
-            let age = asked.now.monotonic_nanos / 1_000_000_000 - since;
+            let age = asked.now().monotonic_nanos / 1_000_000_000 - since;
             draft.copy_aged(kept, age as u32);
         }
     }
 
     fn insert(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
-        assert_ne!(asked.name.label(0), b"bad", "told to");
+        assert_ne!(asked.name().label(0), b"bad", "told to");
         self.told.fetch_add(1, Ordering::Relaxed);
-        let since = asked.now.monotonic_nanos / 1_000_000_000;
+        let since = asked.now().monotonic_nanos / 1_000_000_000;
         self.kept.lock().unwrap().insert(asked.cache_key(), (since, draft.clone()));
     }
 }
@@ -498,7 +498,7 @@ struct Blocks;
 
 impl Stage for Blocks {
     fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
-        if asked.name.label(0) == b"blocked" {
+        if asked.name().label(0) == b"blocked" {
             draft.nxdomain();
         }
     }
@@ -508,7 +508,7 @@ impl Stage for Blocks {
 fn a_cache_is_not_told_what_holds_for_one_query_only() {
     let code = |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, 1);
-        match asked.name.label(0) {
+        match asked.name().label(0) {
             b"panics" => panic!("a mistake"),
             b"fails" => draft.servfail("no database"),
             b"refuses" => draft.refused(),
@@ -829,7 +829,7 @@ struct Defers(&'static [u8], u32);
 impl Stage for Defers {
     fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         draft.tag(format!("seen by {}", self.1), "");
-        if asked.name.label(0) == self.0 {
+        if asked.name().label(0) == self.0 {
             draft.defer_to(Elsewhere { runtime: 3, handler: self.1 });
         }
     }
@@ -1025,6 +1025,20 @@ fn an_answer_that_code_was_shown_is_sent_and_not_made_again_while_the_same_rules
     let counters = engine.counters();
     assert_eq!(counters.reasons[Reason::Answered as usize].get(), 4);
     assert_eq!(counters.reasons.iter().map(Counter::get).sum::<u64>(), 4);
+}
+
+#[test]
+fn a_query_keeps_the_tags_of_code_that_leaves_the_answer_it_was_shown() {
+    let query = query("a.example", Type::A);
+    let mut deferral = Deferral::new(To::Forward(0), 0);
+    deferral.query = zonda_wire::Query::parse(&query).unwrap();
+    deferral.history.tags.set("user".into(), &"of middleware");
+    let mut reply = HandlerReply::default();
+    reply.tag("user", "ann");
+    reply.tag("why", 7);
+    deferral.note_code(&query, &reply);
+    let tags: Vec<_> = deferral.history.tags.iter().collect();
+    assert_eq!(tags, [("user", "ann"), ("why", "7")]);
 }
 
 #[test]

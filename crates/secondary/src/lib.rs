@@ -33,4 +33,4 @@ pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;
 pub use removed::MemberTag;
 pub use timers::{TimerBounds, Timers};
-pub use zone_file::{StoredZone, ZoneFile};
+pub use zone_file::{FileState, StoredZone, ZoneFile};

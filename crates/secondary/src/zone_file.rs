@@ -19,6 +19,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,20 +75,49 @@ pub struct ZoneFile {
     apex: Name,
     /// The directory of the file, which all files there share.
     directory: Arc<Path>,
+    state: FileState,
+}
+
+/// What is known of the file of a zone since it was read or written, of which a server with a
+/// hundred thousand zones keeps as many.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileState {
     /// Octets of the file that are whole.
     len: u64,
     /// Octets of the segment with all records; 0 while the file is to be written anew.
     base_len: u64,
-    /// The device and the number of the file that was read or written.
-    identity: Option<(u64, u64)>,
+    /// The file that was read or written.
+    identity: Option<FileIdentity>,
+}
+
+/// The device of a file, and its number there.
+type FileIdentity = (u64, NonZeroU64);
+
+impl FileState {
+    /// Whether the file holds a version, as far as is known.
+    #[must_use]
+    pub fn holds_version(&self) -> bool {
+        self.len > 0
+    }
 }
 
 impl ZoneFile {
     /// The file of a zone in a directory; it need not exist.
     #[must_use]
     pub fn new(directory: impl Into<Arc<Path>>, apex: &Name) -> Self {
-        let (apex, directory) = (apex.to_lowercase(), directory.into());
-        Self { apex, directory, len: 0, base_len: 0, identity: None }
+        Self::known(directory, apex, FileState::default())
+    }
+
+    /// The file of a zone in a directory, of which this is known.
+    #[must_use]
+    pub fn known(directory: impl Into<Arc<Path>>, apex: &Name, state: FileState) -> Self {
+        Self { apex: apex.to_lowercase(), directory: directory.into(), state }
+    }
+
+    /// Returns what is known of the file.
+    #[must_use]
+    pub fn state(&self) -> FileState {
+        self.state
     }
 
     /// Returns the path of the file.
@@ -116,8 +146,8 @@ impl ZoneFile {
             io::Error::new(ErrorKind::InvalidData, text)
         };
         let (kept, base_len, len) = decode(&self.apex, &octets).ok_or_else(damaged)?;
-        (self.base_len, self.len) = (base_len as u64, len as u64);
-        self.identity = Some(identity);
+        let (base_len, len) = (base_len as u64, len as u64);
+        self.state = FileState { len, base_len, identity };
         Ok(Some(kept))
     }
 
@@ -135,14 +165,15 @@ impl ZoneFile {
     /// Whether the file holds a version, as far as is known.
     #[must_use]
     pub fn holds_version(&self) -> bool {
-        self.len > 0
+        self.state.holds_version()
     }
 
     /// Whether so much was appended that the file is to be written anew.
     #[must_use]
     pub fn is_to_be_written_anew(&self) -> bool {
-        let appended = self.len.saturating_sub(self.base_len);
-        self.base_len == 0 || appended > APPENDED_MIN.max(self.base_len / 2)
+        let FileState { len, base_len, .. } = self.state;
+        let appended = len.saturating_sub(base_len);
+        base_len == 0 || appended > APPENDED_MIN.max(base_len / 2)
     }
 
     /// Replaces the file by one with these records.
@@ -163,8 +194,7 @@ impl ZoneFile {
         let identity = written.inspect_err(|_| {
             let _ = fs::remove_file(&unfinished); // it may be what fills the disk
         })?;
-        (self.base_len, self.len) = (base_len, octets.len() as u64);
-        self.identity = Some(identity);
+        self.state = FileState { len: octets.len() as u64, base_len, identity };
         File::open(&self.directory)?.sync_all()
     }
 
@@ -180,28 +210,28 @@ impl ZoneFile {
             segment(&mut octets, CHANGE, &[&payload])?;
         }
         segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
-        if self.len == 0 {
+        if !self.state.holds_version() {
             return Err(io::Error::other("the file was not read or written yet"));
         }
         let mut file = OpenOptions::new().append(true).open(self.path())?;
-        if self.identity != Some(identity(&file)?) || file.metadata()?.len() < self.len {
-            self.base_len = 0; // so that it is written anew
+        if self.state.identity != identity(&file)? || file.metadata()?.len() < self.state.len {
+            self.state.base_len = 0; // so that it is written anew
             let text = "another program has changed the file: it is written anew";
             return Err(io::Error::other(text));
         }
-        file.set_len(self.len)?; // what a crash, or a full disk, has left half written
+        file.set_len(self.state.len)?; // what a crash, or a full disk, has left half written
         file.write_all(&octets)?;
         if !changes.is_empty() {
             file.sync_data()?;
         }
-        self.len += octets.len() as u64;
+        self.state.len += octets.len() as u64;
         Ok(())
     }
 }
 
 /// Writes a new file, for its owner alone, and waits until it is on the disk; returns its device
 /// and number.
-fn write_synced(path: &Path, octets: &[u8]) -> io::Result<(u64, u64)> {
+fn write_synced(path: &Path, octets: &[u8]) -> io::Result<Option<FileIdentity>> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(octets)?;
@@ -209,10 +239,10 @@ fn write_synced(path: &Path, octets: &[u8]) -> io::Result<(u64, u64)> {
     identity(&file)
 }
 
-/// The device and the number of a file.
-fn identity(file: &File) -> io::Result<(u64, u64)> {
+/// The device and the number of a file; a file system without numbers has none.
+fn identity(file: &File) -> io::Result<Option<FileIdentity>> {
     let metadata = file.metadata()?;
-    Ok((metadata.dev(), metadata.ino()))
+    Ok(NonZeroU64::new(metadata.ino()).map(|number| (metadata.dev(), number)))
 }
 
 /// Appends a segment.
@@ -368,7 +398,8 @@ mod tests {
         assert!(kept.records.iter().eq(records(1).iter()));
         let serials: Vec<_> = kept.changes.iter().map(|it| (it.from, it.to)).collect();
         assert_eq!((serials, kept.timers), (vec![(1, 2), (2, 3)], timers(3)));
-        assert_eq!((again.len, again.base_len), (file.len, file.base_len));
+        let lens = |file: &ZoneFile| (file.state.len, file.state.base_len);
+        assert_eq!(lens(&again), lens(&file));
         fs::remove_dir_all(directory).unwrap();
     }
 
@@ -376,17 +407,17 @@ mod tests {
     fn what_a_crash_has_torn_is_cut_off_and_written_over() {
         let (directory, file) = written("torn");
         let whole = fs::read(file.path()).unwrap();
-        for end in (file.base_len as usize..whole.len()).rev() {
+        for end in (file.state.base_len as usize..whole.len()).rev() {
             fs::write(file.path(), &whole[..end]).unwrap();
             let mut torn = ZoneFile::new(&*directory, &"example".parse().unwrap());
             let kept = torn.read().unwrap().unwrap();
             assert!(kept.timers.serial < 3 && kept.changes.len() <= 2, "{end}");
-            assert_eq!(kept.torn, end as u64 - torn.len, "{end}");
+            assert_eq!(kept.torn, end as u64 - torn.state.len, "{end}");
             torn.append(&[], timers(7)).unwrap();
             let kept = torn.read().unwrap().unwrap();
             assert_eq!(kept.timers, timers(7), "{end}");
         }
-        fs::write(file.path(), &whole[..file.base_len as usize - 1]).unwrap();
+        fs::write(file.path(), &whole[..file.state.base_len as usize - 1]).unwrap();
         assert!(file.clone().read().is_err(), "nothing is left of the zone");
         fs::remove_dir_all(directory).unwrap();
     }
@@ -399,7 +430,7 @@ mod tests {
         assert!(file.append(&[], timers(4)).is_err());
         let kept = other.clone().read().unwrap().unwrap();
         assert_eq!((kept.timers, kept.torn), (timers(8), 0), "it is as the other has left it");
-        assert!(file.is_to_be_written_anew() && file.holds_version());
+        assert!(file.is_to_be_written_anew() && file.state.holds_version());
         fs::write(other.path(), b"").unwrap();
         assert!(other.append(&[], timers(9)).is_err());
         assert_eq!(fs::read(other.path()).unwrap(), b"", "no zeros in front of what is new");

@@ -37,7 +37,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let mut delegations = Delegations::new(config);
     let names = survey.units.iter().filter_map(|unit| unit.key.content.only_zone());
     names.for_each(|name| delegations.add_zone(name));
-    let of_names = config.zones.iter().filter(|zone| !zone.steer.is_empty());
+    let of_names = config.zones.iter().filter(|zone| !zone.terms.steer.is_empty());
     let of_flags = config.steered.iter().map(|(zone, _)| zone);
     let steered = of_names.filter_map(|zone| zone.name.as_ref()).chain(of_flags).collect();
     let report = CheckReport::default();
@@ -70,7 +70,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         (checker.print)(&warning);
     }
     // A hosts file in front of a forwarded zone was read as a zone of that name.
-    let forwarded = config.forwards().filter(|(zone, _)| zone.hosts.is_none()).count();
+    let forwarded = config.forwards().filter(|(zone, _)| zone.terms.hosts.is_none()).count();
     checker.report.zones += forwarded as u64;
     checker.report
 }

@@ -404,7 +404,8 @@ impl Control {
     pub fn watches(&self) -> bool {
         let state = self.state();
         let is_always_watched = |zone: &zonda_config::Zone| {
-            matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
+            matches!(zone.source, Source::Directory(_) | Source::Hosts(_))
+                || zone.terms.hosts.is_some()
         };
         self.follows_config()
             || state.config.watch

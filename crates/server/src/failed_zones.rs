@@ -8,6 +8,7 @@ use crate::zone_set_view::ZoneSetView;
 
 /// A zone, or a file or directory of zones, that could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedZone {
     /// The zone's name, in lower case; nothing where a file or directory of zones could not be read
     /// so far that the names of its zones are known.

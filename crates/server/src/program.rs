@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags, LogLevel, Origin};
+use zonda_config::{Advice, Config, ConfigError, Flags, LogLevel, Origin, Problem};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Guard, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -175,6 +175,13 @@ pub fn read_config(
 fn option_error(mut error: ConfigError) -> String {
     if let Origin::Flag(flag) = error.origin {
         error.origin = Origin::Flag(flag.trim_start_matches('-'));
+    }
+    if let Problem::ZoneFile(_) = error.problem {
+        return format!(
+            "{}: this is a zone file, and not a configuration file; give it to `zone`, with the \
+             name of the zone",
+            error.origin
+        );
     }
     error.to_string()
 }

@@ -233,10 +233,10 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             }
             _ => zone.access.clone(),
         };
-        let root = Arc::clone(&zone.root);
+        let root = Arc::clone(&zone.terms.root);
         let in_directory = matches!(zone.source, Source::Directory(_));
-        let writable = zone.writable;
-        let hosts = hosts_terms(zone.hosts_terms);
+        let writable = zone.terms.writable;
+        let hosts = hosts_terms(zone.terms.hosts_terms);
         let terms =
             Arc::new(UnitTerms { root, access, writable, in_directory, hosts, hosts_first: false });
         let of_key = |key| Unit { key: Arc::new(key), terms: Arc::clone(&terms) };
@@ -259,7 +259,7 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
                 }
             },
             (Source::Forward(_), Some(name)) => {
-                survey.units.extend(zone.hosts.iter().map(|path| hosts(path, name)));
+                survey.units.extend(zone.terms.hosts.iter().map(|path| hosts(path, name)));
             }
             // The configuration refuses these sources without a name.
             (Source::File(_) | Source::Hosts(_) | Source::Forward(_), None) => {}
@@ -337,20 +337,12 @@ fn split_extension(file: &OsStr) -> Option<(&[u8], &[u8])> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use zonda_config::ZoneTerms;
 
     fn zone(name: Option<&str>, source: Source) -> ZoneConfig {
         let name = name.map(|name| name.parse().unwrap());
         let root = Path::new("/").into();
-        ZoneConfig {
-            name,
-            source,
-            hosts: None,
-            hosts_terms: HostsTerms::default(),
-            root,
-            writable: None,
-            access: None,
-            steer: Vec::new(),
-        }
+        ZoneConfig { name, source, access: None, terms: ZoneTerms::new(root).into() }
     }
 
     fn file(name: &str, path: &str) -> ZoneConfig {

@@ -342,6 +342,7 @@ impl ZoneSet {
     /// Puts what a file has in place of the former version of a zone, which stays if there is none.
     fn put(&mut self, unit: &Unit, name: &Name, update: Update, outcome: &mut Outcome) {
         let former = self.zone(name).cloned();
+        former.iter().for_each(|former| self.set_aside(former));
         let mut version = former.as_deref().map(Version::of).unwrap_or_default();
         match update {
             Update::Replace(new) => {

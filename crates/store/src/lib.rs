@@ -55,7 +55,7 @@ use zone_names::ZoneNames;
 /// A store calls an owner what it likes, as long as that is its name in presentation format;
 /// `WWW.example.org.` and `www.example.org` may be two owners of the store and are one in the zone.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no store of records",
+    message = "`{Self}` cannot be used as a store of records",
     label = "expected a store",
     note = "implement `zonda::Store` for it, or use `zonda::MemoryStore`"
 )]
@@ -195,6 +195,16 @@ impl StoreError {
     /// Of what a database says.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(error.into())
+    }
+
+    /// Returns the code of the error, which is the same in Rust, Node.js and Python:
+    /// `ZONDA_RECORD` for what could not be served, or else `ZONDA_STORE`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Record(_) => "ZONDA_RECORD",
+            Self::Failed(_) => "ZONDA_STORE",
+        }
     }
 }
 

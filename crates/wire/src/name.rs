@@ -104,6 +104,12 @@ impl Name {
     pub fn label_count(&self) -> usize {
         labels(&self.0).count()
     }
+
+    /// Returns the octets of a label, 0 for the first one; empty from the root's on.
+    #[must_use]
+    pub fn label(&self, label: usize) -> &[u8] {
+        labels(&self.0).nth(label).unwrap_or_default()
+    }
 }
 
 impl FromStr for Name {

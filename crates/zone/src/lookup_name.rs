@@ -4,6 +4,7 @@
 //! of every ancestor, and the hash of a child follows from that of its parent.
 
 use std::fmt;
+use zonda_wire::Name;
 use zonda_wire::name::{LABELS_MAX, NAME_BYTES_MAX, Presentation};
 
 /// A secret of the process that decides where names fall in hash tables.
@@ -50,6 +51,12 @@ pub struct LookupName {
     starts: [u8; LABELS_MAX + 1],
     /// The hash of the suffix that begins at label *i*; `hashes[count]` is the root's.
     hashes: [u64; LABELS_MAX + 1],
+}
+
+impl From<&LookupName> for Name {
+    fn from(name: &LookupName) -> Self {
+        Self::from_wire(name.as_wire()).unwrap_or_else(|_| Self::root()) // it is one
+    }
 }
 
 impl fmt::Display for LookupName {

@@ -106,6 +106,25 @@ fn a_receiver_is_told_again_until_it_acknowledges_the_version_and_then_of_the_ne
 }
 
 #[test]
+fn a_receiver_is_told_of_the_version_after_a_restart_whether_it_has_acknowledged_it_or_not() {
+    let receiver = receiver();
+    let mut primary = primary(&receiver, "");
+    let mut last = next(&receiver);
+    for is_acknowledged in [false, true] {
+        if is_acknowledged {
+            receiver.send_to(&reply(&last.0, Rcode::NOERROR), last.2).unwrap();
+            wait_until("it is acknowledged", || count(&primary, "acknowledged") == 1.0);
+        }
+        let port_before = last.2;
+        primary.restart();
+        while last.2 == port_before {
+            last = next(&receiver); // what the former process has sent may still come
+        }
+        assert_eq!(last.1, 7);
+    }
+}
+
+#[test]
 fn a_message_is_signed_with_the_key_and_only_a_signed_reply_acknowledges_it() {
     let receiver = receiver();
     let primary = primary(&receiver, &format!(" key {}", KEY.0));

@@ -29,7 +29,10 @@ pub(super) fn start(options: &CoreOptions) -> napi::Result<Start> {
         workers: options.workers.map(|workers| workers.to_string()),
         ..Flags::default()
     };
-    let metrics = options.metrics.as_deref().map(|text| parsed(text, "address and port"));
+    let metrics = options
+        .metrics
+        .as_deref()
+        .map(|text| parsed(text, "metrics must be an address and port such as 127.0.0.1:9153"));
     let deadline = duration(options.deadline.unwrap_or(DEADLINE_MILLIS))?;
     let runtime = RuntimeConfig {
         waiting_max: options.waiting_max.map_or(WAITING_MAX, |queries| queries as usize),
@@ -60,7 +63,7 @@ fn listener(text: &str) -> (&str, Transports) {
     }
 }
 
-/// What a text says, or an error that names it.
-pub(super) fn parsed<T: FromStr>(text: &str, what: &str) -> napi::Result<T> {
-    text.parse().map_err(|_| error(format!("`{text}` is no {what}")))
+/// Reads a text; an error has it, and what it must be.
+pub(super) fn parsed<T: FromStr>(text: &str, wanted: &str) -> napi::Result<T> {
+    text.parse().map_err(|_| error(format!("{wanted}, not `{text}`")))
 }

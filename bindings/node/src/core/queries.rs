@@ -67,18 +67,22 @@ impl Core {
         address: String,
         token: u32,
     ) -> napi::Result<Either<Buffer, u32>> {
-        let address = parsed::<SocketAddr>(&address, "address and port")?;
+        let address = parsed::<SocketAddr>(&address, "a client must be an address and port")?;
         let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
         let running = self.shared.running()?;
         self.expect(server::ask_below(&running, query, peer, |below| below.message), token)
     }
 }
 
+/// What the client of a query must be.
+const CLIENT: &str =
+    "the client of a query must be an address such as 192.0.2.7 or, with a port, 192.0.2.7:53";
+
 /// A client's address, with or without a port.
 fn client(text: &str) -> napi::Result<SocketAddr> {
     match text.parse() {
         Ok(ip) => Ok(SocketAddr::new(ip, 0)),
-        Err(_) => parsed(text, "address, with or without a port"),
+        Err(_) => parsed(text, CLIENT),
     }
 }
 

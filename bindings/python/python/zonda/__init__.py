@@ -21,10 +21,25 @@ from ._core import (
     RedisStore,
     Reply,
     Store,
+    __version__,
 )
 from .app import App, FailedZone, Router
-from .errors import ConfigError, Error, NoReply, PatternError, StateError, ZoneError
+from .errors import (
+    ConfigError,
+    ConfigTypeError,
+    Error,
+    NoReply,
+    PatternError,
+    QueryError,
+    RecordError,
+    RecordTypeError,
+    ServerError,
+    StateError,
+    StoreError,
+    ZoneError,
+)
 from .lifespan import Lifespan
+from .options import RecordType, ResponseCode
 from .records import *  # noqa: F403 - a class for each type of record
 from .serving import Answer, CallNext, ErrorHandler, Handler, Middleware
 from .stores import OwnStore, RecordSet
@@ -33,5 +48,7 @@ __all__ = ["App", "FailedZone", "Query", "Record", "Reply", "Router"]
 __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
 __all__ += ["Answer", "CallNext", "ErrorHandler", "Handler", "Lifespan", "Middleware"]
-__all__ += ["ConfigError", "Error", "NoReply", "PatternError", "StateError", "ZoneError"]
+__all__ += ["ConfigError", "ConfigTypeError", "Error", "NoReply", "PatternError"]
+__all__ += ["QueryError", "RecordError", "RecordTypeError", "ServerError", "StateError", "StoreError", "ZoneError"]
+__all__ += ["RecordType", "ResponseCode", "__version__"]
 __all__ += records.__all__

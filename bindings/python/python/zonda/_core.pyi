@@ -4,7 +4,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
 
+from .options import Address
+from .records import _RecordType
 from .stores import OwnStore, RecordSet
+
+__version__: str
 
 _Number: TypeAlias = int
 
@@ -109,10 +113,14 @@ class Query:
     def captures(self) -> dict[str, str]:
         """The labels that the route's pattern captured, in lower case."""
     @property
+    def params(self) -> dict[str, str]:
+        """The labels that the route's pattern captured, in lower case: the same as `captures`."""
+    @property
     def state(self) -> dict[Any, Any]:
         """What middleware and handlers want to remember of this query."""
     def capture(self, word: str) -> str | None:
         """The label, in lower case, that the route's pattern captured under a name."""
+    def _is_below(self, suffix: str) -> bool: ...
 
 class _Foreign(Protocol):
     """What dnspython has for a record, or for a set of them."""
@@ -121,8 +129,30 @@ class _Foreign(Protocol):
     def rdtype(self) -> int: ...
 
 _One: TypeAlias = Record | _Foreign
-_Records: TypeAlias = _One | Sequence[_One]
+_Records: TypeAlias = _One | Iterable[_One]
 _R = TypeVar("_R", bound=Record)
+
+_ResponseCode: TypeAlias = Literal[
+    "NOERROR",
+    "FORMERR",
+    "SERVFAIL",
+    "NXDOMAIN",
+    "NOTIMP",
+    "REFUSED",
+    "YXDOMAIN",
+    "YXRRSET",
+    "NXRRSET",
+    "NOTAUTH",
+    "NOTZONE",
+    "BADVERS",
+    "BADKEY",
+    "BADTIME",
+    "BADMODE",
+    "BADNAME",
+    "BADALG",
+    "BADTRUNC",
+    "BADCOOKIE",
+]
 
 _ExtendedError: TypeAlias = Literal[
     "Other Error",
@@ -160,7 +190,7 @@ class Reply:
     def rcode(self) -> str:
         """The response code, such as `"NOERROR"`; may be set by word or number."""
     @rcode.setter
-    def rcode(self, rcode: str | int) -> None: ...
+    def rcode(self, rcode: _ResponseCode | int) -> None: ...
     aa: bool
     """Whether it is authoritative."""
     ad: bool
@@ -224,6 +254,9 @@ class Reply:
         scope with which it repeats the client subnet of the query (RFC 7871), and for which the core
         keeps it. 0: it is the same for all. Without this, it depends on all that the query tells if
         the code has looked at the client."""
+    def tag(self, key: str, value: object) -> None:
+        """Notes a value about the query under a key, for the query log, instead of what was noted
+        under that key before; clients do not see it. The value is noted as `str()` shows it."""
     @property
     def error(self) -> tuple[int, str] | None:
         """The number and the text of the extended error."""
@@ -252,13 +285,17 @@ class Store:
         """All records of a zone, and perhaps of others."""
     def get(self, owner: str) -> list[RecordSet]:
         """All records of an owner."""
-    def set(self, owner: str, rtype: str | int, ttl: int, data: Sequence[str]) -> None:
+    def set(
+        self, owner: str, rtype: _RecordType | int, ttl: int, data: Sequence[str]
+    ) -> None:
         """Puts records in place of all that the owner has of that type, in one step. `data` are as
         in a zone file, with complete names; at least one is needed."""
-    def set_many(self, sets: Sequence[tuple[str, str | int, int, Sequence[str]]]) -> None:
+    def set_many(
+        self, sets: Iterable[RecordSet | tuple[str, str | int, int, Sequence[str]]]
+    ) -> None:
         """Puts each of several record sets in place of all that have its owner and type, all in one
         step: a set that could not be served changes nothing."""
-    def remove(self, owner: str, rtype: str | int) -> bool:
+    def remove(self, owner: str, rtype: _RecordType | int) -> bool:
         """Takes the records of an owner and a type away; whether there were any."""
 
 @final
@@ -334,6 +371,7 @@ class _Settings(TypedDict):
     deadline: float
     waiting_max: int
     allow_failed_zones: bool
+    reuse_port: bool
 
 @final
 class Core:
@@ -361,7 +399,9 @@ class Core:
     def take(self) -> tuple[list[_Taken], bool]: ...
     def complete(self, replies: list[Reply]) -> list[_Taken]: ...
     def below(self, query: Query, reply: Reply) -> int | None: ...
-    def ask(self, message: bytes, client: str | None = None) -> tuple[bytes | None, int | None]: ...
+    def ask(
+        self, message: bytes, client: Address | None = None
+    ) -> tuple[bytes | None, int | None]: ...
     def results(self) -> list[tuple[int, bytes | None]]: ...
     def addresses(self) -> list[tuple[str, int]]: ...
     def reload(self) -> None: ...
@@ -381,7 +421,7 @@ def check_suffix(text: str) -> None: ...
 def log_lines() -> list[tuple[int, str, str, list[tuple[str, str]]]]: ...
 def question(
     name: str,
-    rtype: str | int,
+    rtype: _RecordType | int,
     dnssec_ok: bool = False,
     options: Iterable[tuple[int, bytes]] = ...,
 ) -> bytes: ...

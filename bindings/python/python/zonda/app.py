@@ -8,9 +8,11 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar, overload
 
+from . import options
 from ._core import (
     Core,
     Query,
@@ -22,15 +24,19 @@ from ._core import (
     read_reply,
 )
 from .arguments import name_of, with_captures
-from .errors import NoReply, StateError
+from .errors import ConfigTypeError, NoReply, StateError
 from .lifespan import Lifespan, LifespanTask, checked
+from .options import Address, Addresses
 from .serving import (
+    Called,
     CallNext,
     ErrorHandler,
     Filling,
     Handler,
+    Layer,
     Middleware,
     Pump,
+    Recovery,
     around,
     log,
     recovering,
@@ -57,6 +63,9 @@ _LOOK_INTERVAL = 1.0
 # How often a free port is asked for.
 _PORT_TRIES = 16
 
+# Addresses to listen on and of servers, as errors show them.
+_LISTEN, _SERVER = '"127.0.0.1:5300"', '"192.0.2.53"'
+
 
 class FailedZone(NamedTuple):
     """A zone, or a file or directory of zones, that could not be loaded."""
@@ -73,23 +82,24 @@ class FailedZone(NamedTuple):
 class App:
     """A DNS server that answers names with functions, zones, and other servers.
 
-    Addresses to answer on are texts such as ``"127.0.0.1:5300"`` or ``"[::1]:5300"``; port 0 is a
-    free one. They take the place of those in the configuration file; with none, ``[]``, nothing is
+    Addresses to answer on are texts such as ``"127.0.0.1:5300"`` or ``"[::1]:5300"``, or pairs such
+    as ``("127.0.0.1", 5300)``; one or several. Port 0 is a free one. They take the place of those in the configuration file; with none, ``[]``, nothing is
     listened on, and queries come by `query` alone.
     """
 
     def __init__(
         self,
-        listen: str | Sequence[str] | None = None,
+        listen: Addresses | None = None,
         config: _Path | None = None,
         *,
         workers: int | None = None,
-        metrics: str | None = None,
+        metrics: Address | None = None,
         deadline: float = 5.0,
         waiting_max: int = 65_536,
         allow_failed_zones: bool = False,
-        shares_addresses: bool = False,
+        reuse_port: bool = False,
         lifespan: Lifespan | None = None,
+        shares_addresses: bool | None = None,
     ) -> None:
         """An app that answers nothing yet.
 
@@ -101,20 +111,27 @@ class App:
         waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
         allow_failed_zones: whether the app starts also if zones that are given as files or texts
             cannot be loaded; their names are SERVFAIL then, and ``failed_zones`` has them.
-        shares_addresses: whether other processes of the program answer on the same addresses, which
-            the system then spreads clients over; each of them says so.
+        reuse_port: whether other processes of the program answer on the same addresses, which the
+            system then spreads clients over; each of them says so.
         lifespan: a function of the app that gives an async context manager, which is entered before
             the app listens, and left when it has sent its last reply; ``state`` has what it yields.
+        shares_addresses: the former name of ``reuse_port``.
+
+        Raises ``ConfigError`` for an argument that is none of these.
         """
-        self._listen = [listen] if isinstance(listen, str) else list(listen or ())
+        if shares_addresses is not None:
+            former = "App(shares_addresses=…) is called App(reuse_port=…)"
+            warnings.warn(former, DeprecationWarning, stacklevel=2)
+            reuse_port = options.yes_or_no("shares_addresses", shares_addresses)
+        self._listen = [] if listen is None else options.addresses("listen", listen, _LISTEN)
         self._listens_nowhere = listen is not None and not self._listen
-        self._config = None if config is None else os.fspath(config)
-        self._workers = workers
-        self._metrics = metrics
-        self._deadline = float(deadline)
-        self._waiting_max = waiting_max
-        self._allow_failed_zones = allow_failed_zones
-        self._shares_addresses = shares_addresses
+        self._config = options.path("config", config)
+        self._workers = options.workers(workers)
+        self._metrics = options.metrics(metrics)
+        self._deadline = options.seconds("deadline", deadline)
+        self._waiting_max = options.count("waiting_max", waiting_max)
+        self._allow_failed_zones = options.yes_or_no("allow_failed_zones", allow_failed_zones)
+        self._reuse_port = options.yes_or_no("reuse_port", reuse_port)
         self._lifespan = checked(lifespan)
         # What is to be left when the app has stopped, and the values that it has put into `state`.
         self._in_lifespan: LifespanTask | None = None
@@ -125,16 +142,16 @@ class App:
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
         self._forward: list[str] = []
-        self._middleware: list[Middleware] = []
+        self._middleware: list[Layer] = []
         self._routes: dict[str, int] = {}
-        self._handlers: dict[int, Handler] = {}
-        # Functions that answer where handlers have raised exceptions of a class.
-        self._error_handlers: list[tuple[type[Exception], ErrorHandler]] = []
+        self._handlers: dict[int, Called] = {}
+        # Functions that answer where handlers have raised exceptions, those of routers first.
+        self._error_handlers: list[Recovery] = []
         # Functions that queries for the names of a pattern pass: its guard, by the number that the
         # core knows it by; and these numbers by patterns.
-        self._guards: list[list[Middleware]] = []
+        self._guards: list[list[Layer]] = []
         self._guard_numbers: dict[str, int] = {}
-        self._answers: dict[Optional[int], Handler] = {}
+        self._answers: dict[Optional[int], Called] = {}
         self._next_number = 0
         # What the core is still to be told of routes and guards, once in a turn of the loop, and
         # what is settled when it has put into force what it was told last.
@@ -181,15 +198,15 @@ class App:
         app runs, from the event loop's thread."""
         _check(function, "a handler")
         route = _route(pattern, types)
-        function = with_captures(function, "the handler", ("query", "reply"), pattern)
+        called = with_captures(function, "the handler", ("query", "reply"), pattern)
         self._drop(route)
         number = self._next_number
         self._next_number += 1
         self._routes[route] = number
-        self._handlers[number] = function
+        self._handlers[number] = called
         self._added[number] = route
         if self._core is not None:
-            self._answers[number] = self._composed(function)
+            self._answers[number] = self._composed(called)
         self._publish()
 
     def remove_handler(
@@ -250,7 +267,7 @@ class App:
             self._added_guards.append((route, number))
         return self._guard_numbers[route]
 
-    def _in_guard(self, number: int, function: Middleware) -> Middleware:
+    def _in_guard(self, number: int, function: Layer) -> Layer:
         """Middleware of a guard, for which queries capture the labels of the guard's pattern as long
         as it runs itself; what is behind it has those of its own route."""
 
@@ -284,19 +301,27 @@ class App:
         class, ``@app.on_error(KeyError)``, or any exception, ``@app.on_error``.
 
         It is called with the exception, query and reply, may be a coroutine function, and may return
-        records. Of several functions, those that were added first are called first. A query that
-        none of them answers is SERVFAIL, and the exception is logged.
+        records. Of several functions, those that were added first are called first, and those of
+        routers before those of the app. A query that none of them answers is SERVFAIL, and the
+        exception is logged.
         """
+        return self._on_error(kind, None)
+
+    def _on_error(self, kind: Any, suffix: str | None) -> Any:
+        """As ``on_error``; with a suffix, for queries for that and for names below it."""
         if isinstance(kind, type):
             if not issubclass(kind, Exception):
-                raise TypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
-            return lambda function: self._add_error_handler(kind, function)
-        return self._add_error_handler(Exception, kind)
+                raise ConfigTypeError(f"on_error takes a subclass of Exception or a function, not {kind!r}")
+            return lambda function: self._add_error_handler(Recovery(kind, function, suffix))
+        return self._add_error_handler(Recovery(Exception, kind, suffix))
 
-    def _add_error_handler(self, kind: type[Exception], function: ErrorHandler) -> ErrorHandler:
+    def _add_error_handler(self, recovery: Recovery) -> ErrorHandler:
         """Has a function answer where an exception of a class was raised."""
+        function = recovery.function
         _check(function, "an error handler")
-        self._error_handlers.append((kind, function))
+        self._error_handlers.append(recovery)
+        # In a stable order: those with the longest suffix first, those of the app last.
+        self._error_handlers.sort(key=lambda it: -it.labels)
         if self._core is not None:
             self._compose()
         return function
@@ -309,12 +334,13 @@ class App:
         """Serves a zone from a master file, from JSON if the file's name ends in ``.json``, or from
         the text of a master file."""
         self._before_start()
+        options.zone_name(name)
         if file is not None and text is None:
-            self._zones.append((name, os.fspath(file)))
+            self._zones.append((name, os.fsdecode(file)))
         elif text is not None and file is None:
-            self._texts[_plain(name)] = name, text
+            self._texts[_plain(name)] = name, options.zone_text(text)
         else:
-            raise TypeError("a zone has either a file or a text")
+            raise ConfigTypeError("a zone has either a file or a text")
 
     def store(self, zone: str, store: Store | OwnStore) -> None:
         """Serves a zone that has what a store has, and follows its changes. A store may serve
@@ -324,13 +350,15 @@ class App:
         it can; later it keeps what it had. The log tells both.
         """
         self._before_start()
+        options.zone_name(zone)
         _check_store(store)
         self._stores.append((zone, store))
 
-    def forward(self, *servers: str) -> None:
-        """Asks servers for all names that neither handlers nor zones have."""
+    def forward(self, *servers: Address) -> None:
+        """Asks servers for all names that neither handlers nor zones have: texts such as
+        ``"192.0.2.53"``, or pairs of address and port."""
         self._before_start()
-        self._forward.extend(servers)
+        self._forward.extend(options.addresses("forward", list(servers), _SERVER))
 
     async def start(self) -> None:
         """Starts the server, which answers from then on, in the running event loop.
@@ -457,6 +485,7 @@ class App:
 
         ``loop_factory=uvloop.new_event_loop`` runs it in uvloop.
         """
+        _check_no_loop()
         if loop_factory is None:
             asyncio.run(self.serve())
         elif sys.version_info >= (3, 11):
@@ -498,11 +527,14 @@ class App:
         Raises ``ZoneError`` with what is wrong with the text, line by line; the former one stays
         in service.
         """
+        options.zone_name(name)
+        text = options.zone_text(text)
         await self._in_thread(self._running().set_zone_text, name, text)
         self._texts[_plain(name)] = name, text
 
     async def remove_zone_text(self, name: str) -> bool:
         """Takes a zone that is given as text out of service; whether there was one."""
+        options.zone_name(name)
         was_there = await self._in_thread(self._running().remove_zone_text, name)
         self._texts.pop(_plain(name), None)
         return was_there
@@ -515,7 +547,8 @@ class App:
         Raises ``ZoneError`` or ``ConfigError`` with what is wrong, line by line; the former version
         stays in service.
         """
-        path = os.fspath(file)
+        options.zone_name(name)
+        path = os.fsdecode(file)
         await self._in_thread(self._running().set_zone_file, name, path)
         self._zones = [it for it in self._zones if _plain(it[0]) != _plain(name)]
         self._zones.append((name, path))
@@ -527,6 +560,7 @@ class App:
 
         Raises ``ZoneError`` if the zone is served from anything but a store of the program.
         """
+        options.zone_name(zone)
         _check_store(store)
         await self._in_thread(self._running().set_zone_store, zone, store)
         self._stores = [it for it in self._stores if _plain(it[0]) != _plain(zone)]
@@ -535,20 +569,22 @@ class App:
     async def remove_zone(self, name: str) -> bool:
         """Takes a zone of ``zone``, ``store`` or the methods above out of service; whether there
         was one. Zones of the configuration file stay."""
+        options.zone_name(name)
         was_there = await self._in_thread(self._running().remove_zone, name)
         self._zones = [it for it in self._zones if _plain(it[0]) != _plain(name)]
         self._stores = [it for it in self._stores if _plain(it[0]) != _plain(name)]
         self._texts.pop(_plain(name), None)
         return was_there
 
-    async def set_forwards(self, *servers: str) -> None:
+    async def set_forwards(self, *servers: Address) -> None:
         """Asks these servers for all names that neither handlers nor zones have, instead of those
         before; without any, those of the configuration file. Also reads what ``reload`` does.
 
         Raises ``ConfigError`` with what is wrong; nothing is changed then.
         """
-        await self._in_thread(self._running().set_forwards, list(servers))
-        self._forward = list(servers)
+        texts = options.addresses("set_forwards", list(servers), _SERVER)
+        await self._in_thread(self._running().set_forwards, texts)
+        self._forward = texts
 
     async def closed(self) -> None:
         """Comes back when the app has stopped, because it was told to or an administrator asked for
@@ -577,9 +613,9 @@ class App:
     async def query(
         self,
         name: str,
-        type: str | int = "A",
+        type: _RecordType | int = "A",
         *,
-        client: str | None = None,
+        client: Address | None = None,
         dnssec_ok: bool = False,
         options: Iterable[tuple[int, bytes]] = (),
     ) -> Reply:
@@ -594,7 +630,9 @@ class App:
             raise NoReply(f"no reply was sent to {name} {type}: the query was dropped")
         return read_reply(reply)
 
-    async def query_message(self, message: bytes, *, client: str | None = None) -> bytes | None:
+    async def query_message(
+        self, message: bytes, *, client: Address | None = None
+    ) -> bytes | None:
         """As ``query``, in wire form; ``None`` if no reply is sent."""
         if self._is_publish_due:
             self._put_into_force()
@@ -744,18 +782,18 @@ class App:
                 around(tuple(self._middleware), self._inner(None, False))
             )
 
-    def _composed(self, handler: Handler) -> Handler:
+    def _composed(self, handler: Called) -> Called:
         """What answers for a handler: middleware, if there is some, around it."""
         if not self._middleware:
             return self._recovering(handler)
         return self._recovering(around(tuple(self._middleware), self._inner(handler)))
 
-    def _recovering(self, answer: Handler) -> Handler:
+    def _recovering(self, answer: Called) -> Called:
         """What answers also where code has raised exceptions, if there is something that does."""
         handlers = self._error_handlers
         return recovering(answer, tuple(handlers)) if handlers else answer
 
-    def _behind_guards(self, number: int | None, guards: Sequence[int]) -> Handler:
+    def _behind_guards(self, number: int | None, guards: Sequence[int]) -> Called:
         """What answers a query that passes guards, for the number of a handler, which may have been
         removed."""
         layers = [*self._middleware]
@@ -764,7 +802,7 @@ class App:
         handler = None if number is None else self._handlers.get(number)
         return self._recovering(around(layers, self._inner(handler, number is not None)))
 
-    def _inner(self, handler: Handler | None, has_next: bool = True) -> Filling:
+    def _inner(self, handler: Called | None, has_next: bool = True) -> Filling:
         """What is inside of all middleware: a handler, those of wider patterns, and the core."""
 
         async def fill(query: Query, reply: Reply) -> None:
@@ -781,7 +819,7 @@ class App:
 
         return fill
 
-    def _next_handler(self, query: Query) -> Handler | None:
+    def _next_handler(self, query: Query) -> Called | None:
         """The handler that is next behind the one that a query has come to."""
         if self._core is None:
             return None
@@ -809,7 +847,7 @@ class App:
             "deadline": self._deadline,
             "waiting_max": self._waiting_max,
             "allow_failed_zones": self._allow_failed_zones,
-            "shares_addresses": self._shares_addresses,
+            "reuse_port": self._reuse_port,
         }
 
 
@@ -864,6 +902,17 @@ class Router:
             self._app.middleware(self._below(pattern))(function)
         return function
 
+    @overload
+    def on_error(self, kind: type[Exception]) -> Callable[[_ErrorHandler], _ErrorHandler]: ...
+
+    @overload
+    def on_error(self, kind: _ErrorHandler) -> _ErrorHandler: ...
+
+    def on_error(self, kind: Any) -> Any:
+        """As ``App.on_error``, for queries for the suffix and all names below it: called before the
+        functions of routers above this one, and of the app."""
+        return self._app._on_error(kind, self._suffix)
+
     def route(self, suffix: str) -> Router:
         """The names below a suffix that is itself below this one."""
         return Router(self._app, self._below(suffix))
@@ -895,6 +944,18 @@ def _run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) 
             loop.close()
 
 
+def _check_no_loop() -> None:
+    """Raises ``StateError`` where an event loop runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise StateError(
+        "run() makes an event loop, and one runs already, as in a notebook: use"
+        " `await app.serve()`, or `async with app`"
+    )
+
+
 def _note(task: asyncio.Future[None]) -> None:
     """Takes note of how a task has ended, which asyncio would complain about if nobody did."""
     if not task.cancelled():
@@ -919,17 +980,17 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _check(function: Any, what: str) -> None:
-    """Raises ``TypeError`` for what cannot be called."""
+    """Raises ``ConfigTypeError`` for what cannot be called."""
     if not callable(function):
-        raise TypeError(f"{what} must be a function, not {function!r}")
+        raise ConfigTypeError(f"{what} must be a function, not {function!r}")
 
 
 def _check_store(store: Any) -> None:
-    """Raises ``TypeError`` for what is no store."""
+    """Raises ``ConfigTypeError`` for what is no store."""
     if not isinstance(store, Store):
         for method in ("load", "get", "watch"):
             if not callable(getattr(store, method, None)):
-                raise TypeError(f"a store has load, get and watch: {store!r} has no {method}")
+                raise ConfigTypeError(f"a store has load, get and watch: {store!r} has no {method}")
 
 
 def _plain(name: str) -> str:
@@ -943,6 +1004,11 @@ def _route(pattern: str, types: _RecordType | Iterable[_RecordType] | None) -> s
     if not isinstance(pattern, str):
         example = '@app.handle("example.org")'
         raise TypeError(f"a pattern must be a text, as in {example}, not {pattern!r}")
-    if types is not None:
-        pattern = f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"
-    return canonical_pattern(pattern)
+    if types is None:
+        return canonical_pattern(pattern)
+    several = types if isinstance(types, Iterable) and not isinstance(types, str) else [types]
+    words = [*several]
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f'types must be texts such as "A", one or a list of them, not {word!r}')
+    return canonical_pattern(f"{pattern}/{'|'.join(words)}")

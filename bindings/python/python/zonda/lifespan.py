@@ -5,27 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import TYPE_CHECKING, Any, Optional, TypeAlias, Union
 
-from .errors import StateError
+from .errors import ConfigError, StateError
 
 if TYPE_CHECKING:
     from .app import App
 
+_Manager: TypeAlias = AbstractAsyncContextManager[Optional[Mapping[str, Any]], Optional[bool]]
 # Given an app, makes what is entered before it listens and left behind its last reply; what that
-# yields, if it is not `None`, are values for `App.state`.
-Lifespan: TypeAlias = Callable[
-    ["App"], "AbstractAsyncContextManager[Optional[Mapping[str, Any]], Optional[bool]]"
+# yields, if it is not `None`, are values for `App.state`. A function that yields once will do.
+Lifespan: TypeAlias = Union[
+    Callable[["App"], _Manager],
+    Callable[["App"], "AsyncIterator[Optional[Mapping[str, Any]]]"],
 ]
 
 
-def checked(lifespan: Lifespan | None) -> Lifespan | None:
+def checked(lifespan: Lifespan | None) -> Callable[[App], Any] | None:
     """A lifespan, also of a function that yields and is not decorated."""
     if lifespan is not None and not callable(lifespan):
-        raise TypeError(f"lifespan must be a function of the app, not {lifespan!r}")
+        raise ConfigError(f"lifespan must be a function of the app, not {lifespan!r}")
     if inspect.isasyncgenfunction(lifespan):
         return contextlib.asynccontextmanager(lifespan)
     return lifespan
@@ -35,7 +37,7 @@ class LifespanTask:
     """Enters and leaves a context manager in one task, as task groups and timeouts want it."""
 
     def __init__(
-        self, lifespan: Lifespan, app: App, context: Context, broken: Callable[[], object]
+        self, lifespan: Callable[[App], Any], app: App, context: Context, broken: Callable[[], object]
     ) -> None:
         """Begins to enter it, in a context. ``broken`` is called when it has ended by itself, such
         as by a task group of which a task has failed."""
@@ -76,7 +78,7 @@ class LifespanTask:
             self._is_given_up = True
             self._task.cancel()
 
-    async def _run(self, lifespan: Lifespan, app: App) -> None:
+    async def _run(self, lifespan: Callable[[App], Any], app: App) -> None:
         """Enters it, waits until it is to be left, and leaves it."""
         manager: Any = lifespan(app)
         if not hasattr(manager, "__aenter__"):

@@ -15,12 +15,13 @@ import asyncio
 import inspect
 import logging
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, Concatenate, Optional, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, Optional, TypeAlias, Union
 
 from ._core import Core, Query, Record, Reply, log_lines
-from .arguments import name_of
+from .arguments import labels_of, name_of
+from .errors import RecordError
 
 if TYPE_CHECKING:
     from ._core import _One, _Taken
@@ -28,26 +29,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("zonda")
 
 # What a function may return: records for the answer, or nothing.
-Answer: TypeAlias = Union[Record, "_One", Sequence["_One"], None]
+Answer: TypeAlias = Union[Record, "_One", Iterable["_One"], None]
 # Has what is behind a middleware fill the reply.
 CallNext: TypeAlias = Callable[[], Awaitable[None]]
 _Result: TypeAlias = Union[Answer, Awaitable[Answer]]
 if TYPE_CHECKING:
     # Fills a reply; may return records for the answer, or an awaitable of them. Further parameters
-    # are labels that its pattern captures.
+    # are labels that its pattern captures; type checkers take up to two of them in front.
     Handler: TypeAlias = Union[
-        Callable[[Query, Reply], _Result], Callable[Concatenate[Query, Reply, ...], _Result]
+        Callable[[Query, Reply], _Result],
+        Callable[Concatenate[Query, Reply, ...], _Result],
+        Callable[Concatenate[str, Query, Reply, ...], _Result],
+        Callable[Concatenate[str, str, Query, Reply, ...], _Result],
     ]
     # Sees all queries and, once it has awaited `CallNext`, their replies.
     Middleware: TypeAlias = Union[
         Callable[[Query, Reply, CallNext], _Result],
         Callable[Concatenate[Query, Reply, CallNext, ...], _Result],
+        Callable[Concatenate[str, Query, Reply, CallNext, ...], _Result],
+        Callable[Concatenate[str, str, Query, Reply, CallNext, ...], _Result],
     ]
 else:  # Python 3.10 knows no `...` in `Concatenate`
     Handler: TypeAlias = Union[Callable[[Query, Reply], _Result], Callable[..., _Result]]
     Middleware: TypeAlias = Union[
         Callable[[Query, Reply, CallNext], _Result], Callable[..., _Result]
     ]
+
+# A handler and a middleware once their parameters are told apart.
+Called: TypeAlias = Callable[[Query, Reply], _Result]
+Layer: TypeAlias = Callable[[Query, Reply, CallNext], _Result]
 
 # Fills the reply to a query whose code has raised an exception; may return records.
 ErrorHandler: TypeAlias = Callable[[Any, Query, Reply], _Result]
@@ -78,8 +88,8 @@ class Pump:
     def __init__(
         self,
         core: Core,
-        answers: Mapping[Optional[int], Handler],
-        guarded: Callable[[Optional[int], Sequence[int]], Handler],
+        answers: Mapping[Optional[int], Called],
+        guarded: Callable[[Optional[int], Sequence[int]], Called],
         deadline: float,
     ) -> None:
         """Of a core, what answers by the numbers of handlers, and what does behind guards."""
@@ -131,6 +141,7 @@ class Pump:
     def failed(self, query: Query, reply: Reply, error: BaseException) -> None:
         """Answers SERVFAIL, and logs why."""
         reply._fail()
+        _say_where(error, query)
         where = "" if query.pattern is None else f", the handler of {query.pattern},"
         what = (query.name, query.type, where)
         log.error("the code that answers %s %s%s failed", *what, exc_info=error)
@@ -243,9 +254,23 @@ async def settle(result: Any, reply: Reply) -> None:
         reply.answer(result)
 
 
-def recovering(
-    answer: Handler, handlers: Sequence[tuple[type[Exception], ErrorHandler]]
-) -> Handler:
+class Recovery(NamedTuple):
+    """A function that answers where code has raised an exception."""
+
+    kind: type[Exception]
+    """The class of the exceptions."""
+    function: ErrorHandler
+    """What is called with an exception, query and reply."""
+    suffix: str | None
+    """The names that it is for, and all below: those of a router; ``None`` stands for all."""
+
+    @property
+    def labels(self) -> int:
+        """The number of the suffix's labels."""
+        return labels_of(self.suffix or "")
+
+
+def recovering(answer: Called, recoveries: Sequence[Recovery]) -> Called:
     """What answers, and has the first of the functions for an exception's class answer that fills
     the reply, where it raises one."""
 
@@ -267,8 +292,9 @@ def recovering(
             await recover(error, query, reply)
 
     async def recover(error: Exception, query: Query, reply: Reply) -> None:
-        for kind, function in handlers:
-            if not isinstance(error, kind):
+        _say_where(error, query)
+        for kind, function, suffix in recoveries:
+            if not isinstance(error, kind) or not (suffix is None or query._is_below(suffix)):
                 continue
             reply.clear()  # what was added before is not this one's
             try:
@@ -282,6 +308,12 @@ def recovering(
         raise error
 
     return answer_or_recover
+
+
+def _say_where(error: BaseException, query: Query) -> None:
+    """Notes in the exception of a wrong record what handler it is of."""
+    if isinstance(error, RecordError) and error.pattern is None:
+        error.pattern = query.pattern
 
 
 class _Follower:
@@ -397,7 +429,7 @@ Filling = Callable[[Query, Reply], Awaitable[None]]
 _STACKED_MAX = 32
 
 
-def around(layers: Sequence[Middleware], inner: Filling) -> Handler:
+def around(layers: Sequence[Layer], inner: Filling) -> Called:
     """What passes middleware, in its order, before it comes to what is inside."""
 
     def answer(query: Query, reply: Reply) -> Awaitable[None]:
@@ -408,7 +440,7 @@ def around(layers: Sequence[Middleware], inner: Filling) -> Handler:
 
 
 async def _pass(
-    layers: Sequence[Middleware],
+    layers: Sequence[Layer],
     place: int,
     inner: Filling,
     query: Query,
@@ -425,7 +457,7 @@ async def _pass(
 
 
 async def _call_layer(
-    layers: Sequence[Middleware],
+    layers: Sequence[Layer],
     place: int,
     inner: Filling,
     query: Query,

@@ -33,6 +33,9 @@ use zonda_wire::{Name, NameError, Type};
 /// The time to live of a record that says nothing else, seconds.
 const TTL_SECS: u32 = 300;
 
+/// The longest time to live, seconds (rfc2181#8).
+const TTL_SECS_MAX: u32 = i32::MAX as u32;
+
 /// Declares a type of record: its number and the fields of its data, each with its type and codec.
 /// With `checked` or `sound`, each field also says what `new` takes for it, and what it makes of
 /// that; `checked` where not everything of that type fits.
@@ -75,7 +78,7 @@ macro_rules! record {
         $($(#[$field_doc:meta])* $field:ident: $kind:ty = $codec:ident;)+
     }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $kind,)+
             pub(super) owner: Option<Name>,
@@ -102,23 +105,44 @@ macro_rules! record {
                 read().map_err(|error| DataError::of(Type::$rtype, &error))
             }
 
-            /// Returns the records of this type in the answer of a message, with owner and time to
-            /// live; without those whose data cannot be read.
+            /// Returns the records of this type in the answer of a message or reply, with owner and
+            /// time to live; without those whose data cannot be read.
             #[must_use]
-            pub fn all_in(message: &zonda_wire::Message) -> Vec<Self> {
-                let answers = message.section(zonda_wire::Section::Answer);
-                let own = answers.filter(|record| record.rtype == Type::$rtype);
-                let read = |record: &zonda_wire::message::Record| {
-                    let (owner, ttl_secs) = (Some(record.owner.clone()), record.ttl);
-                    Self::from_rdata(&record.rdata).ok().map(|it| Self { owner, ttl_secs, ..it })
-                };
-                own.filter_map(read).collect()
+            pub fn all_in(answers: &impl crate::record::Answers) -> Vec<Self> {
+                let mut own = Vec::new();
+                answers.each(Type::$rtype, &mut |owner, ttl_secs, rdata| {
+                    let read = Self::from_rdata(rdata).ok();
+                    own.extend(read.map(|it| Self { owner, ttl_secs, ..it }));
+                });
+                own
             }
 
-            /// Sets the time to live, seconds.
+            /// Returns the record as a line of a zone file; as
+            /// [`Any::to_line`](crate::Any::to_line).
+            #[must_use]
+            pub fn to_line(&self) -> String {
+                crate::record::line::to_line(self)
+            }
+
+            /// Reads a record of this type from a line of a zone file; as
+            /// [`Any::parse_line`](crate::Any::parse_line).
+            ///
+            /// # Errors
+            /// When the text is not one record of this type.
+            pub fn parse_line(line: &str, origin: Option<&Name>) -> Result<Self, DataError> {
+                let crate::record::Any { rtype, rdata, owner, ttl_secs } =
+                    crate::record::line::read(line, origin)?;
+                if rtype != Type::$rtype {
+                    let what = format!("the line has a record of type {rtype}");
+                    return Err(DataError::of(Type::$rtype, &what));
+                }
+                Ok(Self { owner, ttl_secs, ..Self::from_rdata(&rdata)? })
+            }
+
+            /// Sets the time to live, seconds; more than 2147483647 counts as that (rfc2181#8).
             #[must_use]
             pub fn ttl(mut self, secs: u32) -> Self {
-                self.ttl_secs = secs;
+                self.ttl_secs = secs.min(crate::record::TTL_SECS_MAX);
                 self
             }
 
@@ -178,12 +202,15 @@ macro_rules! record {
     };
 }
 
+mod answers;
 mod field;
+mod line;
 mod rare;
 mod security;
 mod usual;
 mod value;
 
+pub use answers::Answers;
 pub use rare::*;
 pub use security::*;
 pub use usual::*;
@@ -267,7 +294,7 @@ impl Txt {
 }
 
 /// A record of any type, given by the text of its data as in a zone file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Any {
     rtype: Type,
     rdata: Vec<u8>,
@@ -286,10 +313,10 @@ impl Any {
         Ok(Self { rtype, rdata: rdata_of(rtype, text)?, owner: None, ttl_secs: TTL_SECS })
     }
 
-    /// Sets the time to live, seconds.
+    /// Sets the time to live, seconds; more than 2147483647 counts as that (rfc2181#8).
     #[must_use]
     pub fn ttl(mut self, secs: u32) -> Self {
-        self.ttl_secs = secs;
+        self.ttl_secs = secs.min(TTL_SECS_MAX);
         self
     }
 
@@ -329,8 +356,8 @@ impl IntoReply for Any {
 /// An error in the data of a record, or in their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
-    /// Type of the record.
-    rtype: Type,
+    /// Type of the record; none if a line is not a record of any type.
+    rtype: Option<Type>,
     /// What is wrong.
     error: String,
 }
@@ -338,13 +365,22 @@ pub struct DataError {
 impl DataError {
     /// Makes the error of a record of a type.
     fn of(rtype: Type, error: &dyn fmt::Display) -> Self {
-        Self { rtype, error: error.to_string() }
+        Self { rtype: Some(rtype), error: error.to_string() }
+    }
+
+    /// Returns the code of the error, `ZONDA_RECORD`, as [`Error::code`](crate::Error::code) does.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        "ZONDA_RECORD"
     }
 }
 
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} record: {}", self.rtype, self.error)
+        match self.rtype {
+            Some(rtype) => write!(f, "{rtype} record: {}", self.error),
+            None => f.write_str(&self.error),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use zonda_wire::rdata::print::strings;
 use zonda_wire::rdata::{gateway, loc, svcb};
 
 /// A service parameter of SVCB and HTTPS (rfc9460#7).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SvcParam {
     /// Keys that a client must understand, to use the record at all.
@@ -96,7 +96,7 @@ impl SvcParam {
 }
 
 /// A gateway or relay (rfc4025#2.5, rfc8777#4.2.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Gateway {
     /// There is none.
     Nothing,
@@ -142,7 +142,7 @@ impl Gateway {
 }
 
 /// A place on Earth (rfc1876).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// Thousandths of a second of arc north of the equator; at most 90 degrees either way.
     pub latitude_arc_millis: i32,
@@ -194,7 +194,7 @@ impl Location {
 }
 
 /// A prefix of addresses (rfc3123#4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressPrefix {
     /// Whether these addresses are left out.
     pub negated: bool,
@@ -238,7 +238,7 @@ impl AddressPrefix {
 }
 
 /// Services of a host by one protocol (rfc1035#3.4.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Services {
     /// The number of the protocol: 6 is TCP, 17 is UDP.
     pub protocol: u8,
@@ -263,7 +263,7 @@ impl Services {
 }
 
 /// An address in an ATM network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AtmAddress {
     /// An address of an end system; at least one octet.
     EndSystem(Vec<u8>),
@@ -292,7 +292,7 @@ impl AtmAddress {
 }
 
 /// An address whose first bits another name has (rfc2874#3.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct A6Prefix {
     /// Number of bits that the other name has; at most 128.
     pub bits: u8,
@@ -328,7 +328,7 @@ impl A6Prefix {
 }
 
 /// Identity of a host (rfc8005#5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostIdentity {
     /// The algorithm of the public key.
     pub algorithm: u8,

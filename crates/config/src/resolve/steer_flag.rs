@@ -9,6 +9,7 @@ use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
 use crate::{PoolCheck, SteerRule, Zone};
+use std::sync::Arc;
 use zonda_wire::{Name, Type, name};
 
 /// A name that a flag steers, and its pool.
@@ -91,10 +92,10 @@ pub(super) fn place(
             let rule = SteerRule { name: name.clone(), rtype, pool };
             let is_same = |it: &SteerRule| (&it.name, it.rtype) == (&rule.name, rtype);
             match &mut zone {
-                Some(zone) if zone.steer.iter().any(is_same) => {
+                Some(zone) if zone.terms.steer.iter().any(is_same) => {
                     fail(session, "--steer", SteerMistake::Twice(name.clone(), rtype));
                 }
-                Some(zone) => zone.steer.push(rule),
+                Some(zone) => Arc::make_mut(&mut zone.terms).steer.push(rule),
                 None => alone.push((name.clone(), rule)),
             }
         }

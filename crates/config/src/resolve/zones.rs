@@ -20,7 +20,7 @@ use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::{Keys, Section};
 use crate::toml::de::DeTable;
-use crate::{HostsTerms, Listener, SerialRule, Source, SteerRule, Zone};
+use crate::{Listener, SerialRule, Source, SteerRule, Zone, ZoneTerms};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -109,20 +109,19 @@ pub(super) fn read<'a>(
     found.zones
 }
 
+/// Adds the zones of a directory, if there is one, in which clients create and remove zones; the
+/// list then takes no more memory than it needs.
+pub(super) fn add_those_of_clients(zones: &mut Vec<Zone>, directory: Option<PathBuf>) {
+    zones.extend(directory.map(of_clients));
+    zones.shrink_to_fit();
+}
+
 /// Returns the zones of a directory in which clients create and remove zones.
-pub(super) fn of_clients(directory: PathBuf) -> Zone {
+fn of_clients(directory: PathBuf) -> Zone {
     let root = directory.as_path().into();
-    let (source, writable) = (Source::Directory(directory), Some(SerialRule::Increment));
-    Zone {
-        name: None,
-        source,
-        hosts: None,
-        hosts_terms: HostsTerms::default(),
-        root,
-        writable,
-        access: None,
-        steer: Vec::new(),
-    }
+    let terms = ZoneTerms { writable: Some(SerialRule::Increment), ..ZoneTerms::new(root) };
+    let (name, source) = (None, Source::Directory(directory));
+    Zone { name, source, access: None, terms: terms.into() }
 }
 
 /// Whether a zone's file holds JSON.
@@ -290,6 +289,18 @@ impl Zones<'_, '_> {
         }
     }
 
+    /// Adds a zone, which shares its terms with the last one where they are the same.
+    fn add(
+        &mut self,
+        (name, source): (Option<Name>, Source),
+        access: Option<Arc<Access>>,
+        terms: ZoneTerms,
+    ) {
+        let last = self.zones.last().map(|last| &last.terms).filter(|last| ***last == terms);
+        let terms = last.map_or_else(|| Arc::new(terms), Arc::clone);
+        self.zones.push(Zone { name, source, access, terms });
+    }
+
     /// Reads a zone from a file or a directory.
     fn read_file(
         &mut self,
@@ -341,9 +352,9 @@ impl Zones<'_, '_> {
         };
         if is_new {
             let (name, source) = (keys.name, (source.make)(path));
-            let (hosts, hosts_terms) = (None, terms);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            let hosts_terms = terms;
+            let terms = ZoneTerms { hosts_terms, writable, steer, ..ZoneTerms::new(root) };
+            self.add((name, source), access, terms);
         }
     }
 
@@ -381,9 +392,9 @@ impl Zones<'_, '_> {
         let forward = forward::read(&mut reader, keys.name.as_ref(), listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
-            let (hosts, hosts_terms, writable) = (keys.hosts, terms, None);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            let (hosts, hosts_terms) = (keys.hosts, terms);
+            let terms = ZoneTerms { hosts, hosts_terms, steer, ..ZoneTerms::new(root) };
+            self.add((name, source), access, terms);
         }
     }
 
@@ -407,10 +418,7 @@ impl Zones<'_, '_> {
         };
         if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
-            let hosts = None;
-            let (hosts_terms, writable) = (HostsTerms::default(), None);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            self.add((name, source), access, ZoneTerms { steer, ..ZoneTerms::new(root) });
         }
     }
 
@@ -436,10 +444,8 @@ impl Zones<'_, '_> {
         if let (Some(name), Some(secondary), true) = (keys.name, secondary, is_new) {
             let terms = self.last_secondary.terms(access, secondary);
             let (access, source) = (Some(terms.access), Source::Secondary(terms.keys));
-            let (name, hosts) = (Some(name.to_lowercase()), None);
-            let (hosts_terms, writable) = (HostsTerms::default(), None);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            let name = Some(name.to_lowercase());
+            self.add((name, source), access, ZoneTerms { steer, ..ZoneTerms::new(root) });
         }
     }
 
@@ -467,10 +473,7 @@ impl Zones<'_, '_> {
                 self.take(reader, reverse);
             }
             let (name, source) = (Some(name.to_lowercase()), Source::Kubernetes(Arc::new(cluster)));
-            let hosts = None;
-            let (hosts_terms, writable) = (HostsTerms::default(), None);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            self.add((name, source), access, ZoneTerms { steer, ..ZoneTerms::new(root) });
         }
     }
 
@@ -491,10 +494,7 @@ impl Zones<'_, '_> {
         let members = MembersKeys::read(&mut nested.reader(&MembersKeys::SECTION, reader));
         if let (Some(name), Some(members), true) = (keys.name, members, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Members(members.into()));
-            let hosts = None;
-            let (hosts_terms, writable) = (HostsTerms::default(), None);
-            let zone = Zone { name, source, hosts, hosts_terms, root, writable, access, steer };
-            self.zones.push(zone);
+            self.add((name, source), access, ZoneTerms { steer, ..ZoneTerms::new(root) });
         }
     }
 

@@ -21,7 +21,7 @@ use zonda_wire::query::flag;
 /// replies that came too late or from middleware, and those of code that has read the client's data
 /// or says that they [vary](Reply::cache). Answers of zones and upstreams are not, either.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no cache of replies",
+    message = "`{Self}` cannot be used as a cache of replies",
     label = "expected a cache",
     note = "implement `zonda::Cache` for it"
 )]

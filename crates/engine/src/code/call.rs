@@ -9,6 +9,7 @@ use super::history::ResumePoint;
 use super::keep::{Keep, Vary};
 use super::negative_soa::negative_soa;
 use super::pattern::Pattern;
+use super::query_state::QueryState;
 use super::watch::Watch;
 use super::{Ending, HandlerReply};
 use crate::answer::Answer;
@@ -19,7 +20,7 @@ use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::{Flow, Verdict};
 use crate::worker::Worker;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zonda_wire::Rcode;
@@ -34,15 +35,18 @@ pub fn reply(rcode: Rcode, reason: Reason) -> Flow {
     Break(Verdict::Reply(rcode, reason, Reuse::No(NotReused::Code)))
 }
 
-/// A query as code sees it, whose message is there unless the reply lies in its place.
+/// A query as code sees it, whose message is there unless the reply lies in its place, with the
+/// values that code has left with it.
 pub fn handler_query<'a>(
     ask: &Ask<'a>,
     message: &'a [u8],
     pattern: Option<&'a Pattern>,
+    state: QueryState,
 ) -> HandlerQuery<'a> {
     let Ask { now, peer, query, client_subnet, name, .. } = *ask;
     let (received_nanos, saw_client) = (ask.received_nanos(), Cell::new(false));
-    #[expect(deprecated, reason = "programs may read the field `query` for one more version")]
+    let state = RefCell::new(state);
+    #[expect(deprecated, reason = "programs may read these fields for one more version")]
     HandlerQuery {
         now,
         received_nanos,
@@ -52,6 +56,7 @@ pub fn handler_query<'a>(
         message,
         client_subnet,
         saw_client,
+        state,
         pattern,
     }
 }
@@ -80,12 +85,14 @@ pub fn call(
     let Callable { place, pattern, may_keep, then } = callable;
     let mut filled = worker.take_handler_reply();
     filled.clear();
-    let query = handler_query(ask, answer.reply.buffer(), pattern);
+    let state = std::mem::take(&mut filled.state);
+    let query = handler_query(ask, answer.reply.buffer(), pattern, state);
     let mut is_sound = run(&worker.watch, handlers, place, || code(&query, &mut filled));
     filled.saw_client |= query.saw_client();
     if is_sound && may_keep {
         is_sound = offer_to_users_cache(&worker.watch, handlers, &query, &filled);
     }
+    filled.state = query.into_state();
     answer.note_code(filled.scope_of(ask.told_bits()));
     let flow = match filled.ending {
         _ if !is_sound => reply(Rcode::SERVFAIL, Reason::HandlerFailed),

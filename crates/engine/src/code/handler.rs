@@ -16,7 +16,7 @@ pub enum Handler {
 
 /// A source of answers that runs in the worker; it must neither block nor take long.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no source of answers",
+    message = "`{Self}` cannot be used as a source of answers",
     label = "expected a source",
     note = "a source implements `zonda::Source`, as functions of `&zonda::Query` and \
             `&mut zonda::Reply` do"

@@ -1,6 +1,7 @@
 //! What is known of a query from before it was answered.
 
 use super::elsewhere::Elsewhere;
+use super::query_state::QueryState;
 use super::routes::PassedRoute;
 use crate::checkpoint::Checkpoint;
 use crate::option_codes::OptionCodes;
@@ -17,6 +18,8 @@ pub struct History {
     pub received_nanos: u64,
     /// Tags that code has added to the query.
     pub tags: Tags,
+    /// The values that code has left with the query.
+    pub state: QueryState,
     /// The code elsewhere that it was deferred to, if it was.
     pub code: Option<Elsewhere>,
     /// Where the query goes on if that code passes it on.

@@ -1,17 +1,17 @@
-//! Middleware: the user's code that sees every query and every reply.
+//! Stages: the user's code in the worker that sees every query and every reply.
 
 use super::query::Query;
 use super::reply::Reply;
 
-/// A stage of the user's, called middleware: what sees queries before they are answered, and
-/// replies before they leave.
+/// Middleware in the worker that sees queries before they are answered, and replies before they
+/// leave.
 ///
 /// Both methods run in the worker, and must neither block nor take long. A query that is deferred
 /// passes the first before that and the second when its reply is there.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no middleware",
-    label = "expected middleware",
-    note = "middleware implements `zonda::Stage`, as functions of `&zonda::Query` and \
+    message = "`{Self}` cannot be used as a stage",
+    label = "expected a stage",
+    note = "a stage implements `zonda::Stage`, as functions of `&zonda::Query` and \
             `&mut zonda::Reply` do"
 )]
 pub trait Stage: Send + Sync {

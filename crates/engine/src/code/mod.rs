@@ -29,11 +29,14 @@ mod history;
 mod keep;
 mod made_soa;
 mod middleware;
+mod negative_caching;
 pub(crate) mod negative_soa;
 mod pattern;
 mod query;
+mod query_state;
 mod record;
 mod reply;
+mod reply_text;
 mod routes;
 mod watch;
 
@@ -46,11 +49,13 @@ pub(crate) use history::NO_TAGS;
 pub use history::{History, ResumePoint, Tags};
 pub use keep::{Keep, Vary};
 pub use middleware::Stage;
+pub use negative_caching::NegativeCaching;
 pub use negative_soa::enclosing_soa;
 pub use pattern::{Pattern, PatternError};
 pub use query::Query;
 /// The name of [`Query`] where a [message's](zonda_wire::Query) is meant too.
 pub use query::Query as HandlerQuery;
+pub use query_state::QueryState;
 pub use record::Record;
 /// The name of [`Reply`] where the [writer](zonda_wire::Reply) of one is meant too.
 pub use reply::Reply as HandlerReply;

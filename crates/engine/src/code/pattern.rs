@@ -89,7 +89,8 @@ impl fmt::Display for PatternError {
             Self::CapturedTwice(word) => write!(f, "two labels are captured as `:{word}`"),
             Self::Type(text) => write!(
                 f,
-                "`{text}` is no record type, as `/A|AAAA` has them; write `\\/` for the character"
+                "`{text}` is not a record type: write types as in `/A|AAAA`, and `\\/` for the \
+                 character"
             ),
             Self::SuffixWithStar => f.write_str(
                 "patterns stand in front of the suffix of a router, and `*` only at the start of a \

@@ -1,18 +1,24 @@
 //! Queries as the user's code sees them.
 
 use super::pattern::Pattern;
-use crate::message::{Now, Peer};
-use std::cell::Cell;
+use super::query_state::QueryState;
+use crate::message::{Now, Peer, Transport};
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
-use zonda_wire::query::{Query as WireQuery, flag};
-use zonda_wire::{SubnetOption, Type};
+use zonda_wire::query::{HEADER_BYTES, Query as WireQuery, flag};
+use zonda_wire::{Name, SubnetOption, Type};
 use zonda_zone::LookupName;
+
+/// Where the name asked for begins in a message.
+const NAME_START: usize = HEADER_BYTES;
 
 /// A query as code sees it.
 pub struct Query<'a> {
-    /// The time. A query that was deferred was received before.
+    /// The time. Its former place for programs, which have a method instead.
+    #[doc(hidden)]
+    #[deprecated(note = "it is called `now()`")]
     pub now: Now,
     /// When the query was received; nanoseconds of the monotonic clock.
     pub(super) received_nanos: u64,
@@ -24,7 +30,10 @@ pub struct Query<'a> {
     #[deprecated(note = "`qtype`, `dnssec_ok`, `recursion_desired`, `checking_disabled` and \
                          `udp_size` say what it says")]
     pub query: &'a WireQuery,
-    /// The name asked for, in lower case.
+    /// The name asked for, in lower case. Its former place for programs, which have a method
+    /// instead.
+    #[doc(hidden)]
+    #[deprecated(note = "it is called `name()`")]
     pub name: &'a LookupName,
     /// The message as it came; octets without meaning may follow it.
     pub(super) message: &'a [u8],
@@ -32,7 +41,12 @@ pub struct Query<'a> {
     pub(super) client_subnet: Option<SubnetOption>,
     /// Whether something was read that other clients may have otherwise.
     pub(super) saw_client: Cell<bool>,
-    /// The pattern of the route that was taken; none in middleware.
+    /// The values that code has left for the code behind it.
+    pub(super) state: RefCell<QueryState>,
+    /// The pattern of the route that was taken; none in middleware for all names. Its former place
+    /// for programs, which have a method instead.
+    #[doc(hidden)]
+    #[deprecated(note = "it is called `pattern()`")]
     pub pattern: Option<&'a Pattern>,
 }
 
@@ -40,9 +54,9 @@ impl fmt::Debug for Query<'_> {
     /// Writes what does not differ between clients.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Query")
-            .field("name", &format_args!("{}", self.name))
+            .field("name", &format_args!("{}", self.name()))
             .field("qtype", &self.qtype())
-            .field("pattern", &self.pattern.map(Pattern::as_str))
+            .field("pattern", &self.pattern().map(Pattern::as_str))
             .finish_non_exhaustive()
     }
 }
@@ -57,6 +71,23 @@ impl<'a> Query<'a> {
     #[expect(deprecated, reason = "programs may read the field for one more version")]
     pub(super) fn wire(&self) -> &'a WireQuery {
         self.query
+    }
+
+    /// Returns the name asked for, in lower case.
+    #[must_use]
+    #[expect(deprecated, reason = "programs may read the field for one more version")]
+    pub fn name(&self) -> &'a LookupName {
+        self.name
+    }
+
+    /// Returns the name asked for as the client has sent it, in upper and lower case; in lower case
+    /// in [`Stage::after`](super::Stage::after).
+    #[must_use]
+    pub fn original_name(&self) -> Name {
+        let name = self.name().as_wire();
+        let sent = self.message.get(NAME_START..NAME_START + name.len());
+        let sent = sent.filter(|sent| sent.eq_ignore_ascii_case(name)).unwrap_or(name);
+        Name::from_wire(sent).unwrap_or_else(|_| Name::root()) // both are names
     }
 
     /// Returns the type asked for.
@@ -92,11 +123,18 @@ impl<'a> Query<'a> {
         self.wire().edns.map(|edns| edns.udp_bytes)
     }
 
+    /// Returns the time, which no clock is read for. A query that was deferred was received before.
+    #[must_use]
+    #[expect(deprecated, reason = "programs may read the field for one more version")]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
     /// Returns how long ago the query was received: what it has waited for upstreams and other
     /// code. A query that is answered at once has waited for neither, and no clock is read for it.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        Duration::from_nanos(self.now.monotonic_nanos.saturating_sub(self.received_nanos))
+        Duration::from_nanos(self.now().monotonic_nanos.saturating_sub(self.received_nanos))
     }
 
     /// Returns the client, and how it asks. A reply of code that reads this is cached only if
@@ -105,6 +143,12 @@ impl<'a> Query<'a> {
     pub fn peer(&self) -> &'a Peer {
         self.saw_client.set(true);
         self.peer
+    }
+
+    /// Returns the transport that the query came by; as [`peer`](Self::peer).
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.peer().transport
     }
 
     /// The client's address and port; as [`peer`](Self::peer).
@@ -134,13 +178,27 @@ impl<'a> Query<'a> {
     #[must_use]
     pub fn cache_key(&self) -> Vec<u8> {
         let marks = u8::from(self.dnssec_ok()) | u8::from(self.checking_disabled()) << 1;
-        [&self.qtype().0.to_be_bytes()[..], &[marks], self.name.as_wire()].concat()
+        [&self.qtype().0.to_be_bytes()[..], &[marks], self.name().as_wire()].concat()
     }
 
-    /// The label that the route's pattern captured under a name, in lower case.
+    /// Returns the pattern of the route that the query was taken by, or of the middleware that sees
+    /// it; none in middleware for all names.
+    #[must_use]
+    #[expect(deprecated, reason = "programs may read the field for one more version")]
+    pub fn pattern(&self) -> Option<&'a Pattern> {
+        self.pattern
+    }
+
+    /// Returns the labels that the pattern captured, the first one first: the name under which each
+    /// was captured, and the label in lower case.
+    pub fn params(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> + use<'a> {
+        let name = self.name();
+        self.pattern().into_iter().flat_map(move |pattern| pattern.captures(name))
+    }
+
+    /// Returns the label that the pattern captured under a name, in lower case.
     #[must_use]
     pub fn capture(&self, word: &str) -> Option<&'a [u8]> {
-        let mut captures = self.pattern?.captures(self.name);
-        captures.find(|(captured, _)| *captured == word).map(|(_, label)| label)
+        self.params().find(|(captured, _)| *captured == word).map(|(_, label)| label)
     }
 }

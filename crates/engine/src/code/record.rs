@@ -4,7 +4,7 @@ use zonda_wire::{Name, Type};
 
 /// A record that a reply can hold.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no record that a reply can hold",
+    message = "`{Self}` cannot be used as a record of a reply",
     label = "expected a record, such as `zonda::A` or `zonda::Txt`",
     note = "implement `zonda::Record` for types of your own"
 )]

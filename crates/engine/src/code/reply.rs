@@ -7,9 +7,11 @@ use super::elsewhere::Elsewhere;
 use super::history::Tags;
 use super::keep::{Keep, Vary};
 use super::made_soa::{NegativeSoa, write_made_soa};
+use super::negative_caching::NegativeCaching;
+use super::query_state::QueryState;
 use super::record::Record;
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::ops::Range;
 use zonda_wire::Reply as ReplyWriter;
 use zonda_wire::name;
@@ -19,11 +21,14 @@ use zonda_wire::{Class, Ede, Full, Name, Owner, Rcode, Section, Type};
 /// Octets of all records at most: no message holds more.
 const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
+/// The longest time to live (rfc2181#8).
+const TTL_SECS_MAX: u32 = 0x7fff_ffff;
+
 /// The longest scope: all bits of an IPv6 address.
 const SCOPE_BITS_MAX: u8 = 128;
 
 /// A reply that code puts together.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reply {
     /// Owners and data, uncompressed.
     octets: Vec<u8>,
@@ -64,6 +69,8 @@ pub struct Reply {
     text: String,
     /// Tags of the query for the log.
     pub(crate) tags: Tags,
+    /// The values that code has left with the query.
+    pub(crate) state: QueryState,
 }
 
 /// The end that code gives to a query.
@@ -99,7 +106,7 @@ struct RecordPlace {
 pub struct Overfull;
 
 impl Display for Overfull {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a reply has at most 65,535 octets")
     }
 }
@@ -126,12 +133,13 @@ impl Default for Reply {
             negative_ttl_secs: None,
             text: String::new(),
             tags: Tags::default(),
+            state: QueryState::default(),
         }
     }
 }
 
 impl Reply {
-    /// Makes the reply as new, but for its memory and for the tags, which are the query's.
+    /// Makes the reply as new, but for its memory and for tags and values, which are the query's.
     pub fn clear(&mut self) {
         self.clear_records();
         self.ending = Ending::PassOn;
@@ -398,7 +406,7 @@ impl Reply {
             return;
         }
         let owner = record.owner().map_or(&[][..], Name::as_wire);
-        let fixed = (record.rtype(), record.ttl_secs());
+        let fixed = (record.rtype(), record.ttl_secs().min(TTL_SECS_MAX));
         let pushed = self.push_with(section, owner, fixed, |out| record.write_rdata(out));
         if let Err(overfull) = pushed {
             self.servfail(&overfull.to_string());
@@ -423,6 +431,21 @@ impl Reply {
     /// has, only aliases that lead to the name stay, and an SOA record.
     pub fn nxdomain(&mut self) {
         self.deny(Rcode::NXDOMAIN, self.qtype);
+    }
+
+    /// Ends the query by an NXDOMAIN reply, as [`nxdomain`](Self::nxdomain) does, and says how long
+    /// resolvers cache it: `60` seconds, say, as [`cache_negative`](Self::cache_negative) does, or
+    /// an SOA record, which is sent as it is.
+    pub fn nxdomain_with(&mut self, caching: impl NegativeCaching) {
+        self.nxdomain();
+        caching.apply(self);
+    }
+
+    /// Ends the query by a NODATA reply, as [`no_data`](Self::no_data) does, and says how long
+    /// resolvers cache it, as [`nxdomain_with`](Self::nxdomain_with) does.
+    pub fn no_data_with(&mut self, caching: impl NegativeCaching) {
+        self.no_data();
+        caching.apply(self);
     }
 
     /// Ends the query for a type by a negative reply. Aliases stay, which lead to the name that is
@@ -455,8 +478,13 @@ impl Reply {
     /// referral. Other replies get none, among them NXDOMAIN behind an alias, which is about
     /// another name, nor do those to which code adds an SOA record afterwards.
     pub fn cache_negative(&mut self, ttl_secs: u32) {
+        self.clear_soa();
+        self.negative_ttl_secs = Some(ttl_secs.min(TTL_SECS_MAX));
+    }
+
+    /// Leaves the SOA record of the authority section out.
+    pub(super) fn clear_soa(&mut self) {
         self.retain(|section, rtype, _| (section, rtype) != (Section::Authority, Type::SOA));
-        self.negative_ttl_secs = Some(ttl_secs);
     }
 
     /// Returns how long resolvers are to cache the reply, seconds, if it is negative and lacks the
@@ -529,29 +557,6 @@ impl Reply {
     /// has the same first bits. Two scopes of one name must not overlap (rfc7871#7.2.1).
     pub fn client_subnet_scope(&mut self, bits: u8) {
         self.scope = Some(bits.min(SCOPE_BITS_MAX));
-    }
-
-    /// Adds the looks of other code at the client, which has left the query to the code of this
-    /// reply. If one of them has looked and says no scope, all that is told counts.
-    #[doc(hidden)]
-    pub fn add_looks(&mut self, other: &Self) {
-        let says_nothing = |reply: &Self| reply.saw_client && reply.scope.is_none();
-        self.scope = match says_nothing(self) || says_nothing(other) {
-            true => None,
-            false => self.scope.max(other.scope),
-        };
-        self.saw_client |= other.saw_client;
-    }
-
-    /// Returns the number of bits of the client's network that the reply depends on, of which the
-    /// query tells so many.
-    pub(crate) fn scope_of(&self, told_bits: u8) -> u8 {
-        let varies = self.keep.is_some_and(|keep| keep.vary != Vary::Nothing);
-        match self.scope {
-            Some(scope) => scope,
-            None if self.saw_client || varies => told_bits,
-            None => 0,
-        }
     }
 
     /// Sends nothing.

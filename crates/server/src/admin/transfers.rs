@@ -23,7 +23,7 @@ pub fn list(control: &Control) -> Value {
     incoming.sort_by_key(|(_, intake)| intake.began_at);
     let incoming: Vec<Value> = incoming.iter().map(|(apex, it)| incoming_json(apex, it)).collect();
     let waiting = |(apex, state): (&Name, &Arc<SecondaryState>)| {
-        Some((apex.clone(), *state.lock().memory_wait.clone()?))
+        Some((apex.clone(), state.lock().memory_wait()?))
     };
     let mut waiting: Vec<(Name, MemoryWaitStatus)> = states.iter().filter_map(waiting).collect();
     waiting.sort_by_key(|(_, wait)| wait.since);
@@ -50,7 +50,7 @@ pub fn list(control: &Control) -> Value {
 
 /// The transfer of a zone from a primary that runs, if one does.
 fn intake_of(state: &SecondaryState) -> Option<RunningIntake> {
-    state.lock().intake.as_deref().copied()
+    state.lock().intake()
 }
 
 /// A transfer to a client, as JSON.

@@ -50,7 +50,7 @@ impl FrozenZones {
     /// Reads the file if the configuration has writable zones and it was not read yet. Lines that
     /// are not as they should be are told in the log, and left out.
     pub fn open(&mut self, config: &Config) {
-        let is_needed = config.zones.iter().any(|zone| zone.writable.is_some());
+        let is_needed = config.zones.iter().any(|zone| zone.terms.writable.is_some());
         if !is_needed || self.file.is_some() {
             return;
         }

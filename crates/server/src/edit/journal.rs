@@ -102,7 +102,7 @@ impl EditJournal {
     /// # Errors
     /// When another server uses it.
     pub fn open(&mut self, config: &Config) -> Result<(), InUse> {
-        let is_needed = config.zones.iter().any(|zone| zone.writable.is_some());
+        let is_needed = config.zones.iter().any(|zone| zone.terms.writable.is_some());
         let bound = bound(config);
         if let State::Open(journal) = &mut self.state {
             journal.set_bound(bound);

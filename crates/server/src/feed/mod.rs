@@ -37,6 +37,9 @@ pub mod open;
 #[cfg(feature = "whole")]
 mod search_domains;
 pub mod secondaries;
+mod secondary_addresses;
+#[cfg(all(test, feature = "whole"))]
+mod secondary_cost_tests;
 mod secondary_crowd;
 pub mod secondary_followed;
 mod secondary_memory;
@@ -47,7 +50,9 @@ pub mod secondary_state;
 mod secondary_transfer;
 #[cfg(all(test, feature = "whole"))]
 mod secondary_wait_tests;
+mod secondary_work;
 mod secondary_zone;
+mod secondary_zones;
 pub mod store_feed;
 pub mod store_state;
 pub mod stores;

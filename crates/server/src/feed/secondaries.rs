@@ -7,14 +7,15 @@
 //! Which zone is next, the [`Schedule`] says. However many zones are due, as after a start, there
 //! are never more questions than threads.
 
-use super::secondary_followed::{Followed, Job, next_of, primaries, report_channel};
+use super::secondary_followed::{Followed, Job, TermsOfFeed, next_of, report_channel};
 pub use super::secondary_followed::{MemberChange, NewMember, PendingReport, RefreshReport};
 use super::secondary_refresh::refresh;
 use super::secondary_schedule::{Prompt, Schedule, ScheduleCounts, THREADS};
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 pub use super::secondary_zone::FileFate;
 use super::secondary_zone::{SecondaryZone, Surroundings, WaitListener, now_secs, secs_from_now};
-use super::store_feed::{NEXT_NUMBER, lock};
+use super::secondary_zones::SecondaryZones;
+use super::store_feed::lock;
 use crate::publish::PublisherHandle;
 use crate::state_directory;
 use crate::zone_set::fed_zone::FedOwner;
@@ -23,13 +24,15 @@ use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use zonda_config::{Config, SecondaryKeys};
+use zonda_config::Config;
 use zonda_engine::notify::Notice;
-use zonda_secondary::{Budget, Primary, timers};
+use zonda_netio::memory;
+use zonda_secondary::{Budget, timers};
 use zonda_wire::Name;
 use zonda_wire::tsig::Key;
 use zonda_zone::random_octets;
@@ -42,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const NOTICE_LOOK: Duration = Duration::from_millis(100);
 /// How long a thread waits at least for a zone to become due.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// Files of zones that are read before memory is given back: that looks at all of the heap.
+const MANY_FILES: usize = 1000;
 /// How long a zone waits that could not be looked after, as its thread has panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(60);
 
@@ -64,7 +69,7 @@ pub struct SecondaryFeeds {
     states: ArcSwapOption<SecondaryStates>,
     /// The number of starts that fail, as they would where the system has no thread left.
     #[cfg(test)]
-    pub starts_to_fail: std::sync::atomic::AtomicUsize,
+    pub starts_to_fail: AtomicUsize,
 }
 
 /// What the threads share.
@@ -77,6 +82,8 @@ struct Shared {
     changed: Condvar,
     /// Is told when there are files to read, or all are to end.
     unread: Condvar,
+    /// Number of files that were read since memory was given back.
+    files_read: AtomicUsize,
     /// The beginning of the schedule's time.
     began: Instant,
 }
@@ -91,7 +98,7 @@ impl SecondaryFeeds {
             running: Mutex::default(),
             states: ArcSwapOption::default(),
             #[cfg(test)]
-            starts_to_fail: std::sync::atomic::AtomicUsize::default(),
+            starts_to_fail: AtomicUsize::default(),
         }
     }
 
@@ -111,41 +118,33 @@ impl SecondaryFeeds {
             return Ok(());
         }
         let shared = self.shared(&mut running, publisher, config)?;
-        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         let keys = keys(config);
+        let mut terms = TermsOfFeed::new(&keys, false);
+        let first = Arc::new(first.clone());
         // Held until the publisher takes updates of the new feed: none is sent before.
         let mut followed = lock(&shared.followed);
-        let mut former = std::mem::take(&mut followed.zones);
-        former.retain(|apex, zone| {
-            if zone.is_member {
-                followed.zones.insert(apex.clone(), Arc::clone(zone));
-            }
-            !zone.is_member
-        });
+        let mut former = SecondaryZones::default();
+        for zone in followed.zones.take_all() {
+            let zones = if zone.terms.is_member { &mut followed.zones } else { &mut former };
+            zones.insert(zone);
+        }
         let mut adopted = Vec::new();
-        // The primaries of the zone before: most zones have the same.
-        let mut last: Option<(Arc<SecondaryKeys>, Arc<[Primary]>)> = None;
         for (zone, secondary) in config.secondaries() {
             let Some(apex) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
-            let primaries = match &last {
-                Some((of, primaries)) if Arc::ptr_eq(of, secondary) => Arc::clone(primaries),
-                _ => primaries(secondary, &keys),
-            };
-            last = Some((Arc::clone(secondary), Arc::clone(&primaries)));
             let kept = former.remove(&apex).or_else(|| followed.zones.remove(&apex));
-            let new = SecondaryZone::new(&apex, number, (secondary, primaries), first.clone());
+            let new = SecondaryZone::new(&apex, terms.of(secondary), &first);
             let (zone, is_new) = next_of(kept, new);
             adopted.extend(is_new.then(|| apex.clone()));
-            followed.zones.insert(apex, zone);
+            followed.zones.insert(zone);
         }
-        for (apex, gone) in &former {
+        for gone in former.iter() {
             gone.is_gone.store(true, Relaxed);
-            followed.schedule.remove(apex);
-            followed.waiters.remove(apex); // which tells them
+            followed.schedule.remove(&gone.apex);
+            followed.waiters.remove(&gone.apex); // which tells them
         }
         self.states.store(None);
         // Where the publisher fails, so does the first update.
-        let _ = publisher.adopt_feed(adopted.clone(), number, FedOwner::Configuration);
+        let _ = publisher.adopt_feed(adopted.clone(), terms.number, FedOwner::Configuration);
         followed.add_due(&adopted);
         shared.show(&followed.schedule);
         drop(followed);
@@ -231,7 +230,8 @@ impl SecondaryFeeds {
             let (directory, waits) = (directory(config), (budget, note_wait));
             let around = Surroundings::new(publisher.clone(), directory, counters, waits);
             let (followed, changed, unread) = (Mutex::default(), Condvar::new(), Condvar::new());
-            Shared { around, followed, changed, unread, began: Instant::now() }
+            let (files_read, began) = (AtomicUsize::default(), Instant::now());
+            Shared { around, followed, changed, unread, files_read, began }
         })
     }
 
@@ -254,7 +254,7 @@ impl SecondaryFeeds {
     pub fn refresh(&self, apex: &Name, prompt: Prompt) -> Option<PendingReport> {
         let shared = lock(&self.running).clone()?;
         let mut followed = lock(&shared.followed);
-        if !followed.zones.contains_key(apex) {
+        if !followed.zones.contains(apex) {
             return None;
         }
         let (waiter, report) = report_channel();
@@ -274,7 +274,7 @@ impl SecondaryFeeds {
         let Some(shared) = lock(&self.running).clone() else { return Arc::default() };
         let followed = lock(&shared.followed);
         let zones = followed.zones.iter();
-        let states = zones.map(|(apex, zone)| (apex.clone(), Arc::clone(&zone.state)));
+        let states = zones.map(|zone| (zone.apex.clone(), Arc::clone(&zone.state)));
         let states: Arc<SecondaryStates> = Arc::new(states.collect());
         self.states.store(Some(Arc::clone(&states))); // while the zones cannot change
         states
@@ -308,7 +308,7 @@ impl SecondaryFeeds {
         };
         let overdue: Vec<_> = {
             let followed = lock(&shared.followed);
-            followed.zones.values().filter(is_overdue).map(Arc::clone).collect()
+            followed.zones.iter().filter(is_overdue).map(Arc::clone).collect()
         };
         for zone in overdue {
             zone.expire_if_overdue(&shared.around);
@@ -358,15 +358,17 @@ impl Shared {
             zone.end_first();
             let (is_waiting, report) = {
                 let mut status = zone.state.lock();
-                (status.next_refresh, status.intake) = (secs_from_now(next), None);
+                status.next_refresh = secs_from_now(next);
+                status.rare_mut().intake = None;
+                status.settle();
                 let report = RefreshReport {
                     former,
                     serial: status.serial,
-                    is_transferred: status.versions_taken > versions_before,
-                    primary: status.primary.map(|primary| primary.to_string()),
-                    error: status.error.as_deref().map(str::to_owned),
+                    is_transferred: status.versions_taken != versions_before,
+                    primary: status.primary.as_ref().map(|primary| primary.to_string()),
+                    error: status.error().map(str::to_owned),
                 };
-                (status.memory_wait.is_some(), report)
+                (status.memory_wait().is_some(), report)
             };
             if let (Job::Refresh(_, _, waiters), true) = (&job, is_done && !is_waiting) {
                 waiters.iter().for_each(|waiter| waiter.tell(report.clone()));
@@ -378,12 +380,26 @@ impl Shared {
                 Job::Read(_) => followed.schedule.finish_reading(&zone.apex, due),
                 Job::Refresh(..) => followed.schedule.finish(&zone.apex, now, due),
             }
+            let is_of_file = matches!(job, Job::Read(_));
             if is_waiting {
                 followed.keep_asked(job); // also after a panic
             }
             self.show(&followed.schedule);
+            let is_last = followed.schedule.counts().unread == 0;
             drop(followed);
             self.changed.notify_one();
+            if is_of_file {
+                self.note_read(is_last);
+            }
+        }
+    }
+
+    /// Notes that a file was read, perhaps the last one for now; gives back the memory that reading
+    /// many files needed.
+    fn note_read(&self, is_last: bool) {
+        let has_read_many = self.files_read.fetch_add(1, Relaxed) + 1 >= MANY_FILES;
+        if is_last && has_read_many && self.files_read.swap(0, Relaxed) >= MANY_FILES {
+            memory::give_back();
         }
     }
 
@@ -406,9 +422,11 @@ impl Shared {
     /// Reads the file of a zone, or refreshes it; returns when it is due next.
     fn look_after(&self, job: &Job) -> Duration {
         let (Job::Read(zone) | Job::Refresh(zone, ..)) = job;
-        let mut work = zone.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = zone.state.work();
         if let Job::Refresh(_, prompt, _) = job {
-            return refresh(zone, &mut work, *prompt, &self.around);
+            let next = refresh(zone, &mut work, *prompt, &self.around);
+            work.settle();
+            return next;
         }
         if !work.is_loaded {
             zone.load(&mut work, &self.around);
@@ -459,11 +477,11 @@ impl Shared {
         };
         while !self.around.is_stopped() {
             match receiver.recv_timeout(NOTICE_LOOK) {
-                Ok(notice) => self.take_notice(&notice),
+                Ok(notice) => self.take_notice(notice),
                 // A reload may have made a queue of another size; the former one is empty now.
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(next) = lock(queue).take() {
-                        receiver.try_iter().for_each(|notice| self.take_notice(&notice));
+                        receiver.try_iter().for_each(|notice| self.take_notice(notice));
                         receiver = next;
                     }
                 }
@@ -477,10 +495,11 @@ impl Shared {
     }
 
     /// Has a zone refreshed that a primary says has changed.
-    fn take_notice(&self, notice: &Notice) {
+    fn take_notice(&self, notice: Notice) {
         count(&self.around.counters.notices, 1);
+        let prompt = Prompt::Notice(notice.from);
         let mut followed = lock(&self.followed);
-        followed.schedule.prompt(notice.take(), Prompt::Notice(notice.from));
+        followed.schedule.prompt(&notice.take(), prompt);
         self.show(&followed.schedule);
         drop(followed);
         self.changed.notify_one();
@@ -504,13 +523,13 @@ fn directory(config: &Config) -> Result<PathBuf, String> {
 
 /// The keys of a configuration, by their names in lower case.
 #[cfg(not(feature = "whole"))]
-fn keys(_config: &Config) -> HashMap<Name, Arc<Key>> {
+pub fn keys(_config: &Config) -> HashMap<Name, Arc<Key>> {
     HashMap::new() // only a file has keys
 }
 
 /// The keys of a configuration, by their names in lower case.
 #[cfg(feature = "whole")]
-fn keys(config: &Config) -> HashMap<Name, Arc<Key>> {
+pub fn keys(config: &Config) -> HashMap<Name, Arc<Key>> {
     let keys = config.keys.iter();
     let key = |it: &zonda_config::TsigKey| Key::new(&it.name, it.algorithm, it.secret.reveal());
     keys.map(|it| (it.name.to_lowercase(), Arc::new(key(it)))).collect()

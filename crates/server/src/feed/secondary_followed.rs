@@ -1,7 +1,8 @@
 //! The zones of primaries that are followed: those of the configuration, and members of catalogs.
 
 use super::secondary_schedule::{Prompt, Schedule};
-use super::secondary_zone::{FileFate, SecondaryZone};
+use super::secondary_zone::{FileFate, FollowTerms, SecondaryZone};
+use super::secondary_zones::SecondaryZones;
 use super::store_feed::NEXT_NUMBER;
 use crate::zone_set::fed_zone::{FedOwner, NewFedZone};
 use std::collections::HashMap;
@@ -36,8 +37,8 @@ pub struct MemberChange {
 pub struct Followed {
     /// Which zone is due when.
     pub schedule: Schedule,
-    /// The zones by their apexes in lower case.
-    pub zones: HashMap<Name, Arc<SecondaryZone>>,
+    /// The zones that are followed.
+    pub zones: SecondaryZones,
     /// The requests of operators that wait for a refresh which has not begun, by apex.
     pub waiters: HashMap<Name, Vec<Waiter>>,
 }
@@ -113,7 +114,7 @@ impl Followed {
     /// Has zones looked after that are new, or have other settings.
     pub fn add_due(&mut self, zones: &[Name]) {
         for apex in zones {
-            let primary = self.zones.get(apex).and_then(|it| it.primaries.first());
+            let primary = self.zones.get(apex).and_then(|it| it.terms.primaries.first());
             if let Some(address) = primary.map(|it| it.address) {
                 self.schedule.add(apex, address);
             }
@@ -131,7 +132,7 @@ impl Followed {
         let (mut removed, mut forgotten) = (Vec::new(), Vec::new());
         for (apex, fate) in zones {
             match self.zones.get(&apex) {
-                Some(zone) if !zone.is_member => continue,
+                Some(zone) if !zone.terms.is_member => continue,
                 Some(zone) => zone.is_gone.store(true, Relaxed),
                 None => {}
             }
@@ -152,22 +153,21 @@ impl Followed {
         keys: &HashMap<Name, Arc<Key>>,
         first: &SyncSender<()>,
     ) -> (Vec<(u64, NewFedZone)>, Vec<Name>) {
-        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
+        let mut terms = TermsOfFeed::new(keys, true);
+        let first = Arc::new(first.clone());
         let (mut added, mut adopted) = (Vec::new(), Vec::new());
         for (apex, source, MemberTemplate { secondary, access, .. }) in members {
             let kept = self.zones.get(&apex).cloned();
-            if kept.as_ref().is_some_and(|kept| !kept.is_member) {
+            if kept.as_ref().is_some_and(|kept| !kept.terms.is_member) {
                 continue;
             }
-            let of = (&secondary, primaries(&secondary, keys));
-            let mut new = SecondaryZone::new(&apex, number, of, first.clone());
-            new.is_member = true;
+            let new = SecondaryZone::new(&apex, terms.of(&secondary), &first);
             let (zone, is_new) = next_of(kept, new);
             let (name, owner) = (apex.clone(), FedOwner::Catalog);
             let new = NewFedZone { name, source, access, owner, hosts_first: false };
-            added.push((zone.number, new));
+            added.push((zone.terms.number, new));
             adopted.extend(is_new.then(|| apex.clone()));
-            self.zones.insert(apex, zone);
+            self.zones.insert(zone);
         }
         (added, adopted)
     }
@@ -176,7 +176,7 @@ impl Followed {
     /// and waits for memory.
     pub fn keep_asked(&mut self, job: Job) {
         if let Job::Refresh(zone, prompt, waiters) = job
-            && self.zones.contains_key(&zone.apex)
+            && self.zones.contains(&zone.apex)
         {
             prompt.iter().for_each(|prompt| self.schedule.keep_prompt(&zone.apex, *prompt));
             waiters.into_iter().for_each(|waiter| self.add_waiter(&zone.apex, waiter));
@@ -210,8 +210,37 @@ impl Followed {
     }
 }
 
+/// Makes the terms of zones that one feed follows. Zones in a row mostly share them.
+pub struct TermsOfFeed<'k> {
+    keys: &'k HashMap<Name, Arc<Key>>,
+    is_member: bool,
+    /// The number by which the publisher knows the feed.
+    pub number: u64,
+    /// The terms of the zone before.
+    last: Option<Arc<FollowTerms>>,
+}
+
+impl<'k> TermsOfFeed<'k> {
+    /// The terms of zones of a new feed, whose primaries may have these keys.
+    pub fn new(keys: &'k HashMap<Name, Arc<Key>>, is_member: bool) -> Self {
+        let number = NEXT_NUMBER.fetch_add(1, Relaxed);
+        Self { keys, is_member, number, last: None }
+    }
+
+    /// The terms of the next zone.
+    pub fn of(&mut self, secondary: &Arc<SecondaryKeys>) -> Arc<FollowTerms> {
+        let last = self.last.take().filter(|last| Arc::ptr_eq(&last.keys, secondary));
+        let terms = last.unwrap_or_else(|| {
+            let (number, is_member) = (self.number, self.is_member);
+            let (keys, primaries) = (Arc::clone(secondary), primaries(secondary, self.keys));
+            Arc::new(FollowTerms { number, keys, is_member, primaries })
+        });
+        Arc::clone(self.last.insert(terms))
+    }
+}
+
 /// The primaries of a zone, with their keys.
-pub fn primaries(keys: &SecondaryKeys, all: &HashMap<Name, Arc<Key>>) -> Arc<[Primary]> {
+fn primaries(keys: &SecondaryKeys, all: &HashMap<Name, Arc<Key>>) -> Arc<[Primary]> {
     let primary = |it: &zonda_config::RemoteServer| Primary {
         address: it.address,
         key: it.key.as_ref().and_then(|name| all.get(name)).map(Arc::clone),
@@ -223,20 +252,21 @@ pub fn primaries(keys: &SecondaryKeys, all: &HashMap<Name, Arc<Key>>) -> Arc<[Pr
 /// is new.
 pub fn next_of(kept: Option<Arc<SecondaryZone>>, new: SecondaryZone) -> (Arc<SecondaryZone>, bool) {
     match kept {
-        Some(kept) if kept.is_member == new.is_member && is_same(&kept, &new) => (kept, false),
+        Some(kept) if is_same(&kept.terms, &new.terms) => (kept, false),
         Some(kept) => (Arc::new(kept.replaced_by(new)), true),
         None => (Arc::new(new), true),
     }
 }
 
-/// Whether two zones are followed alike.
-fn is_same(zone: &SecondaryZone, other: &SecondaryZone) -> bool {
+/// Whether zones are followed alike under two terms.
+fn is_same(terms: &FollowTerms, other: &FollowTerms) -> bool {
     let is_equal = |(one, other): (&Primary, &Primary)| match (&one.key, &other.key) {
         (None, None) => true,
         (Some(one), Some(other)) => one.is_same(other),
         _ => false,
     };
-    zone.keys == other.keys && zone.primaries.iter().zip(&*other.primaries).all(is_equal)
+    let has_same_keys = || terms.primaries.iter().zip(&*other.primaries).all(is_equal);
+    terms.is_member == other.is_member && terms.keys == other.keys && has_same_keys()
 }
 
 #[cfg(all(test, feature = "whole"))]
@@ -253,15 +283,14 @@ mod tests {
         let text = (Path::new("/zonda.toml"), text.to_owned());
         let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
         let keys = Arc::clone(config.secondaries().next().unwrap().1);
-        let mut zone = SecondaryZone::new(apex, 1, (&keys, Arc::default()), sync_channel(0).0);
-        zone.is_member = is_member;
-        Arc::new(zone)
+        let terms = FollowTerms { number: 1, keys, is_member, primaries: Arc::default() };
+        Arc::new(SecondaryZone::new(apex, terms.into(), &Arc::new(sync_channel(0).0)))
     }
 
     #[test]
     fn an_operator_that_waits_for_a_member_is_told_when_it_is_a_member_no_more() {
         let (apex, mut followed) = ("one.test".parse::<Name>().unwrap(), Followed::default());
-        followed.zones.insert(apex.clone(), zone(&apex, true));
+        followed.zones.insert(zone(&apex, true));
         let (waiter, report) = report_channel();
         followed.add_waiter(&apex, waiter);
         followed.remove_members(vec![(apex, FileFate::Removed)]);
@@ -274,7 +303,7 @@ mod tests {
     fn operators_that_have_given_up_leave_nothing_at_a_zone_that_waits_and_the_others_are_told() {
         let (apex, mut followed) = ("one.test".parse::<Name>().unwrap(), Followed::default());
         let zone = zone(&apex, false);
-        followed.zones.insert(apex.clone(), Arc::clone(&zone));
+        followed.zones.insert(Arc::clone(&zone));
         let (kept, report) = report_channel();
         let mut waiters = vec![kept];
         for _ in 0..1000 {
@@ -297,12 +326,12 @@ mod tests {
         let names = ["own.test", "followed.test", "none.test"];
         let [own, member, none] = names.map(|name| name.parse::<Name>().unwrap());
         let mut followed = Followed::default();
-        followed.zones.insert(own.clone(), zone(&own, false));
-        followed.zones.insert(member.clone(), zone(&member, true));
+        followed.zones.insert(zone(&own, false));
+        followed.zones.insert(zone(&member, true));
         let gone = [&own, &member, &none].map(|name| (name.clone(), FileFate::Removed)).to_vec();
         let (removed, forgotten) = followed.remove_members(gone);
         assert_eq!(removed, [member.clone(), none.clone()]);
         assert_eq!(forgotten, [member, none].map(|name| (name, FileFate::Removed)));
-        assert!(followed.zones.contains_key(&own));
+        assert!(followed.zones.contains(&own));
     }
 }

@@ -7,7 +7,8 @@
 //! has asked for the refresh waits as well.
 
 use super::secondary_state::MemoryWaitStatus;
-use super::secondary_zone::{MemoryWait, SecondaryZone, ZoneWork, now_secs};
+use super::secondary_work::{MemoryWait, ZoneWork};
+use super::secondary_zone::{SecondaryZone, now_secs};
 use crate::log_budget::LogBudget;
 use std::time::{Duration, Instant};
 use zonda_secondary::budget::octets_of;
@@ -20,7 +21,7 @@ static WAITS: LogBudget = LogBudget::new();
 /// After how long the zone is to ask again whether there is room, if its transfer still waits, and
 /// its primaries are not to be asked.
 pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> {
-    let wait = work.wait.as_mut()?;
+    let wait = work.rare_mut().wait.as_mut()?;
     let octets = wait.octets.min(octets_max(zone)); // a reload may allow fewer
     if octets < wait.octets {
         (wait.octets, wait.of_changes) = (octets, wait.of_changes.min(octets));
@@ -48,7 +49,7 @@ pub fn octets_max(zone: &SecondaryZone) -> u64 {
 fn show(zone: &SecondaryZone, wait: &MemoryWait) {
     let Some(since) = wait.since else { return };
     let status = MemoryWaitStatus { primary: wait.primary, since, octets: wait.octets };
-    zone.state.lock().memory_wait = Some(status.into());
+    zone.state.lock().rare_mut().memory_wait = Some(status.into());
 }
 
 /// Has a transfer wait until there are the octets of memory that it is to have, and then begin
@@ -67,7 +68,7 @@ pub fn postpone(zone: &SecondaryZone, work: &mut ZoneWork, wait: MemoryWait) {
     let check_at = timers.map(|it| Instant::now() + work.before_expiry(it.retry));
     let wait = MemoryWait { octets, of_changes, since, check_at, ..wait };
     show(zone, &wait);
-    work.wait = Some(wait.into());
+    work.rare_mut().wait = Some(wait.into());
 }
 
 /// Has a transfer go on waiting whose primaries were asked meanwhile, and have nothing that can be
@@ -78,7 +79,7 @@ pub fn go_on_waiting(
     work: &mut ZoneWork,
     next: Duration,
 ) -> Option<Duration> {
-    let wait = work.wait.as_mut().filter(|wait| wait.since.is_some())?;
+    let wait = work.rare_mut().wait.as_mut().filter(|wait| wait.since.is_some())?;
     wait.check_at = Some(Instant::now() + next);
     show(zone, wait);
     wait_left(zone, work)
@@ -86,8 +87,8 @@ pub fn go_on_waiting(
 
 /// Ends the wait of a zone, if its transfer has waited: it is done, or there is none to be made.
 pub fn end_wait(zone: &SecondaryZone, work: &mut ZoneWork) {
-    work.wait = None;
-    zone.state.lock().memory_wait = None;
+    work.rare_mut().wait = None;
+    zone.state.lock().rare_mut().memory_wait = None;
 }
 
 /// The octets of memory that the transfer of a whole zone will take if it is as large as the

@@ -5,8 +5,9 @@ use super::secondary_memory::{end_wait, go_on_waiting, wait_left};
 use super::secondary_schedule::Prompt;
 use super::secondary_state::count;
 use super::secondary_transfer::{TransferResult, transfer};
+use super::secondary_work::ZoneWork;
 use super::secondary_zone::{
-    KeptVersion, SecondaryZone, SilentPrimary, Surroundings, ZoneWork, now_secs, secs_from_now,
+    KeptVersion, SecondaryZone, SilentPrimary, Surroundings, now_secs, secs_from_now,
 };
 use super::store_feed::lock;
 use crate::load_error::LoadError;
@@ -67,7 +68,7 @@ fn ask_and_transfer(
     // In step with one primary is not enough where another has a newer version.
     let mut is_behind = false;
     let mut is_first = true;
-    while let Some((soa, primary)) = take_greatest(&mut found, work.source) {
+    while let Some((soa, primary)) = take_greatest(&mut found, work.source()) {
         if std::mem::take(&mut is_first) {
             zone.state.lock().primary_serial = Some(soa.serial);
         }
@@ -122,7 +123,8 @@ fn take_version(
     around: &Surroundings,
 ) -> Result<TransferResult, String> {
     let (address, now) = (primary.address, Instant::now());
-    if let Some(error) = work.refused.reason(address, serial, now).filter(|_| prompt.is_none()) {
+    let refused = work.rare().and_then(|rare| rare.refused.reason(address, serial, now));
+    if let Some(error) = refused.filter(|_| prompt.is_none()) {
         return Err(error.to_owned());
     }
     transfer(zone, work, primary, around).map_err(|refusal| {
@@ -132,7 +134,7 @@ fn take_version(
                 None => (timers::first_retry(0), REFRESH),
             };
             let bounds = (least, most);
-            work.refused.add((address, serial), &refusal.error, bounds, Instant::now());
+            work.rare_mut().refused.add((address, serial), &refusal.error, bounds, Instant::now());
         }
         refusal.error
     })
@@ -152,8 +154,9 @@ fn ask_all<'z>(
     };
     let is_of_operator = matches!(prompt, Some(Prompt::Refresh | Prompt::Retransfer));
     let is_sender = |it: &Primary| from == Some(it.address.ip().to_canonical());
-    let is_source = |it: &Primary| work.zone.is_none() || work.source == Some(it.address);
-    let mut primaries: Vec<&Primary> = zone.primaries.iter().collect();
+    let source = work.source();
+    let is_source = |it: &Primary| work.zone.is_none() || source == Some(it.address);
+    let mut primaries: Vec<&Primary> = zone.terms.primaries.iter().collect();
     primaries.sort_by_key(|it| (!is_sender(it), !is_source(it)));
     let (mut found, mut is_found) = (Vec::new(), false);
     for primary in primaries {
@@ -161,8 +164,9 @@ fn ask_all<'z>(
             continue;
         }
         let is_prompted = is_sender(primary) || is_of_operator;
+        let address = around.addresses.shared(primary.address);
         if let Err(error) = may_ask(around, primary.address, is_prompted) {
-            zone.state.lock().note_primary(primary.address, Err(&error));
+            zone.state.lock().note_primary(address, Err(&error));
             errors.push(format!("{}: {error}", primary.address));
             continue;
         }
@@ -170,7 +174,7 @@ fn ask_all<'z>(
             Ok(soa) => {
                 count(&around.counters.checks, 1);
                 note_answer(around, &zone.apex, primary.address);
-                zone.state.lock().note_primary(primary.address, Ok(soa.serial));
+                zone.state.lock().note_primary(address, Ok(soa.serial));
                 let own = work.zone.as_ref().map(|it| it.serial());
                 let is_newer = own.is_none_or(|own| is_greater(soa.serial, own));
                 found.push((soa, primary));
@@ -184,7 +188,7 @@ fn ask_all<'z>(
                     count(&around.counters.signature_faults, 1);
                 }
                 note_fault(around, &zone.apex, primary.address, &fault);
-                zone.state.lock().note_primary(primary.address, Err(&fault.to_string()));
+                zone.state.lock().note_primary(address, Err(&fault.to_string()));
                 errors.push(format!("{}: {fault}", primary.address));
             }
         }
@@ -267,7 +271,7 @@ fn note_in_step(
         None => secs_from_now(expire),
     };
     work.agreed = (now_secs(), expires_at);
-    let (agreed, source) = (work.agreed, work.source);
+    let (agreed, source) = (work.agreed, work.source());
     let kept = KeptVersion { zone: &own, changes: Some(&[]), agreed, source };
     // What the disk holds is this version, or none; where it takes no timers, that is logged.
     let _ = zone.keep(work, &kept, around);
@@ -288,11 +292,11 @@ fn note_success(
     around: &Surroundings,
 ) -> Duration {
     work.failures = 0;
-    work.refused.clear();
+    work.rare_mut().refused.clear();
     let (has_failed, is_expired) = {
         let mut status = zone.state.lock();
-        status.primary = Some(primary.address);
-        (status.error.take().is_some(), status.is_expired)
+        status.primary = Some(around.addresses.shared(primary.address));
+        (status.rare_mut().error.take().is_some(), status.is_expired)
     };
     if has_failed {
         tracing::info!(zone = %zone.apex, "a zone is in step with a primary again");
@@ -314,7 +318,7 @@ fn note_failure(
     count(&around.counters.failed_refreshes, 1);
     let (is_new, is_served) = {
         let mut status = zone.state.lock();
-        let former = status.error.replace(error.as_str().into());
+        let former = status.rare_mut().error.replace(error.as_str().into());
         (former.as_deref() != Some(&*error), status.serial.is_some())
     };
     if is_new {
@@ -325,7 +329,7 @@ fn note_failure(
         let update = Update::Unavailable(LoadError { first: error, count: 0 }); // it was logged
         let _in_order = zone.state.in_order();
         // Where the publisher fails, the server says so by itself.
-        let _ = around.publisher.update(&zone.apex, zone.number, update);
+        let _ = around.publisher.update(&zone.apex, zone.terms.number, update);
     }
     let retry = match zone.timers(work) {
         Some(timers) => timers.retry,

@@ -45,6 +45,11 @@ impl RefusedVersions {
         self.0.push(RefusedVersion { primary, serial, times, until, error });
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Forgets all of them: a version was taken.
     pub fn clear(&mut self) {
         self.0.clear();

@@ -17,8 +17,10 @@
 //!   thread for long have at most [`OF_SLOW_MAX`] together: some are always left for the rest.
 //! - Zones that a primary says have changed go first, but for each [`TURN_OF_WAITING`]th turn.
 
+use super::secondary_addresses::SharedAddresses;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use zonda_wire::Name;
 
 /// Threads that look after zones.
@@ -54,6 +56,8 @@ pub enum Prompt {
 pub struct Schedule {
     /// The zones by their apexes, and those that were removed while a thread looks after them.
     zones: HashMap<Name, Scheduled>,
+    /// The primaries that zones have in common.
+    addresses: SharedAddresses,
     /// The zones whose files are to be read.
     unread: BTreeMap<Place, Name>,
     /// The zones by the moments at which they are due.
@@ -65,8 +69,8 @@ pub struct Schedule {
     turns: [VecDeque<SocketAddr>; 2],
     /// The primaries that threads are busy with, or that are slow.
     busy: HashMap<SocketAddr, BusyPrimary>,
-    /// Number of threads that look after zones.
-    running: usize,
+    /// The zones that threads look after, each as one of a primary's.
+    running: HashMap<Name, (SocketAddr, Run)>,
     /// Number of zones in the queues of all primaries, of either kind.
     queued: [usize; 2],
     /// Number of zones that were taken so far.
@@ -81,7 +85,7 @@ type Place = (u64, u64);
 /// A zone of the schedule.
 struct Scheduled {
     /// The first primary, whose threads look after the zone.
-    primary: SocketAddr,
+    primary: Arc<SocketAddr>,
     /// What becomes of the zone next.
     state: State,
     /// What has asked for a refresh out of turn since the zone was taken last.
@@ -111,9 +115,9 @@ enum State {
     /// The zone is due at a moment.
     Due(Place),
     /// The zone waits for a thread, at a place of one of the queues of its primary.
-    Waiting(usize, Place),
-    /// A thread looks after it, as one of a primary's.
-    Running(SocketAddr, Run),
+    Waiting(QueueKind, Place),
+    /// A thread looks after it.
+    Running,
 }
 
 /// How long a thread has looked after a zone, without the time in which it waited for
@@ -126,10 +130,12 @@ enum Run {
     Paused(u64),
 }
 
+/// One of the queues of a primary: an octet, as each zone has it.
+type QueueKind = u8;
 /// The queue of zones that the primary says have changed.
-const NOTIFIED: usize = 0;
+const NOTIFIED: QueueKind = 0;
 /// The queue of zones whose time has come.
-const WAITING: usize = 1;
+const WAITING: QueueKind = 1;
 
 /// The zones of a primary that wait for threads.
 #[derive(Default)]
@@ -169,6 +175,7 @@ impl Schedule {
     /// known has other settings, and is due at once.
     pub fn add(&mut self, apex: &Name, primary: SocketAddr) {
         self.leave_queue(apex);
+        let primary = self.addresses.shared(primary);
         let Some(zone) = self.zones.get_mut(apex) else {
             let state = State::Unread(next_place(&mut self.last, 0));
             let zone = Scheduled { primary, state, prompt: None, reload: None };
@@ -178,7 +185,7 @@ impl Schedule {
         zone.primary = primary;
         match zone.state {
             State::Unread(_) => self.enter_unread(apex),
-            State::Reading | State::Running(..) => {
+            State::Reading | State::Running => {
                 zone.reload = Some(match zone.reload {
                     None | Some(Reload::Changed) => Reload::Changed,
                     Some(Reload::Removed | Reload::Added) => Reload::Added,
@@ -192,7 +199,7 @@ impl Schedule {
     pub fn remove(&mut self, apex: &Name) {
         self.leave_queue(apex);
         match self.zones.get_mut(apex) {
-            Some(zone) if matches!(zone.state, State::Reading | State::Running(..)) => {
+            Some(zone) if matches!(zone.state, State::Reading | State::Running) => {
                 zone.reload = Some(Reload::Removed);
             }
             _ => _ = self.zones.remove(apex),
@@ -240,23 +247,24 @@ impl Schedule {
             let apex = first.remove();
             self.enter(&apex, 0);
         }
-        if self.running >= THREADS {
+        if self.running.len() >= THREADS {
             return None;
         }
         let is_for_waiting = (self.taken + 1).is_multiple_of(TURN_OF_WAITING);
         let kinds = if is_for_waiting { [WAITING, NOTIFIED] } else { [NOTIFIED, WAITING] };
         let (apex, primary) = kinds.into_iter().find_map(|kind| self.take_of(kind, now))?;
         let zone = self.zones.get_mut(&apex)?;
-        zone.state = State::Running(primary, Run::Since(now));
+        zone.state = State::Running;
         let prompt = zone.prompt.take();
         self.busy.entry(primary).or_default().begin(now);
-        self.running += 1;
+        self.running.insert(apex.clone(), (primary, Run::Since(now)));
         self.taken += 1;
         Some((apex, prompt))
     }
 
     /// Takes a zone of a queue, of the first primary in turn that may have one more thread.
-    fn take_of(&mut self, kind: usize, now: u64) -> Option<(Name, SocketAddr)> {
+    fn take_of(&mut self, kind: QueueKind, now: u64) -> Option<(Name, SocketAddr)> {
+        let kind = usize::from(kind);
         let slow = self.busy.values().filter(|primary| primary.is_slow(now));
         let of_slow: usize = slow.map(BusyPrimary::threads).sum();
         for _ in 0..self.turns[kind].len() {
@@ -282,8 +290,7 @@ impl Schedule {
     /// Notes that a thread that looks after a zone waits for memory of the server from now on, or
     /// does so no more: no time for which its primary becomes a slow one.
     pub fn note_wait(&mut self, apex: &Name, is_waiting: bool, now: u64) {
-        let Some(zone) = self.zones.get_mut(apex) else { return };
-        let State::Running(address, run) = &mut zone.state else { return };
+        let Some((address, run)) = self.running.get_mut(apex) else { return };
         let Some(primary) = self.busy.get_mut(&*address) else { return };
         *run = match (*run, is_waiting) {
             (Run::Since(began), true) => {
@@ -303,12 +310,7 @@ impl Schedule {
     /// Notes that a thread has looked after a zone, and when the zone is due again.
     pub fn finish(&mut self, apex: &Name, now: u64, due: u64) {
         self.note_wait(apex, false, now); // where the thread has panicked
-        let Some(State::Running(address, Run::Since(began))) =
-            self.zones.get(apex).map(|zone| zone.state)
-        else {
-            return;
-        };
-        self.running = self.running.saturating_sub(1);
+        let Some((address, Run::Since(began))) = self.running.remove(apex) else { return };
         if let Some(primary) = self.busy.get_mut(&address) {
             primary.end(began, now);
         }
@@ -357,7 +359,7 @@ impl Schedule {
         }
         let kind = if zone.prompt.is_some() { NOTIFIED } else { WAITING };
         zone.state = State::Waiting(kind, place);
-        let address = zone.primary;
+        let (address, kind) = (*zone.primary, usize::from(kind));
         self.queues.entry(address).or_default().zones[kind].insert(place, apex.clone());
         self.queued[kind] += 1;
         self.give_turn(address);
@@ -370,18 +372,19 @@ impl Schedule {
             State::Unread(place) => _ = self.unread.remove(&place),
             State::Due(place) => _ = self.due.remove(&place),
             State::Waiting(kind, place) => {
-                let queue = self.queues.get_mut(&zone.primary);
+                let kind = usize::from(kind);
+                let queue = self.queues.get_mut(&*zone.primary);
                 let removed = queue.and_then(|queue| queue.zones[kind].remove(&place));
                 self.queued[kind] -= usize::from(removed.is_some());
             }
-            State::Reading | State::Running(..) => {}
+            State::Reading | State::Running => {}
         }
     }
 
     /// Has a primary take turns while zones of it wait.
     fn give_turn(&mut self, address: SocketAddr) {
         let Some(queue) = self.queues.get_mut(&address) else { return };
-        for kind in [NOTIFIED, WAITING] {
+        for kind in [NOTIFIED, WAITING].map(usize::from) {
             if !queue.has_turn[kind] && !queue.zones[kind].is_empty() {
                 queue.has_turn[kind] = true;
                 self.turns[kind].push_back(address);
@@ -400,7 +403,7 @@ impl Schedule {
     /// How many zones wait for what.
     pub fn counts(&self) -> ScheduleCounts {
         let [notified, waiting] = self.queued;
-        ScheduleCounts { unread: self.unread.len(), notified, waiting, running: self.running }
+        ScheduleCounts { unread: self.unread.len(), notified, waiting, running: self.running.len() }
     }
 }
 

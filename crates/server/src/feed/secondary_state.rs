@@ -1,11 +1,14 @@
 //! How zones follow their primaries, for all that read.
 
+use super::secondary_work::ZoneWork;
 use crate::load::unix_secs;
+use arc_swap::ArcSwapOption;
 #[cfg(feature = "whole")]
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_engine::zones::ZoneExpiry;
 
@@ -50,7 +53,7 @@ pub struct SecondaryCounters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimaryStatus {
     /// The address and port of the primary.
-    pub address: SocketAddr,
+    pub address: Arc<SocketAddr>,
     /// The serial that the primary had when it was last known.
     pub serial: Option<u32>,
     /// The moment at which the primary has answered with a serial last, seconds since 1970; 0:
@@ -90,15 +93,11 @@ pub struct SecondaryStatus {
     /// The serial of the best primary that answered last.
     pub primary_serial: Option<u32>,
     /// What each primary has answered last, of those that were asked.
-    pub primaries: Vec<PrimaryStatus>,
-    /// The transfer that runs, if any does.
-    pub intake: Option<Box<RunningIntake>>,
-    /// The wait for memory of a transfer that has not begun, if one waits.
-    pub memory_wait: Option<Box<MemoryWaitStatus>>,
+    pub primaries: Box<[PrimaryStatus]>,
     /// Number of versions that were transferred since the start.
-    pub versions_taken: u64,
+    pub versions_taken: u32,
     /// The primary that the version came from, or that it was in step with, last.
-    pub primary: Option<SocketAddr>,
+    pub primary: Option<Arc<SocketAddr>>,
     /// The last moment at which the zone was in step with a primary, seconds since 1970; 0: never.
     pub agreed_at: u64,
     /// The moment at which the zone is refreshed next, seconds since 1970.
@@ -107,16 +106,32 @@ pub struct SecondaryStatus {
     pub expires_at: u64,
     /// Whether the zone has expired.
     pub is_expired: bool,
+    /// What most zones do not have; none where there is nothing of it.
+    rare: Option<Box<RareStatus>>,
+}
+
+/// What a zone has while it is transferred, waits, or fails.
+#[derive(Clone, Debug, Default)]
+pub struct RareStatus {
+    /// The transfer that runs, if any does.
+    pub intake: Option<Box<RunningIntake>>,
+    /// The wait for memory of a transfer that has not begun, if one waits.
+    pub memory_wait: Option<Box<MemoryWaitStatus>>,
     /// Why the file of the zone could not be written the last time, in words.
     pub disk_error: Option<Box<str>>,
     /// Why the last refresh failed, in words.
     pub error: Option<Box<str>>,
 }
 
-/// How a zone follows its primaries, shared by the threads that refresh it and all that read.
-#[derive(Debug, Default)]
+/// How a zone follows its primaries, shared by the threads that refresh it and all that read, also
+/// while other settings of the zone come into force. There may be a hundred thousand of these.
+#[derive(Default)]
 pub struct SecondaryState {
     status: Mutex<SecondaryStatus>,
+    /// What one refresh leaves to the next; one thread at a time looks after the zone.
+    work: Mutex<ZoneWork>,
+    /// What is dropped when the file was read.
+    first: ArcSwapOption<SyncSender<()>>,
     /// When the zone expires, for those that answer queries.
     pub expiry: Arc<ZoneExpiry>,
     /// What is held from a change of the status until the publisher has what follows from it, so
@@ -135,13 +150,44 @@ impl SecondaryStatus {
         self.serial.and(Some(self.expires_at))
     }
 
+    /// The transfer that runs, if any does.
+    pub fn intake(&self) -> Option<RunningIntake> {
+        self.rare.as_ref()?.intake.as_deref().copied()
+    }
+
+    /// The wait for memory of a transfer that has not begun, if one waits.
+    pub fn memory_wait(&self) -> Option<MemoryWaitStatus> {
+        self.rare.as_ref()?.memory_wait.as_deref().copied()
+    }
+
+    /// Why the file of the zone could not be written the last time, in words.
+    pub fn disk_error(&self) -> Option<&str> {
+        self.rare.as_ref()?.disk_error.as_deref()
+    }
+
+    /// Why the last refresh failed, in words.
+    pub fn error(&self) -> Option<&str> {
+        self.rare.as_ref()?.error.as_deref()
+    }
+
+    /// What most zones do not have, for a change; takes memory until [`Self::settle`].
+    pub fn rare_mut(&mut self) -> &mut RareStatus {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Gives memory back that is not needed any more.
+    pub fn settle(&mut self) {
+        self.rare = self.rare.take().filter(|rare| !rare.is_empty());
+    }
+
     /// Notes the serial that a primary has answered with, or why it has not.
-    pub fn note_primary(&mut self, address: SocketAddr, answer: Result<u32, &str>) {
+    pub fn note_primary(&mut self, address: Arc<SocketAddr>, answer: Result<u32, &str>) {
         let place = self.primaries.iter().position(|it| it.address == address);
         let place = place.unwrap_or_else(|| {
             let (serial, answered_at, error) = (None, 0, None);
-            self.primaries.reserve_exact(1); // most zones have one primary
-            self.primaries.push(PrimaryStatus { address, serial, answered_at, error });
+            let new = PrimaryStatus { address, serial, answered_at, error };
+            let known = std::mem::take(&mut self.primaries).into_iter();
+            self.primaries = known.chain([new]).collect();
             self.primaries.len() - 1
         });
         let primary = &mut self.primaries[place];
@@ -155,10 +201,33 @@ impl SecondaryStatus {
     }
 }
 
+impl RareStatus {
+    /// Whether there is nothing of it.
+    fn is_empty(&self) -> bool {
+        let Self { intake, memory_wait, disk_error, error } = self;
+        intake.is_none() && memory_wait.is_none() && disk_error.is_none() && error.is_none()
+    }
+}
+
 impl SecondaryState {
     /// The status under its lock, which is held for no longer than to read or write it.
     pub fn lock(&self) -> MutexGuard<'_, SecondaryStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What one refresh leaves to the next, for the one thread that looks after the zone.
+    pub fn work(&self) -> MutexGuard<'_, ZoneWork> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has something dropped when the file was read, in place of what was to be before.
+    pub fn set_first(&self, first: Option<Arc<SyncSender<()>>>) {
+        self.first.store(first);
+    }
+
+    /// Takes what is to be dropped when the file was read.
+    pub fn take_first(&self) -> Option<Arc<SyncSender<()>>> {
+        self.first.swap(None)
     }
 
     /// Waits until the publisher has the former update of the zone; held until it has the next.
@@ -180,16 +249,16 @@ impl SecondaryState {
             })
         };
         json!({
-            "primary": status.primary.map(|primary| primary.to_string()),
+            "primary": status.primary.as_ref().map(|primary| primary.to_string()),
             "primary_serial": status.primary_serial,
             "primaries": status.primaries.iter().map(primary).collect::<Vec<_>>(),
             "in_step": moment(status.agreed_at),
             "next_refresh": moment(status.next_refresh),
             "expires": moment(status.expires_at),
             "expired": status.is_expired,
-            "error": status.error,
-            "disk_error": status.disk_error,
-            "memory_wait": status.memory_wait.map(|wait| {
+            "error": status.error(),
+            "disk_error": status.disk_error(),
+            "memory_wait": status.memory_wait().map(|wait| {
                 json!({
                     "primary": wait.primary.to_string(),
                     "since": time(wait.since),
@@ -223,9 +292,9 @@ impl SecondaryCounts {
         let mut counts = Self::default();
         for state in states {
             let status = state.lock();
-            counts.unkept += u64::from(status.disk_error.is_some());
-            counts.waiting += u64::from(status.memory_wait.is_some());
-            match (status.is_expired, status.serial, &status.error) {
+            counts.unkept += u64::from(status.disk_error().is_some());
+            counts.waiting += u64::from(status.memory_wait().is_some());
+            match (status.is_expired, status.serial, status.error()) {
                 (true, ..) => counts.expired += 1,
                 (false, None, _) => counts.awaited += 1,
                 (false, Some(_), Some(_)) => counts.failing += 1,

@@ -11,9 +11,9 @@
 use super::mixed_ttls;
 use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
+use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
 use super::secondary_zone::{
-    Fallback, KeptVersion, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs,
-    secs_from_now, with_changes,
+    KeptVersion, SecondaryZone, Surroundings, now_secs, secs_from_now, with_changes,
 };
 use super::store_feed::lock;
 use super::{LoadedZone, Update};
@@ -107,7 +107,7 @@ pub fn transfer(
     around: &Surroundings,
 ) -> Result<TransferResult, Refusal> {
     let (mut kept, mut octets, mut since, mut fallback) = (None, (0, 0), None, None);
-    if let Some(wait) = work.wait.take() {
+    if let Some(wait) = work.rare_mut().wait.take() {
         (kept, octets, since) = (Some(wait.kept), (wait.octets, wait.of_changes), wait.since);
         fallback = wait.fallback.filter(|_| wait.primary == primary.address);
     }
@@ -118,7 +118,7 @@ pub fn transfer(
     let transferred = transfer_within(zone, work, (primary, &start, fallback), &mut share, around);
     if transferred.is_err() {
         share.keep_room(whole);
-        work.wait = Some(start.wait(primary, octets, None).into());
+        work.rare_mut().wait = Some(start.wait(primary, octets, None).into());
     }
     transferred
 }
@@ -189,7 +189,7 @@ fn transfer_within(
         (Ok(taken), fallback) => {
             if fallback.is_some_and(|it| it.is_without_changes) {
                 let until = Instant::now() + WITHOUT_CHANGES;
-                work.without_changes = Some((primary.address, until).into());
+                work.rare_mut().without_changes = Some((primary.address, until).into());
             }
             Ok(taken)
         }
@@ -249,10 +249,10 @@ fn transfer_changes(
 fn base_of_changes(work: &ZoneWork, primary: &Primary, around: &Surroundings) -> Option<Arc<Zone>> {
     let now = Instant::now();
     let is_late = |until: &Instant| *until > now;
-    let of_zone = work.without_changes.as_deref();
+    let of_zone = work.rare().and_then(|rare| rare.without_changes.as_deref());
     let is_without = of_zone.is_some_and(|it| it.0 == primary.address && it.1 > now)
         || lock(&around.without_changes).get(&primary.address).is_some_and(is_late);
-    let is_source = work.source == Some(primary.address);
+    let is_source = work.source() == Some(primary.address);
     work.zone.clone().filter(|_| is_source && !is_without && !work.takes_any_serial)
 }
 
@@ -273,8 +273,11 @@ fn attempt(
     let is_of_changes = matches!(question, Question::Ixfr(_));
     let (address, began_at) = (primary.address, now_secs());
     let intake = RunningIntake { primary: address, is_of_changes, began_at };
-    zone.state.lock().intake = Some(intake.into());
-    zone.state.lock().memory_wait = None;
+    {
+        let mut status = zone.state.lock();
+        let rare = status.rare_mut();
+        (rare.intake, rare.memory_wait) = (Some(intake.into()), None);
+    }
     let reply = primary.transfer(&zone.apex, question, (limits, &hooks), share);
     let result = match reply {
         Ok(reply) => take(zone, work, reply, (primary, start, fallback), around),
@@ -330,10 +333,13 @@ fn take(
         false => Refusal::of_version(error),
     })?;
     (work.zone, work.records) = (Some(Arc::clone(&loaded.zone)), loaded.records);
-    (work.agreed, work.source) = (agreed, source);
+    (work.agreed, work.source) = (agreed, Some(around.addresses.shared(primary.address)));
     let records = loaded.records;
     zone.publish(work, Update::Replace(loaded), around);
-    zone.state.lock().versions_taken += 1;
+    {
+        let mut status = zone.state.lock();
+        status.versions_taken = status.versions_taken.wrapping_add(1);
+    }
     let counters = &around.counters;
     count(if changes.is_none() { &counters.whole } else { &counters.changes }, 1);
     count(&counters.octets, reply.counts.octets);

@@ -4,9 +4,8 @@
 
 use super::secondary_memory::octets_max;
 use super::secondary_transfer::{TransferResult, transfer};
-use super::secondary_zone::{
-    Fallback, MemoryWait, SecondaryZone, Surroundings, ZoneWork, now_secs, secs_from_now,
-};
+use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
+use super::secondary_zone::{FollowTerms, SecondaryZone, Surroundings, now_secs, secs_from_now};
 use crate::engine_counters::EngineCounters;
 use crate::feed::secondary_memory::wait_left;
 use crate::feed::secondary_refresh::refresh;
@@ -42,7 +41,9 @@ fn zone(budget: &Arc<Budget>) -> (SecondaryZone, Surroundings) {
     let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
     let (zone, keys) = config.secondaries().next().unwrap();
     let (apex, first) = (zone.name.clone().unwrap(), sync_channel(0).0);
-    let zone = SecondaryZone::new(&apex, 1, (keys, Arc::default()), first);
+    let (keys, primaries) = (Arc::clone(keys), Arc::default());
+    let terms = FollowTerms { number: 1, keys, is_member: false, primaries };
+    let zone = SecondaryZone::new(&apex, terms.into(), &Arc::new(first));
     let (texts, stores) = (Texts::default(), Vec::new());
     let own = (Default::default(), &texts, &stores);
     let publisher = Publisher::load(config, own, EngineCounters::new(0), 1).unwrap();
@@ -51,6 +52,12 @@ fn zone(budget: &Arc<Budget>) -> (SecondaryZone, Surroundings) {
     let note_wait: WaitListener = Box::new(|_, _| ());
     let waits = (Arc::clone(budget), note_wait);
     (zone, Surroundings::new(publisher, Err("none".to_owned()), counters, waits))
+}
+
+/// Has a zone follow one primary.
+fn set_primary(zone: &mut SecondaryZone, primary: &Primary) {
+    let primaries = Arc::from([primary.clone()]);
+    zone.terms = Arc::new(FollowTerms { primaries, ..FollowTerms::clone(&zone.terms) });
 }
 
 /// The wait of a transfer from a primary for so many octets.
@@ -68,7 +75,7 @@ fn work_from(primary: &Primary) -> ZoneWork {
     let (records, _) = read_text(text.as_bytes(), Path::new("text"), &apex, &options);
     let zone = zonda_zone::build(&apex, &records, zonda_zone::HashSeed::random()).unwrap();
     let mut work = ZoneWork::default();
-    (work.zone, work.source) = (Some(Arc::new(zone)), Some(primary.address));
+    (work.zone, work.source) = (Some(Arc::new(zone)), Some(Arc::new(primary.address)));
     (work.is_loaded, work.published_by) = (true, 1);
     work.agreed = (now_secs(), secs_from_now(Duration::from_secs(3600)));
     work
@@ -83,15 +90,15 @@ fn changes_are_asked_for_while_the_whole_zone_from_another_primary_waits_for_mem
     assert!(running.reserve(4 * MIB));
     let source = primary(([127, 0, 0, 1], 1).into());
     let mut work = work_from(&source);
-    work.wait = Some(wait(&budget, place, 3 * MIB, &other).into());
+    work.rare_mut().wait = Some(wait(&budget, place, 3 * MIB, &other).into());
     let transferred = transfer(&zone, &mut work, &source, &around);
     assert!(matches!(transferred, Ok(TransferResult::Postponed)));
-    let kept = work.wait.as_ref().unwrap();
+    let kept = work.rare().unwrap().wait.as_ref().unwrap();
     assert!(kept.fallback.is_some(), "changes were asked for, of a port that is closed");
     assert_eq!((kept.kept.place(), kept.octets), (Some(place), 3 * MIB));
     let transferred = transfer(&zone, &mut work, &other, &around);
     assert!(matches!(transferred, Ok(TransferResult::Postponed)), "the whole zone waits");
-    let kept = work.wait.unwrap();
+    let kept = work.rare_mut().wait.take().unwrap();
     assert_eq!((kept.kept.place(), kept.octets), (Some(place), 3 * MIB));
 }
 
@@ -123,27 +130,27 @@ fn a_zone_in_step_does_not_expire_while_a_transfer_that_an_operator_asked_for_wa
     assert!(running.reserve(4 * MIB));
     let asked = Arc::<AtomicUsize>::default();
     let source = primary_of_serial_7(Arc::clone(&asked));
-    zone.primaries = Arc::from([source.clone()]);
+    set_primary(&mut zone, &source);
     let mut work = work_from(&source);
     let former = work.agreed.1;
     let waits = MemoryWait {
         check_at: Some(Instant::now() + Duration::from_secs(60)),
         ..wait(&budget, place, 4 * MIB, &source)
     };
-    work.wait = Some(waits.into());
+    work.rare_mut().wait = Some(waits.into());
     let prompt = Some(Prompt::Retransfer);
     let left = refresh(&zone, &mut work, prompt, &around);
     assert!(left <= Duration::from_secs(1) && asked.load(SeqCst) == 0, "it is not yet time");
-    work.wait.as_mut().unwrap().check_at = Some(Instant::now());
+    work.rare_mut().wait.as_mut().unwrap().check_at = Some(Instant::now());
     for _ in 0..2 {
         let left = refresh(&zone, &mut work, prompt, &around);
         assert!(left <= Duration::from_secs(1) && !left.is_zero(), "{left:?}");
         assert_eq!(asked.load(SeqCst), 1, "once, until the retry time has passed");
     }
     assert!(work.agreed.1 > former + 3600, "it expires a day from now");
-    let kept = work.wait.unwrap();
+    let kept = work.rare_mut().wait.take().unwrap();
     assert_eq!((kept.kept.place(), kept.octets, kept.since), (Some(place), 4 * MIB, Some(7)));
-    assert!(zone.state.lock().memory_wait.is_some());
+    assert!(zone.state.lock().memory_wait().is_some());
 }
 
 #[test]
@@ -154,17 +161,17 @@ fn a_transfer_goes_on_waiting_where_no_primary_answers_meanwhile() {
     let mut running = budget.share(None);
     assert!(running.reserve(4 * MIB));
     let gone = primary(([127, 0, 0, 1], 1).into());
-    zone.primaries = Arc::from([gone.clone()]);
+    set_primary(&mut zone, &gone);
     let mut work = work_from(&gone);
     let check_at = Some(Instant::now());
     let waits = MemoryWait { check_at, ..wait(&budget, place, 4 * MIB, &gone) };
-    work.wait = Some(waits.into());
+    work.rare_mut().wait = Some(waits.into());
     let left = refresh(&zone, &mut work, Some(Prompt::Retransfer), &around);
     assert!(left <= Duration::from_secs(1) && work.failures == 1, "{left:?}");
-    assert_eq!(work.wait.as_ref().unwrap().kept.place(), Some(place));
+    assert_eq!(work.rare().unwrap().wait.as_ref().unwrap().kept.place(), Some(place));
     drop(running);
     let left = refresh(&zone, &mut work, Some(Prompt::Retransfer), &around);
-    assert!(left > Duration::from_secs(60) && work.wait.is_none(), "{left:?}");
+    assert!(left > Duration::from_secs(60) && work.rare_mut().wait.is_none(), "{left:?}");
 }
 
 #[test]
@@ -176,10 +183,10 @@ fn a_transfer_waits_for_no_more_than_its_zone_may_take_after_a_reload() {
     assert!(running.reserve(4 * MIB));
     let mut work = ZoneWork::default();
     let of = primary(([127, 0, 0, 1], 1).into());
-    work.wait = Some(wait(&budget, place, u64::MAX, &of).into());
+    work.rare_mut().wait = Some(wait(&budget, place, u64::MAX, &of).into());
     assert!(wait_left(&zone, &mut work).is_some());
-    assert_eq!(work.wait.unwrap().octets, octets_max(&zone));
-    assert_eq!(zone.state.lock().memory_wait.as_ref().unwrap().octets, octets_max(&zone));
+    assert_eq!(work.rare_mut().wait.take().unwrap().octets, octets_max(&zone));
+    assert_eq!(zone.state.lock().memory_wait().unwrap().octets, octets_max(&zone));
 }
 
 #[test]
@@ -189,13 +196,13 @@ fn a_transfer_from_the_next_primary_has_the_place_and_the_size_of_the_one_that_h
     let (place, octets, since) = (budget.share(None).place(), 3 * MIB, Some(7));
     let gone = primary(([127, 0, 0, 1], 1).into());
     let mut work = ZoneWork::default();
-    work.wait = Some(wait(&budget, place, octets, &gone).into());
+    work.rare_mut().wait = Some(wait(&budget, place, octets, &gone).into());
     assert!(transfer(&zone, &mut work, &gone, &around).is_err());
     let mut other = budget.share(None);
     assert!(!other.reserve(4 * MIB), "the room is kept for the next primary");
     let next = primary(([127, 0, 0, 2], 1).into());
     assert!(transfer(&zone, &mut work, &next, &around).is_err());
-    let wait = work.wait.unwrap();
+    let wait = work.rare_mut().wait.take().unwrap();
     assert_eq!((wait.kept.place(), wait.octets, wait.since), (Some(place), octets, since));
     assert_eq!(wait.primary, next.address);
 }
@@ -211,7 +218,7 @@ fn the_whole_zone_has_what_changes_have_left_of_the_time_also_if_it_has_waited_i
     let place = budget.share(None).place();
     let mut work = ZoneWork::default();
     let waits = MemoryWait { fallback, ..wait(&budget, place, 0, &primary) };
-    work.wait = Some(waits.into());
+    work.rare_mut().wait = Some(waits.into());
     let error = transfer(&zone, &mut work, &primary, &around).err().unwrap().error;
     assert!(error.contains("was not whole after"), "{error}");
     assert!(error.ends_with("before that, with changes: a gap"), "{error}");

@@ -1,9 +1,9 @@
 //! A zone of primaries: what is known of it between two refreshes, its file, and its expiry.
 
+use super::secondary_addresses::SharedAddresses;
 use super::secondary_crowd::CrowdLimits;
-use super::secondary_refused::RefusedVersions;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
-use super::store_feed::lock;
+use super::secondary_work::ZoneWork;
 use super::{LoadedZone, Update};
 use crate::load::{self, unix_secs};
 use crate::load_error::LoadError;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use zonda_config::SecondaryKeys;
 use zonda_secondary::zone_file::KeptTimers;
 use zonda_secondary::{
-    Budget, KeptPlace, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed,
+    Budget, FileState, Limits, MemberTag, Primary, TimerBounds, Timers, ZoneFile, removed,
 };
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, Diff, Zone};
@@ -36,93 +36,29 @@ pub enum FileFate {
     Removed,
 }
 
-/// The least time from one check of a zone that expires soon to the next.
-const BEFORE_EXPIRY_MIN: Duration = Duration::from_secs(1);
-
 /// A zone that is transferred from primaries.
 pub struct SecondaryZone {
     /// The zone's apex, in lower case.
     pub apex: Name,
-    /// The number by which the publisher knows the feed.
-    pub number: u64,
-    /// How the zone is transferred.
-    pub keys: Arc<SecondaryKeys>,
-    /// Whether a catalog lists the zone, and the configuration does not name it.
-    pub is_member: bool,
-    /// The primaries with their keys, at least one.
-    pub primaries: Arc<[Primary]>,
+    /// The terms under which the zone is followed.
+    pub terms: Arc<FollowTerms>,
     /// How the zone follows its primaries, for all that read.
     pub state: Arc<SecondaryState>,
     /// Whether the zone is not to be followed any more, or not like this.
     pub is_gone: AtomicBool,
-    /// What one refresh leaves to the next; one thread at a time looks after the zone.
-    pub work: Arc<Mutex<ZoneWork>>,
-    /// What is dropped when the file was read.
-    first: Mutex<Option<SyncSender<()>>>,
 }
 
-/// What one refresh of a zone leaves to the next.
-#[derive(Default)]
-pub struct ZoneWork {
-    /// The file of the zone; none before it was read, or where there is no place for it.
-    pub file: Option<ZoneFile>,
-    /// Whether the file was read, or found missing.
-    pub is_loaded: bool,
-    /// The version in force; none before the first transfer, and after expiry.
-    pub zone: Option<Arc<Zone>>,
-    /// The number of its records.
-    pub records: usize,
-    /// The primary that it came from; none where that is not known.
-    pub source: Option<SocketAddr>,
-    /// The feed by which it was published.
-    pub published_by: u64,
-    /// The data of the SOA record of the version that has expired.
-    expired_soa: Option<Box<[u8]>>,
-    /// Number of refreshes that failed since the last one that did not, or since expiry.
-    pub failures: u32,
-    /// The seconds since 1970 at which the zone was last in step with a primary, and expires.
-    pub agreed: (u64, u64),
-    /// Versions of primaries that were refused.
-    pub refused: RefusedVersions,
-    /// The primary that is asked for the whole zone, as it did not send changes of it, and until
-    /// when.
-    pub without_changes: Option<Box<(SocketAddr, Instant)>>,
-    /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
-    pub takes_any_serial: bool,
-    /// The transfer that waits for memory, if one does.
-    pub wait: Option<Box<MemoryWait>>,
-}
-
-/// What a transfer that waits to begin leaves to the next refresh, and one that has failed to that
-/// from the next primary.
-pub struct MemoryWait {
-    /// The place of the transfer among all.
-    pub kept: KeptPlace,
-    /// The octets of memory that it is to have before it begins.
-    pub octets: u64,
-    /// The octets that changes are to have before they are asked for; 0 unless they have needed
-    /// more than there were.
-    pub of_changes: u64,
-    /// The moment at which the primaries are asked though there is no room: the version in force
-    /// may be theirs, or changes of it may need no room. None where there is no such version, or
-    /// the transfer has not waited yet.
-    pub check_at: Option<Instant>,
-    /// The seconds since 1970 at which it began to wait; none where it has not.
-    pub since: Option<u64>,
-    /// The primary that it is to come from.
-    pub primary: SocketAddr,
-    /// Why the whole zone is to be asked for, if changes were and could not be taken.
-    pub fallback: Option<Fallback>,
-}
-
-/// Why changes that were asked for were not taken, so that the whole zone is asked for.
-pub struct Fallback {
-    /// What is wrong with the changes, in words.
-    pub error: String,
-    /// Whether the primary has sent no changes at all.
-    pub is_without_changes: bool,
-    /// How long that has taken, which is part of the time that one transfer may take.
-    pub spent: Duration,
+/// The terms under which zones are followed, which most zones of a server have in common.
+#[derive(Clone)]
+pub struct FollowTerms {
+    /// The number by which the publisher knows the feed.
+    pub number: u64,
+    /// How the zones are transferred.
+    pub keys: Arc<SecondaryKeys>,
+    /// Whether a catalog lists the zones, and the configuration does not name them.
+    pub is_member: bool,
+    /// The primaries with their keys, at least one.
+    pub primaries: Arc<[Primary]>,
 }
 
 /// What is told that the transfer of a zone waits for memory from now on, or does so no more.
@@ -142,6 +78,8 @@ pub struct Surroundings {
     pub budget: Arc<Budget>,
     /// What is told of waits for that in the middle of transfers.
     pub note_wait: WaitListener,
+    /// The addresses of primaries that zones have in common.
+    pub addresses: SharedAddresses,
     /// The primaries that did not answer the last time.
     pub silent: Mutex<HashMap<SocketAddr, SilentPrimary>>,
     /// Primaries that do not know how to send changes, until when they are not asked for them.
@@ -189,6 +127,7 @@ impl Surroundings {
             counters,
             budget,
             note_wait,
+            addresses: SharedAddresses::default(),
             silent: Mutex::default(),
             without_changes: Mutex::default(),
             next_expiry: AtomicU64::new(u64::MAX),
@@ -274,53 +213,29 @@ impl Surroundings {
     }
 }
 
-impl ZoneWork {
-    /// A time from one check of the zone to the next, shortened so that the zone is checked several
-    /// times before it expires.
-    pub fn before_expiry(&self, time: Duration) -> Duration {
-        if self.zone.is_none() {
-            return time;
-        }
-        let left = Duration::from_secs(self.agreed.1.saturating_sub(now_secs()));
-        time.min((left / 2).max(BEFORE_EXPIRY_MIN))
-    }
-}
-
 impl SecondaryZone {
     /// A zone whose file was not read yet; `first` is dropped when that is done.
-    pub fn new(
-        apex: &Name,
-        number: u64,
-        (keys, primaries): (&Arc<SecondaryKeys>, Arc<[Primary]>),
-        first: SyncSender<()>,
-    ) -> Self {
-        Self {
-            apex: apex.clone(),
-            number,
-            keys: Arc::clone(keys),
-            is_member: false,
-            primaries,
-            state: Arc::default(),
-            is_gone: AtomicBool::default(),
-            work: Arc::default(),
-            first: Mutex::new(Some(first)),
-        }
+    pub fn new(apex: &Name, terms: Arc<FollowTerms>, first: &Arc<SyncSender<()>>) -> Self {
+        let (apex, state) = (apex.clone(), Arc::<SecondaryState>::default());
+        state.set_first(Some(Arc::clone(first)));
+        Self { apex, terms, state, is_gone: AtomicBool::default() }
     }
 
     /// The same zone as another configuration has it: with the version in force, and its file.
     pub fn replaced_by(&self, new: Self) -> Self {
         self.is_gone.store(true, Relaxed);
-        self.state.lock().primaries.clear(); // some may have gone
-        Self { state: Arc::clone(&self.state), work: Arc::clone(&self.work), ..new }
+        self.state.lock().primaries = Box::default(); // some may have gone
+        self.state.set_first(new.state.take_first());
+        Self { state: Arc::clone(&self.state), ..new }
     }
 
     /// The bounds of a transfer.
     pub fn limits(&self) -> Limits {
         Limits {
-            octets_max: self.keys.size_max.0.into(),
-            records_max: self.keys.records_max.into(),
-            time_max: self.keys.time_max,
-            idle_max: self.keys.idle_timeout,
+            octets_max: self.terms.keys.size_max.0.into(),
+            records_max: self.terms.keys.records_max.into(),
+            time_max: self.terms.keys.time_max,
+            idle_max: self.terms.keys.idle_timeout,
         }
     }
 
@@ -328,22 +243,22 @@ impl SecondaryZone {
     pub fn crowd_limits(&self) -> CrowdLimits {
         let max = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
         CrowdLimits {
-            records_per_set: max(self.keys.records_per_set_max),
-            types_per_name: max(self.keys.types_per_name_max),
+            records_per_set: max(self.terms.keys.records_per_set_max),
+            types_per_name: max(self.terms.keys.types_per_name_max),
         }
     }
 
     /// The timers of the version in force, or of the one that has expired.
     pub fn timers(&self, work: &ZoneWork) -> Option<Timers> {
-        match (&work.zone, &work.expired_soa) {
-            (Some(zone), _) => Some(self.timers_of(zone.soa().0.first())),
-            (None, expired) => expired.as_ref().map(|soa| self.timers_of(soa)),
+        match &work.zone {
+            Some(zone) => Some(self.timers_of(zone.soa().0.first())),
+            None => work.rare()?.expired_soa.as_ref().map(|soa| self.timers_of(soa)),
         }
     }
 
     /// The timers of an SOA record with these data.
     pub fn timers_of(&self, soa: &[u8]) -> Timers {
-        let keys = &self.keys;
+        let keys = &self.terms.keys;
         let bounds = TimerBounds {
             refresh: (keys.refresh_min, keys.refresh_max),
             retry: (keys.retry_min, keys.retry_max),
@@ -357,7 +272,7 @@ impl SecondaryZone {
         if let Some(directory) = &around.directory {
             let mut file = ZoneFile::new(Arc::clone(directory), &self.apex);
             let kept = file.read();
-            work.file = Some(file);
+            work.file = file.state();
             match kept {
                 Ok(None) => {}
                 Err(error) => {
@@ -368,9 +283,8 @@ impl SecondaryZone {
                     let served = (&state.zone_set, state.seed);
                     let made = load::make(&self.apex, &kept.records, false, served)
                         .map_err(|error| error.to_string())
-                        .and_then(|it| {
-                            with_changes(it, &kept.changes).map_err(|it| it.to_string())
-                        });
+                        .and_then(|it| with_changes(it, &kept.changes).map_err(|it| it.to_string()))
+                        .map(LoadedZone::packed);
                     drop(state);
                     match made {
                         Ok(loaded) => {
@@ -378,7 +292,7 @@ impl SecondaryZone {
                             return self.take_kept(work, loaded, kept, around);
                         }
                         Err(error) => {
-                            work.file = Some(ZoneFile::new(Arc::clone(directory), &self.apex));
+                            work.file = FileState::default();
                             tracing::error!(zone = %self.apex, error, "a kept zone is not sound");
                         }
                     }
@@ -403,7 +317,8 @@ impl SecondaryZone {
             tracing::warn!(%zone, serial, torn, "the end of a zone's file is torn: it is cut off");
         }
         (work.records, work.zone) = (loaded.records, Some(Arc::clone(&loaded.zone)));
-        (work.agreed, work.source) = ((timers.agreed_at, timers.expires_at), timers.source);
+        work.agreed = (timers.agreed_at, timers.expires_at);
+        work.source = timers.source.map(|source| around.addresses.shared(source));
         if timers.expires_at <= now_secs() {
             self.note_overdue(work, around);
             return self.take_expiry(work);
@@ -429,7 +344,7 @@ impl SecondaryZone {
         around.note_expiry(expires_at);
         let update = Update::Expires(Arc::clone(&self.state.expiry));
         // Where the publisher fails, the server says so by itself.
-        let _ = around.publisher.update(&self.apex, self.number, update);
+        let _ = around.publisher.update(&self.apex, self.terms.number, update);
     }
 
     /// Has the server take an update, and tells the state to all that read.
@@ -443,10 +358,10 @@ impl SecondaryZone {
         }
         self.state.expiry.set(work.agreed.1);
         around.note_expiry(work.agreed.1);
-        work.published_by = self.number;
+        work.published_by = self.terms.number;
         let update = update.with_expiry(&self.state.expiry);
         // Where the publisher fails, the server says so by itself.
-        if let Ok(Err(error)) = around.publisher.update(&self.apex, self.number, update) {
+        if let Ok(Err(error)) = around.publisher.update(&self.apex, self.terms.number, update) {
             tracing::error!(zone = %self.apex, %error, "a version of a zone is refused");
         }
     }
@@ -476,7 +391,7 @@ impl SecondaryZone {
             "the zone has expired: no primary was in step for as long as its SOA record says";
         let error = LoadError { first: first.to_owned(), count: 0 };
         // Where the publisher fails, the server says so by itself.
-        let _ = around.publisher.update(&self.apex, self.number, Update::Expired(error));
+        let _ = around.publisher.update(&self.apex, self.terms.number, Update::Expired(error));
     }
 
     /// Takes a version out of service that was overdue before it was served.
@@ -496,14 +411,15 @@ impl SecondaryZone {
         let is_expired = self.state.lock().is_expired;
         match work.zone.is_some() {
             true if is_expired => self.take_expiry(work),
-            true if work.published_by != self.number => self.publish_again(work, around),
+            true if work.published_by != self.terms.number => self.publish_again(work, around),
             _ => {}
         }
     }
 
     /// Forgets the version in force, which has expired.
     fn take_expiry(&self, work: &mut ZoneWork) {
-        work.expired_soa = work.zone.take().map(|zone| zone.soa().0.first().into());
+        let soa = work.zone.take().map(|zone| zone.soa().0.first().into());
+        work.rare_mut().expired_soa = soa;
         work.failures = 0;
     }
 
@@ -523,23 +439,29 @@ impl SecondaryZone {
         if self.is_over(around) {
             return Err("the server is stopping, or the zone has other settings".to_owned());
         }
-        let Some(file) = &mut work.file else {
-            self.state.lock().disk_error.clone_from(&around.no_directory);
+        let Some(directory) = &around.directory else {
+            self.state.lock().rare_mut().disk_error.clone_from(&around.no_directory);
             return Ok(());
         };
+        let mut file = ZoneFile::known(Arc::clone(directory), &self.apex, work.file);
         let (agreed_at, expires_at) = kept.agreed;
         let (serial, source) = (kept.zone.serial(), kept.source);
         let timers = KeptTimers { serial, agreed_at, expires_at, source };
-        let error = write(file, kept, timers).err().map(|error| error.to_string());
-        let is_new = error.is_some() && self.state.lock().disk_error.as_deref() != error.as_deref();
-        self.state.lock().disk_error = error.as_deref().map(Into::into);
+        let error = write(&mut file, kept, timers).err().map(|error| error.to_string());
+        work.file = file.state();
+        let is_new = {
+            let mut status = self.state.lock();
+            let is_new = error.is_some() && status.disk_error() != error.as_deref();
+            status.rare_mut().disk_error = error.as_deref().map(Into::into);
+            is_new
+        };
         let Some(error) = error else { return Ok(()) };
         if is_new {
             let path = file.path().display().to_string();
             tracing::error!(zone = %self.apex, path, error, "a zone cannot be kept on the disk");
         }
         let is_served = work.zone.as_ref().is_some_and(|zone| zone.serial() == serial);
-        match !is_served && work.zone.is_some() && file.holds_version() {
+        match !is_served && work.zone.is_some() && work.file.holds_version() {
             true => Err(format!("its version {serial} cannot be kept on the disk: {error}")),
             false => Ok(()),
         }
@@ -547,7 +469,7 @@ impl SecondaryZone {
 
     /// Tells that the file was read.
     pub fn end_first(&self) {
-        drop(lock(&self.first).take());
+        drop(self.state.take_first());
     }
 
     /// Whether the zone is not to be followed any more.

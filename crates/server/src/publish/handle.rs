@@ -97,6 +97,13 @@ impl PublisherHandle {
         self.call(|_| ())
     }
 
+    /// A handle of a publisher that has ended: all work fails in the thread that asks for it.
+    #[cfg(test)]
+    pub fn of_ended(first: &super::FirstLoad) -> Self {
+        let (sender, state) = (sync_channel(1).0, Arc::clone(&first.publisher.state));
+        Self { sender, state, alive: Weak::new() }
+    }
+
     /// Has the publisher do something; returns what came of it once that is published.
     pub(super) fn call<R: Send + 'static>(
         &self,

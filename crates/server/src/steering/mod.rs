@@ -217,7 +217,8 @@ fn labels(config: &PoolConfig) -> PoolLabels {
 
 /// The rules of all zones.
 fn rules(config: &Config) -> Vec<(Name, SteerRule)> {
-    let zones = config.zones.iter().filter_map(|zone| Some((zone.name.as_ref()?, &zone.steer)));
+    let zones =
+        config.zones.iter().filter_map(|zone| Some((zone.name.as_ref()?, &zone.terms.steer)));
     let of_zone = zones.flat_map(|(name, rules)| rules.iter().map(|it| (name.clone(), it.clone())));
     of_zone.chain(config.steered.iter().cloned()).collect()
 }

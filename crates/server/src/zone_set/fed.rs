@@ -9,9 +9,9 @@ use super::fed_zone::{FedOwner, FedZone, NewFedZone};
 use super::outcome::Outcome;
 use super::version::Version;
 use crate::feed::Update;
-use crate::load::LoadError;
 use crate::steering::Pools;
 use crate::units::{PRIMARIES, Unit, UnitKey, UnitTerms, already_served};
+use crate::zone_set_view::KnownZone;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,9 +97,8 @@ impl ZoneSet {
             return;
         }
         let unit = Unit { key: Arc::new(key), terms };
-        let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
         let feed = former.map_or(0, |former| former.feed);
-        let mut version = former.map_or(awaited, |former| former.version.clone());
+        let mut version = self.fed_version(&name);
         // Of records from another source, the feed tells the time until the zone expires.
         let is_transferred = |key: &UnitKey| matches!(key.origin(), VersionOrigin::Transfer);
         version.expiry = match is_transferred(&unit.key) {
@@ -108,8 +107,9 @@ impl ZoneSet {
             false => None,
         };
         let is_left_out = former.is_some_and(|former| former.is_left_out);
-        self.fed.insert(name.clone(), FedZone { unit, version, owner, feed, is_left_out });
-        self.serve_fed(&name, outcome);
+        let zone = FedZone { unit, aside: None, owner, feed, is_left_out };
+        self.fed.insert(name.clone(), zone);
+        self.serve_fed(&name, version, outcome);
     }
 
     /// The terms of a zone that a feed sends: those of the zone before, where they are the same.
@@ -180,7 +180,27 @@ impl ZoneSet {
 
     /// The serial of a zone as its feed has sent it.
     pub fn fed_serial(&self, name: &Name) -> Option<u32> {
-        Some(self.fed.get(name)?.version.data.as_ref()?.serial())
+        Some(self.fed_version(name).data?.serial())
+    }
+
+    /// What the feed of a zone has sent; nothing yet where there is none.
+    fn fed_version(&self, name: &Name) -> Version {
+        let Some(fed) = self.fed.get(name) else { return Version::awaited() };
+        let served = || {
+            let zone = self.zone(name).filter(|zone| zone.unit.is_of_feed());
+            zone.map_or_else(Version::awaited, |zone| Version::of(zone))
+        };
+        fed.aside.as_deref().cloned().unwrap_or_else(served)
+    }
+
+    /// Keeps what the feed of a zone has sent, as a file serves the zone from now on.
+    pub(super) fn set_aside(&mut self, former: &KnownZone) {
+        if !former.unit.is_of_feed() {
+            return;
+        }
+        if let Some(fed) = self.fed.get_mut(&former.entry.apex) {
+            fed.aside = Some(Version::of(former).into());
+        }
     }
 
     /// What a zone is served from, if that is anything but the source of a new zone from a feed.
@@ -211,34 +231,35 @@ impl ZoneSet {
         update: Update,
     ) -> Result<Outcome, ChangeError> {
         let mut outcome = Outcome::default();
-        let fed = self.fed.get_mut(name).filter(|fed| fed.feed == feed);
-        let Some(fed) = fed else { return Ok(outcome) }; // removed meanwhile
-        let before = fed.version.data.clone();
-        fed.version.take(update)?;
-        let (now, error) = (fed.version.data.clone(), fed.version.error.clone());
-        let unit = fed.unit.clone();
-        match error {
-            Some(error) => self.note_failure((&unit, name), now.is_some(), &error, &mut outcome),
-            None if before.is_some() && is_same(before.as_ref(), now.as_ref()) => {
+        let fed = self.fed.get(name).filter(|fed| fed.feed == feed);
+        let Some(unit) = fed.map(|fed| fed.unit.clone()) else { return Ok(outcome) }; // removed
+        let mut version = self.fed_version(name);
+        let before = version.data.clone();
+        version.take(update)?;
+        match &version.error {
+            Some(error) => {
+                self.note_failure((&unit, name), version.data.is_some(), error, &mut outcome);
+            }
+            None if before.is_some() && is_same(before.as_ref(), version.data.as_ref()) => {
                 outcome.unchanged.push(name.clone());
             }
             None => outcome.loaded.push(name.clone()),
         }
-        self.serve_fed(name, &mut outcome);
+        self.serve_fed(name, version, &mut outcome);
         Ok(outcome)
     }
 
     /// Serves a zone from what its feed has sent, unless a file has its name.
-    fn serve_fed(&mut self, name: &Name, outcome: &mut Outcome) {
+    fn serve_fed(&mut self, name: &Name, version: Version, outcome: &mut Outcome) {
         let former = self.zone(name).cloned();
+        let Some(fed) = self.fed.get_mut(name) else { return };
         if former.as_ref().is_some_and(|zone| !zone.unit.is_of_feed()) {
+            fed.aside = Some(version.into());
             return;
         }
-        if let Some(fed) = self.fed.get_mut(name) {
-            let changes = std::mem::take(&mut fed.version.changes); // the history has them then
-            let (unit, version) = (fed.unit.clone(), Version { changes, ..fed.version.clone() });
-            self.serve(&unit, name, former.as_deref(), version, outcome);
-        }
+        fed.aside = None;
+        let unit = fed.unit.clone();
+        self.serve(&unit, name, former.as_deref(), version, outcome);
     }
 
     /// Serves a zone from its feed again, if it has one, when its file is gone: until the feed has
@@ -249,13 +270,16 @@ impl ZoneSet {
         former: Version,
         outcome: &mut Outcome,
     ) {
-        let Some(fed) = self.fed.get_mut(name) else { return };
-        if fed.version.data.is_none() {
-            (fed.version.data, fed.version.records) = (former.data, former.records);
+        if !self.fed.contains_key(name) {
+            return;
+        }
+        let mut version = self.fed_version(name);
+        if version.data.is_none() {
+            (version.data, version.records) = (former.data, former.records);
         }
         outcome.removed.retain(|removed| removed != name);
         outcome.loaded.push(name.clone());
-        self.serve_fed(name, outcome);
+        self.serve_fed(name, version, outcome);
     }
 }
 

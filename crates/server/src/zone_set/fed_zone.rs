@@ -17,13 +17,13 @@ pub enum FedOwner {
     Catalog,
 }
 
-/// A zone as its feed has it.
-#[derive(Clone)]
+/// A zone as its feed has it. What the feed has sent is what the server has of the zone, so that it
+/// is in memory once, unless a file serves the zone instead.
 pub struct FedZone {
     /// Where the records come from, and the terms under which they are served.
     pub unit: Unit,
-    /// What the feed has sent.
-    pub version: Version,
+    /// What the feed has sent, while a file serves the zone instead.
+    pub aside: Option<Box<Version>>,
     /// What names the zone.
     pub owner: FedOwner,
     /// The number of the feed whose updates are taken; 0 for texts of the program.

@@ -32,6 +32,11 @@ pub struct Version {
 }
 
 impl Version {
+    /// No version, of a zone whose feed has sent nothing yet.
+    pub fn awaited() -> Self {
+        Self { error: Some(LoadError::awaited().into()), ..Self::default() }
+    }
+
     /// The version of a zone that is known.
     pub fn of(zone: &KnownZone) -> Self {
         let KnownZone { records, loaded, error, .. } = zone;

@@ -106,20 +106,24 @@ fn show_reply(
     let mut guards = guards_of(ask, worker, handlers);
     for &guard in guards.iter().rev() {
         let Route { pattern, handler } = &handlers.guards.here.as_slice()[guard];
-        let query = handler_query(ask, &[], Some(pattern)); // the reply lies where the query was
+        let state = std::mem::take(&mut shown.state);
+        // The reply lies where the query was.
+        let query = handler_query(ask, &[], Some(pattern), state);
         let after = || handler.after(&query, &mut shown);
         all_sound &= run(&worker.watch, handlers, handlers.guard_place(guard), after);
         shown.saw_client |= query.saw_client();
+        shown.state = query.into_state();
     }
     guards.clear();
     worker.guards = guards;
-    let query = handler_query(ask, &[], None);
+    let query = handler_query(ask, &[], None, std::mem::take(&mut shown.state));
     for (index, middleware) in handlers.middleware.iter().enumerate().rev() {
         let after = || middleware.after(&query, &mut shown);
         let place = handlers.middleware_place(index);
         all_sound &= run(&worker.watch, handlers, place, after);
     }
     shown.saw_client |= query.saw_client();
+    shown.state = query.into_state();
     answer.note_code(shown.scope_of(ask.told_bits()));
     let is_changed = shown.is_changed();
     if is_changed || !all_sound {

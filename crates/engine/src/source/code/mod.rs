@@ -8,8 +8,8 @@ use crate::code::call::{
     Callable, answer_with, call, defer, handler_query, offer_to_users_cache, reply,
 };
 use crate::code::{
-    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, PassedRoute, Pattern, ResumePoint,
-    Route, handler_cache,
+    Elsewhere, Handler, HandlerReply, Handlers, NO_HANDLER, PassedRoute, Pattern, QueryState,
+    ResumePoint, Route, handler_cache,
 };
 use crate::reason::Reason;
 use crate::resumption::Entry;
@@ -217,7 +217,8 @@ fn answer_as_supplied(
 ) -> Flow {
     let route = route_of_supplied(ask, handlers, filled);
     if let Some(route) = route {
-        let query = handler_query(ask, answer.reply.buffer(), Some(&route.pattern));
+        let (buffer, pattern) = (answer.reply.buffer(), Some(&route.pattern));
+        let query = handler_query(ask, buffer, pattern, QueryState::default());
         if !offer_to_users_cache(&worker.watch, handlers, &query, filled) {
             return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
         }

@@ -104,7 +104,7 @@ fn zones(page: &mut Page, control: &Control, states: &SecondaryStates) {
     let help = "The serial of the best primary of a zone that answered last.";
     metric("zonda_secondary_primary_serial", help, |it| it.primary_serial.map(u64::from));
     let help = "Whether the last refresh of a zone failed: 1 or 0.";
-    metric("zonda_secondary_failing", help, |it| Some(it.error.is_some().into()));
+    metric("zonda_secondary_failing", help, |it| Some(it.error().is_some().into()));
     let help = "When a zone from primaries is refreshed next.";
     let name = "zonda_secondary_next_refresh_timestamp_seconds";
     metric(name, help, |it| Some(it.next_refresh));

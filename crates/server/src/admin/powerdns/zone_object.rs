@@ -80,7 +80,7 @@ impl Background {
         let (mut masters, mut last_check) = (Vec::new(), 0);
         if let Some(state) = self.secondaries.get(&apex) {
             let status = state.lock();
-            masters.extend(status.primaries.iter().map(|it| address(it.address)));
+            masters.extend(status.primaries.iter().map(|it| address(*it.address)));
             last_check = status.agreed_at;
         }
         let access = zone.entry.access.as_ref();

@@ -14,7 +14,7 @@ pub(super) const HISTORY: HistoryLimit = HistoryLimit { versions: 100, octets: 6
 
 /// The history that is kept of each zone: as much as that with the greatest one has.
 pub(super) fn bound(config: &Config) -> HistoryLimit {
-    let writable = config.zones.iter().filter(|zone| zone.writable.is_some());
+    let writable = config.zones.iter().filter(|zone| zone.terms.writable.is_some());
     let histories = writable.filter_map(|zone| Some(zone.access.as_ref()?.transfers.history));
     histories.fold(HISTORY, |bound, history| HistoryLimit {
         versions: bound.versions.max(history.versions),

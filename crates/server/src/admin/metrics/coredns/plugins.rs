@@ -75,7 +75,7 @@ fn of_zone(zone: &Zone) -> Vec<&'static str> {
             Vec::new()
         }
     };
-    if zone.hosts.is_some() {
+    if zone.terms.hosts.is_some() {
         plugins.push("hosts");
     }
     if let Some(access) = &zone.access {
