@@ -380,16 +380,12 @@ impl Engine {
     /// Brings back what code has noted about a query before it was deferred, and what code
     /// elsewhere has noted since.
     fn recall_notes(&mut self, history: &History, resumption: Resumption<'_>) {
-        let tags = self.worker.tags_mut();
-        tags.clone_from(&history.tags);
-        let filled = match resumption {
-            Resumption::Code(HandlerOutcome::Reply(filled)) => Some(filled),
-            _ => None,
-        };
-        filled.inspect(|filled| tags.extend(&filled.tags));
-        let state = self.worker.query_state_mut();
-        state.clone_from(&history.state);
-        filled.inspect(|filled| state.extend(&filled.state));
+        self.worker.tags_mut().clone_from(&history.tags);
+        self.worker.query_state_mut().clone_from(&history.state);
+        if let Resumption::Code(HandlerOutcome::Reply(filled)) = resumption {
+            self.worker.tags_mut().extend(&filled.tags);
+            self.worker.query_state_mut().extend(&filled.state);
+        }
     }
 
     /// Returns the watch that shows which of the user's code the engine calls at the moment.

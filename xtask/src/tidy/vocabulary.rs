@@ -71,7 +71,11 @@ const TYPES: &[Type] = &[
     Type {
         title: "Query",
         rust: &[
-            &[("crates/engine/src/code/query.rs", "Query")],
+            &[
+                ("crates/engine/src/code/query.rs", "Query"),
+                ("crates/engine/src/code/client.rs", "Query"),
+                ("crates/engine/src/code/state.rs", "Query"),
+            ],
             &[("crates/app/src/owned.rs", "OwnedQuery")],
         ],
         node: &["Query"],
@@ -79,7 +83,10 @@ const TYPES: &[Type] = &[
     },
     Type {
         title: "Reply",
-        rust: &[&[("crates/engine/src/code/reply.rs", "Reply")]],
+        rust: &[&[
+            ("crates/engine/src/code/reply.rs", "Reply"),
+            ("crates/engine/src/code/negative_caching.rs", "Reply"),
+        ]],
         node: &["Reply"],
         python: "bindings/python/python/zonda/_core.pyi",
     },
@@ -304,6 +311,7 @@ fn rust_names(text: &str, name: &str) -> Names {
         }
         let attributes = ["#[deprecated", "#[doc(hidden)]"];
         is_left_out |= attributes.iter().any(|it| line.trim_start().starts_with(it));
+        is_left_out &= !line.trim_start().starts_with("fn ");
         let Some(item) = line.strip_prefix("    pub ") else { continue };
         let (found, _) = word(without(item, &["const ", "async ", "fn "]));
         if is_inside && !is_left_out {

@@ -27,6 +27,7 @@ pub(crate) mod handler_cache;
 mod handlers;
 mod history;
 mod keep;
+mod looks;
 mod made_soa;
 mod middleware;
 mod negative_caching;
@@ -38,6 +39,7 @@ mod record;
 mod reply;
 mod reply_text;
 mod routes;
+mod state;
 mod watch;
 
 pub use cache::Cache;

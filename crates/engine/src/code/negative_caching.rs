@@ -28,3 +28,20 @@ impl<R: Record> NegativeCaching for R {
         reply.authority(self);
     }
 }
+
+impl Reply {
+    /// Ends the query by an NXDOMAIN reply, as [`nxdomain`](Self::nxdomain) does, and says how long
+    /// resolvers cache it: `60` seconds, say, as [`cache_negative`](Self::cache_negative) does, or
+    /// an SOA record, which is sent as it is.
+    pub fn nxdomain_with(&mut self, caching: impl NegativeCaching) {
+        self.nxdomain();
+        caching.apply(self);
+    }
+
+    /// Ends the query by a NODATA reply, as [`no_data`](Self::no_data) does, and says how long
+    /// resolvers cache it, as [`nxdomain_with`](Self::nxdomain_with) does.
+    pub fn no_data_with(&mut self, caching: impl NegativeCaching) {
+        self.no_data();
+        caching.apply(self);
+    }
+}

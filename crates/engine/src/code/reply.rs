@@ -7,7 +7,6 @@ use super::elsewhere::Elsewhere;
 use super::history::Tags;
 use super::keep::{Keep, Vary};
 use super::made_soa::{NegativeSoa, write_made_soa};
-use super::negative_caching::NegativeCaching;
 use super::query_state::QueryState;
 use super::record::Record;
 use std::borrow::Cow;
@@ -431,21 +430,6 @@ impl Reply {
     /// has, only aliases that lead to the name stay, and an SOA record.
     pub fn nxdomain(&mut self) {
         self.deny(Rcode::NXDOMAIN, self.qtype);
-    }
-
-    /// Ends the query by an NXDOMAIN reply, as [`nxdomain`](Self::nxdomain) does, and says how long
-    /// resolvers cache it: `60` seconds, say, as [`cache_negative`](Self::cache_negative) does, or
-    /// an SOA record, which is sent as it is.
-    pub fn nxdomain_with(&mut self, caching: impl NegativeCaching) {
-        self.nxdomain();
-        caching.apply(self);
-    }
-
-    /// Ends the query by a NODATA reply, as [`no_data`](Self::no_data) does, and says how long
-    /// resolvers cache it, as [`nxdomain_with`](Self::nxdomain_with) does.
-    pub fn no_data_with(&mut self, caching: impl NegativeCaching) {
-        self.no_data();
-        caching.apply(self);
     }
 
     /// Ends the query for a type by a negative reply. Aliases stay, which lead to the name that is
