@@ -181,12 +181,18 @@ impl Control {
     /// the disk.
     ///
     /// # Errors
-    /// When there is no such zone, or it could not be kept on the disk.
+    /// When there is no such zone, it takes none in any case and is not frozen, or it could not be
+    /// kept on the disk.
     pub fn thaw_zone(&self, name: &Name) -> Result<bool, CommandError> {
         let (name, state) = (name.to_lowercase(), self.state());
-        let is_known = state.zone_set.zone(&name).is_some();
-        if !is_known && !state.zone_set.frozen.contains_key(&name) {
-            return Err(CommandError::NoSuchZone(name));
+        if !state.zone_set.frozen.contains_key(&name) {
+            match state.zone_set.zone(&name) {
+                None => return Err(CommandError::NoSuchZone(name)),
+                Some(zone) if zone.writable.is_none() => {
+                    return Err(CommandError::NotWritable(name));
+                }
+                Some(_) => {}
+            }
         }
         self.set_frozen(&name, false)
     }

@@ -227,7 +227,7 @@ impl ZoneSet {
     pub fn edit(&mut self, edit: &Edit) -> Result<(Diff, Option<Arc<KnownZone>>), EditError> {
         let name = edit.zone.to_lowercase();
         let former = self.zone(&name).ok_or_else(|| EditError::NoSuchZone(name.clone()))?.clone();
-        let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
+        let rule = former.serial_rule()?;
         let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
         self.journal.check(&name)?;
         if !edit.is_dry_run {
@@ -247,7 +247,7 @@ impl ZoneSet {
         }
         let zone = Arc::new(zone);
         let mark = mark_now(edit.origin);
-        self.journal.append(&name, (&diff, mark), (data, &zone))?;
+        self.journal.append(&name, (&diff, &mark), (data, &zone))?;
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();

@@ -1,5 +1,6 @@
 //! The zones as they are at a moment, for all that read: metrics, the admin interface, reloads.
 
+use crate::edit::EditError;
 use crate::forwards::Forwards;
 use crate::load::LoadError;
 use crate::numbers::{Number, QueryCounts};
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_config::SerialRule;
+use zonda_engine::VersionOrigin;
 use zonda_engine::access::AccessList;
 use zonda_engine::name_table::{NameTable, NamedValue};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneExpiry};
@@ -52,6 +54,18 @@ impl KnownZone {
             Source::Cluster(cluster) => Some(&cluster.data),
             _ => None,
         }
+    }
+
+    /// How the serial of the zone rises when it is changed.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed.
+    pub fn serial_rule(&self) -> Result<SerialRule, EditError> {
+        let zone = || self.entry.apex.to_lowercase();
+        self.writable.ok_or_else(|| match self.unit.origin() {
+            VersionOrigin::Transfer => EditError::OfPrimaries(zone()),
+            _ => EditError::NotWritable(zone()),
+        })
     }
 
     /// Whether an entry with these data and this access list would be the entry that it has.

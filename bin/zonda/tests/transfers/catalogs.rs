@@ -78,6 +78,20 @@ fn members_of_a_catalog_come_and_go_and_survive_a_crash() {
 }
 
 #[test]
+fn a_catalog_without_servers_is_taken_and_told_once() {
+    let primary = primary(2);
+    let without = |serial, members: &[usize]| {
+        catalog(serial, members.iter().copied(), "").replace("@ NS invalid.\n", "")
+    };
+    let server = consumer(&primary, &without(1, &[0]), "");
+    wait_until("the member is served", || server.serial("z0.test") == Some(7));
+    change(&server, &without(2, &[0, 1]));
+    wait_until("the other one as well", || server.serial("z1.test") == Some(7));
+    let log = server.log();
+    assert_eq!(log.matches("a catalog has no NS record at its apex").count(), 1, "{log}");
+}
+
+#[test]
 fn a_version_that_removes_too_much_waits_for_a_greater_share() {
     let primary = primary(12);
     let server = consumer(&primary, &catalog(1, 0..12, ""), "");

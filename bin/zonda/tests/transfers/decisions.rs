@@ -1,5 +1,6 @@
 //! What Zonda makes of each reply of a primary: scripted primaries, each with a zone of its own.
 
+use crate::commands::json;
 use crate::primaries::{Secondary, name};
 use crate::primary::wait_until;
 use std::fs;
@@ -451,6 +452,33 @@ fn records_outside_the_zone_are_left_out_of_changes_with_one_line() {
 }
 
 #[test]
+fn records_of_a_set_with_different_ttls_get_the_least_one_with_one_line_a_transfer() {
+    let script = Scripted::start("ttls.test", EACH_SECOND, |asked| {
+        let soa = asked.soa(asked.serial);
+        let address = |last: u8, ttl: u8| {
+            let mut record = record("set.ttls.test", 1, &[192, 0, 2, last]);
+            let at = record.len() - 7;
+            record[at] = ttl;
+            record
+        };
+        match asked.qtype {
+            AXFR => asked.send(&[soa.clone(), address(1, 60), address(2, 30), soa]),
+            _ => {
+                let old = asked.soa(asked.serial - 1);
+                asked.send(&[soa.clone(), old, soa.clone(), address(3, 20), soa]);
+            }
+        }
+    });
+    let server = Secondary::start(&script.section(&[], ""));
+    script.await_serial(&server, 1);
+    let said = || server.log().matches("records of a set had different TTLs").count();
+    assert_eq!(said(), 1, "{}", server.log());
+    script.set_serial(2);
+    script.await_serial(&server, 2);
+    assert_eq!((said(), script.count(AXFR)), (2, 1), "{}", server.log());
+}
+
+#[test]
 fn a_version_that_cannot_be_taken_is_refused_at_growing_intervals() {
     const SELDOM: [u32; 3] = [3600, 1, 36_000];
     let large = Scripted::start("large.test", SELDOM, |asked| {
@@ -602,6 +630,18 @@ fn a_version_that_the_disk_does_not_take_is_not_served() {
     assert_eq!(server.serial("disk.test"), Some(1), "{}", server.log());
     fs::remove_dir(&in_the_way).unwrap();
     script.await_serial(&server, 2);
+}
+
+#[test]
+fn a_zone_for_which_the_disk_has_no_place_is_served_and_told_as_not_kept() {
+    let script = Scripted::start("placeless.test", EACH_SECOND, |it| it.send_zone());
+    let more = format!("{}[admin]\nsocket = \"admin.sock\"\n", script.section(&[], ""));
+    // A file stands where the directory would.
+    let server = Secondary::start_with(&more, &[("state", "")]);
+    script.await_serial(&server, 1);
+    let shown = json(server.folder.path(), &["zone", "show", "placeless.test"]);
+    let error = shown["secondary"]["disk_error"].as_str().unwrap_or_default();
+    assert!(error.contains("the state directory") && error.contains("cannot be made"), "{shown}");
 }
 
 #[test]

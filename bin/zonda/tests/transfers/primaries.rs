@@ -380,9 +380,14 @@ fn messages_of_65535_octets_that_are_cut_off_leave_the_former_version_in_force()
 
 /// The response code of a NOTIFY message for a zone, sent from an address; with the flags.
 fn notify(server: SocketAddr, from: &str, zone: &str) -> (u8, bool) {
+    notify_of_class(server, from, zone, 1)
+}
+
+/// The response code of a NOTIFY message of a class, with the flags.
+fn notify_of_class(server: SocketAddr, from: &str, zone: &str, class: u8) -> (u8, bool) {
     let socket = UdpSocket::bind((from, 0)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let question = [&name(zone)[..], &[0, 6, 0, 1]].concat();
+    let question = [&name(zone)[..], &[0, 6, 0, class]].concat();
     let head = [7, 7, 0x24, 0, 0, 1, 0, 1, 0, 0, 0, 0];
     let message = [&head[..], &question, &soa(2)].concat();
     socket.send_to(&message, server).unwrap();
@@ -405,6 +410,10 @@ fn a_notify_of_a_primary_has_the_zone_refreshed_at_once_and_others_are_refused()
     assert_eq!(notify(server.address, "127.0.0.2", "bad.test"), (5, false), "no primary");
     assert_eq!(notify(server.address, "127.0.0.1", "own.test"), (5, false), "a primary zone");
     assert_eq!(notify(server.address, "127.0.0.1", "none.test"), (9, false), "no zone");
+    for (class, rcode) in [(3, 9), (254, 1), (255, 1)] {
+        let reply = notify_of_class(server.address, "127.0.0.1", "bad.test", class);
+        assert_eq!(reply, (rcode, false), "class {class}");
+    }
     assert_eq!(server.serial("bad.test"), Some(1));
     assert_eq!(notify(server.address, "127.0.0.1", "bad.test"), (0, true));
     wait_until("the changed zone", || server.serial("bad.test") == Some(2));

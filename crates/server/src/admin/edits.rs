@@ -295,6 +295,7 @@ impl From<EditError> for Problem {
             EditError::NoSuchZone(_) => StatusCode::NOT_FOUND,
             EditError::NotLoaded(_)
             | EditError::NotWritable(_)
+            | EditError::OfPrimaries(_)
             | EditError::Frozen(_)
             | EditError::NoSuchVersion(..)
             | EditError::IsInForce(_)

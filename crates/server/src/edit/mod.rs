@@ -41,6 +41,8 @@ pub enum EditError {
     NotLoaded(Name),
     /// The configuration does not let the zone be changed.
     NotWritable(Name),
+    /// The zone is transferred from primaries, where it can be changed.
+    OfPrimaries(Name),
     /// The zone is frozen: an operator has it take no updates and edits.
     Frozen(Name),
     /// No version of the zone with this serial is held.
@@ -80,6 +82,11 @@ impl fmt::Display for EditError {
                 "zone {zone} cannot be changed while it is served: if its records come from a \
                  file, write `writable = true` in its [[zone]] section, or start the server with \
                  --writable, and reload"
+            ),
+            Self::OfPrimaries(zone) => write!(
+                f,
+                "zone {zone} is transferred from primaries and cannot be changed here: change it \
+                 at its primary; `zonda zone refresh {zone}` fetches what has changed there"
             ),
             Self::Frozen(zone) => write!(
                 f,

@@ -3,7 +3,6 @@
 //! What told each version from the one before is in memory where the zone is transferred to other
 //! servers, and in the journal where it is writable; the longer of both is taken.
 
-use super::journal::policy;
 use super::{Edit, EditError};
 use crate::control::Control;
 use crate::zone_set_view::KnownZone;
@@ -17,7 +16,7 @@ use zonda_zone::{ChangeError, ChangeRule, ChangeSet, Diff, Serial, SetChange, Zo
 const ATTEMPTS_MAX: usize = 5;
 
 /// A version of a zone that is in force, or that the zone can be brought back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldVersion {
     /// The serial of the version.
     pub serial: u32,
@@ -46,7 +45,7 @@ impl Control {
         let HeldChanges { zone, data, changes } = self.held_changes(name)?;
         let made = |(diff, mark): &Change| HeldVersion {
             serial: diff.to,
-            mark: *mark,
+            mark: mark.clone(),
             changes: Some([diff.removed.len(), diff.added.len()]),
         };
         let mut versions: Vec<HeldVersion> = changes.iter().rev().map(made).collect();
@@ -55,7 +54,8 @@ impl Control {
             None => {
                 let loaded = zone.loaded.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
                 let origin = zone.unit.origin();
-                let mark = loaded.map(|at| VersionMark { made_at: at.as_secs(), origin });
+                let mark =
+                    loaded.map(|at| VersionMark { made_at: at.as_secs(), origin, client: None });
                 HeldVersion { serial: data.serial(), mark, changes: None }
             }
         };
@@ -72,7 +72,7 @@ impl Control {
         for _ in 0..ATTEMPTS_MAX {
             let HeldChanges { zone, data, changes } = self.held_changes(name)?;
             let name = zone.entry.apex.to_lowercase();
-            zone.writable.map(policy).ok_or_else(|| EditError::NotWritable(name.clone()))?;
+            zone.serial_rule()?;
             if serial == data.serial() {
                 return Err(EditError::IsInForce(serial));
             }

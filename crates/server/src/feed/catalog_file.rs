@@ -6,6 +6,8 @@
 
 use crate::state_directory;
 use std::collections::{BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::path::Path;
 use zonda_config::Config;
 use zonda_secondary::catalog::push_records;
 use zonda_secondary::zone_file::{KeptTimers, StoredZone};
@@ -20,6 +22,8 @@ pub struct CatalogFile {
     file: Option<ZoneFile>,
     /// The zones about which the file is wrong, and what it says of them.
     changed: HashMap<Name, Option<Member>>,
+    /// Why the members that the file has are not known, if that is so: it is left as it is then.
+    unread: Option<String>,
 }
 
 impl CatalogFile {
@@ -33,15 +37,59 @@ impl CatalogFile {
         let directory = directory.inspect_err(|error| {
             tracing::error!(error, "members of catalogs are not kept on the disk");
         });
-        let mut file = directory.ok().map(|directory| ZoneFile::new(directory, catalog));
-        let read = file.as_mut().map(ZoneFile::read).transpose();
-        let stored = read.unwrap_or_else(|error| {
-            tracing::error!(%catalog, %error, "the members of a catalog cannot be read");
-            None
-        });
-        let records = stored.flatten().and_then(|stored| records(&stored).ok());
-        let records = records.unwrap_or_default();
-        (Self { file, changed: HashMap::new() }, records)
+        let file = directory.ok().map(|directory| ZoneFile::new(directory, catalog));
+        let mut opened = Self { file, changed: HashMap::new(), unread: None };
+        let records = opened.read(catalog).unwrap_or_default();
+        (opened, records)
+    }
+
+    /// Reads the file; returns the records in it, or nothing if it cannot be read, which is logged.
+    pub fn read(&mut self, catalog: &Name) -> Option<Records> {
+        let read = self.file.as_mut().map(ZoneFile::read).transpose();
+        let all = |stored: &StoredZone| {
+            records(stored).map_err(|_| std::io::Error::other("it has over 4 GiB"))
+        };
+        let read = read.and_then(|stored| stored.flatten().as_ref().map(all).transpose());
+        match read {
+            Ok(records) => {
+                if self.unread.take().is_some() {
+                    // What was noted meanwhile did not know what the file has.
+                    let path = self.file.take().map(|file| file.path());
+                    let directory = path.as_deref().and_then(Path::parent);
+                    self.file = directory.map(|it| ZoneFile::new(it.to_path_buf(), catalog));
+                }
+                Some(records.unwrap_or_default())
+            }
+            Err(error) => {
+                let path = self.file.iter().map(|file| file.path().display().to_string());
+                let path = path.collect::<String>();
+                let unread = match error.kind() {
+                    ErrorKind::InvalidData => format!("{path} is damaged"),
+                    _ => format!("{path}: {error}"),
+                };
+                if self.unread.as_ref() != Some(&unread) {
+                    tracing::error!(
+                        %catalog,
+                        error = unread,
+                        "the members of a catalog cannot be read: what it lists is served, and it \
+                         is not known what it has removed"
+                    );
+                }
+                self.unread = Some(unread);
+                None
+            }
+        }
+    }
+
+    /// Why the members that the file has are not known, if that is so.
+    pub fn unread(&self) -> Option<String> {
+        self.unread.as_ref().map(|error| {
+            format!(
+                "the members of the last start cannot be read, so that what the catalog lists is \
+                 served, and it is not known what it has removed since: {error}; bring the file \
+                 back, or remove it: it is looked at every 10 seconds"
+            )
+        })
     }
 
     /// Notes that a zone is no longer the member that it was, or becomes one.
@@ -51,7 +99,8 @@ impl CatalogFile {
 
     /// Has the disk hold what has changed. What is wrong is logged, and written the next time.
     pub fn keep(&mut self, catalog: &Name, membership: &Membership) {
-        let Some(file) = self.file.as_mut().filter(|_| !self.changed.is_empty()) else { return };
+        let is_due = self.unread.is_none() && !self.changed.is_empty();
+        let Some(file) = self.file.as_mut().filter(|_| is_due) else { return };
         let timers = KeptTimers::default();
         let own = |zone: &Name| membership.member(zone).filter(|it| it.catalog == *catalog);
         let diff = difference(catalog, &self.changed, own);

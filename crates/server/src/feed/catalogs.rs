@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use zonda_config::{Catalog, Config, MemberTemplate};
 use zonda_secondary::membership::{MemberSteps, VersionFault};
 use zonda_secondary::{Member, MemberStep, MemberTag, Membership, VersionLimits};
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
 use zonda_zone::Zone;
 
 /// How often the thread looks whether it is to end.
@@ -329,8 +329,9 @@ impl Shared {
             work.looked = Some(Instant::now());
             let configured = self.configure(work, &state.config, first);
             work.is_behind = configured.inspect_err(log_behind).is_err();
-        } else if is_due && work.membership.waiting().len() > 0 {
+        } else if is_due {
             work.looked = Some(Instant::now());
+            self.read_again(work, &state, first);
             let waiting: Vec<Name> = work.membership.waiting().cloned().collect();
             let steps = work.steps(waiting, &state);
             self.change(work, &steps, &state, first);
@@ -338,6 +339,26 @@ impl Shared {
         let states = work.states();
         if **self.states.load() != states {
             self.states.store(Arc::new(states));
+        }
+    }
+
+    /// Reads the files of members again that could not be read. The members in them are members
+    /// again, until it was looked at what the version in force changes of them.
+    fn read_again(&self, work: &mut Work, state: &ServerState, first: &SyncSender<()>) {
+        for name in work.catalogs.iter().map(|it| it.name.clone()).collect::<Vec<_>>() {
+            let Some(known) = work.known.get_mut(&name) else { continue };
+            if known.file.unread().is_none() {
+                continue;
+            }
+            let Some(records) = known.file.read(&name) else { continue };
+            (known.seen, known.taken) = (None, None);
+            tracing::info!(catalog = %name, "the members of a catalog can be read again");
+            let names: Vec<Name> = work.catalogs.iter().map(|it| it.name.clone()).collect();
+            let others: Vec<Name> = names.iter().filter(|it| **it != name).cloned().collect();
+            work.membership.order(&others); // what it lists is that of the file
+            work.membership.order(&names);
+            let steps = work.membership.restore(&name, &records);
+            self.change(work, &steps, state, first);
         }
     }
 
@@ -357,6 +378,7 @@ impl Shared {
         }
         known.seen = Some(Arc::clone(zone));
         let former = known.taken.clone();
+        let lacked_servers = former.as_ref().is_some_and(|it| has_no_servers(it));
         let versions = (former.as_deref(), &**zone);
         let members_max = usize::try_from(catalog.members_max).unwrap_or(usize::MAX);
         let limits = VersionLimits { removals_max, members_max };
@@ -374,6 +396,15 @@ impl Shared {
                 let members = work.membership.count(name);
                 let changed = steps.len();
                 tracing::info!(catalog = %name, serial, members, changed, "a catalog is in force");
+                if has_no_servers(zone) && !lacked_servers {
+                    // rfc9432#4.1: one must be there, and what it says is of no interest.
+                    tracing::warn!(
+                        catalog = %name,
+                        serial,
+                        "a catalog has no NS record at its apex, as every zone must: other servers \
+                         may refuse it; its producer should give it `NS invalid.`"
+                    );
+                }
                 work.log_left_out(name);
             }
             Err(fault) => {
@@ -490,7 +521,11 @@ impl Work {
                 serial: known.taken.as_ref().map(|zone| zone.serial()),
                 members,
                 left_out: listed.saturating_sub(members),
-                error: known.fault.as_ref().map(ToString::to_string),
+                error: known
+                    .fault
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .or_else(|| known.file.unread()),
             };
             (name.clone(), state)
         };
@@ -520,6 +555,11 @@ impl Work {
             tracing::warn!(catalog = %name, zones = left_out, "a catalog lists other zones");
         }
     }
+}
+
+/// Whether a zone has no NS record at its apex.
+fn has_no_servers(zone: &Zone) -> bool {
+    zone.apex_node().set(Type::NS).is_none()
 }
 
 /// Logs why members are not followed as they should be.
@@ -557,6 +597,7 @@ mod tests {
     use crate::texts::Texts;
     use crate::watchdog::Watchdog;
     use std::fs;
+    use std::path::Path;
     use std::sync::atomic::Ordering::Relaxed;
 
     /// A catalog of two members.
@@ -568,11 +609,10 @@ mod tests {
         file = \"c.zone\"\n[[catalog]]\nname = \"c.test\"\n[catalog.secondary]\n\
         from = [\"127.0.0.1:1\"]\n";
 
-    #[test]
-    fn members_are_followed_as_soon_as_the_threads_for_them_can_be_had() {
-        let folder = std::env::temp_dir().join(format!("zonda-catalogs-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("c.zone"), CATALOG_ZONE).unwrap();
+    /// The feeds of a folder's catalog, which has this text, and the configuration.
+    fn feeds(folder: &Path, text: &str) -> (CatalogFeeds, Arc<SecondaryFeeds>, Arc<Config>) {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("c.zone"), text).unwrap();
         let file = folder.join("zonda.toml");
         fs::write(&file, CONFIG).unwrap();
         let flags = zonda_config::Flags::default();
@@ -583,8 +623,96 @@ mod tests {
         let (publisher, _units) = first.start(&Arc::<Watchdog>::default()).unwrap();
         let config = Arc::clone(&publisher.state().config);
         let secondaries = Arc::new(SecondaryFeeds::new(NoticeQueue::default(), u64::MAX));
-        secondaries.starts_to_fail.store(2, Relaxed);
         let feeds = CatalogFeeds::new(publisher, Arc::clone(&secondaries));
+        (feeds, secondaries, config)
+    }
+
+    #[test]
+    fn the_file_of_members_that_cannot_be_read_stays_and_its_members_come_back_with_it() {
+        let pid = std::process::id();
+        let folder = std::env::temp_dir().join(format!("zonda-unread-members-{pid}"));
+        let (sender, _receiver) = sync_channel(1);
+        let (first, secondaries, config) = feeds(&folder, CATALOG_ZONE);
+        first.follow(&config, &sender).unwrap();
+        assert_eq!(first.shared.work.lock().unwrap().membership.members().count(), 2);
+        first.stop();
+        secondaries.stop();
+        let kept = fs::read_dir(folder.join("state/catalogs")).unwrap().next().unwrap();
+        let file = kept.unwrap().path();
+        let (sound, damaged) = (fs::read(&file).unwrap(), b"no members".as_slice());
+        fs::write(&file, damaged).unwrap();
+        // Meanwhile, the catalog has lost both members, and got another one.
+        let (other, _) = CATALOG_ZONE.split_once("a.zones").unwrap();
+        let other = format!("{other}c.zones PTR three.test.\n");
+        let (next, secondaries, config) = feeds(&folder, &other);
+        next.follow(&config, &sender).unwrap();
+        let members = |work: &Work| -> Vec<String> {
+            let mut zones: Vec<String> =
+                work.membership.members().map(|(zone, _)| zone.to_string()).collect();
+            zones.sort_unstable();
+            zones
+        };
+        let state = |work: &Work| work.states().into_values().next().unwrap();
+        let mut work = next.shared.work.lock().unwrap();
+        assert_eq!(members(&work), ["three.test."], "what the catalog lists is served");
+        let error = state(&work).error.unwrap();
+        assert!(error.contains("is damaged; bring the file back, or remove it"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), damaged, "the file is left as it is");
+        fs::write(&file, &sound).unwrap();
+        let published = next.shared.publisher.state();
+        next.shared.read_again(&mut work, &published, &sender);
+        assert_eq!(members(&work), ["one.test.", "three.test.", "two.test."]);
+        next.shared.look(&mut work, &sender);
+        let (error, now) = (state(&work).error, members(&work));
+        assert_eq!((error, now), (None, vec!["three.test.".to_owned()]), "two of few may go");
+        drop(work);
+        next.stop();
+        secondaries.stop();
+        let (last, secondaries, config) = feeds(&folder, &other);
+        last.follow(&config, &sender).unwrap();
+        assert_eq!(members(&last.shared.work.lock().unwrap()), ["three.test."]);
+        last.stop();
+        secondaries.stop();
+        let _ = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn members_that_are_known_again_are_not_removed_by_a_catalog_that_was_emptied_meanwhile() {
+        let pid = std::process::id();
+        let folder = std::env::temp_dir().join(format!("zonda-emptied-catalog-{pid}"));
+        let (sender, _receiver) = sync_channel(1);
+        let (first, secondaries, config) = feeds(&folder, CATALOG_ZONE);
+        first.follow(&config, &sender).unwrap();
+        first.stop();
+        secondaries.stop();
+        let kept = fs::read_dir(folder.join("state/catalogs")).unwrap().next().unwrap();
+        let (file, aside) = (kept.unwrap().path(), folder.join("aside"));
+        fs::rename(&file, &aside).unwrap();
+        fs::create_dir(&file).unwrap(); // nothing can be read there
+        let (empty, _) = CATALOG_ZONE.split_once("a.zones").unwrap();
+        let (next, secondaries, config) = feeds(&folder, empty);
+        next.follow(&config, &sender).unwrap();
+        let mut work = next.shared.work.lock().unwrap();
+        assert!(work.states().into_values().next().unwrap().error.is_some());
+        fs::remove_dir(&file).unwrap();
+        fs::rename(&aside, &file).unwrap();
+        let published = next.shared.publisher.state();
+        next.shared.read_again(&mut work, &published, &sender);
+        next.shared.look(&mut work, &sender);
+        assert_eq!(work.membership.members().count(), 2, "the members stay");
+        let error = work.states().into_values().next().unwrap().error.unwrap();
+        assert!(error.contains("removes or resets 2 of 2 members"), "{error}");
+        drop(work);
+        next.stop();
+        secondaries.stop();
+        let _ = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn members_are_followed_as_soon_as_the_threads_for_them_can_be_had() {
+        let folder = std::env::temp_dir().join(format!("zonda-catalogs-{}", std::process::id()));
+        let (feeds, secondaries, config) = feeds(&folder, CATALOG_ZONE);
+        secondaries.starts_to_fail.store(2, Relaxed);
         let (sender, _receiver) = sync_channel(1);
         assert!(feeds.follow(&config, &sender).is_err());
         let until = Instant::now() + Duration::from_secs(20);

@@ -32,6 +32,7 @@ pub mod clusters;
 #[cfg(not(feature = "whole"))]
 #[path = "no_clusters.rs"]
 pub mod clusters;
+mod mixed_ttls;
 pub mod open;
 #[cfg(feature = "whole")]
 mod search_domains;

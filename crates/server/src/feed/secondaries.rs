@@ -513,9 +513,11 @@ impl Shared {
     }
 }
 
-/// The directory of the files of zones, which is made if it is not there; none, which is logged,
-/// where it cannot be had.
-fn directory(config: &Config) -> Option<PathBuf> {
+/// The directory of the files of zones, which is made if it is not there.
+///
+/// # Errors
+/// Why it cannot be had, which is logged.
+fn directory(config: &Config) -> Result<PathBuf, String> {
     let made = state_directory::path(config).and_then(|path| {
         let path = path.join("secondary");
         state_directory::make(&path)?;
@@ -524,7 +526,6 @@ fn directory(config: &Config) -> Option<PathBuf> {
     made.inspect_err(|error| {
         tracing::error!(error, "zones of primaries are not kept on the disk");
     })
-    .ok()
 }
 
 /// The keys of a configuration, by their names in lower case.

@@ -108,7 +108,7 @@ fn surroundings(directory: &Path, config: Config) -> Surroundings {
     let counters = Arc::<SecondaryCounters>::default();
     let note_wait: WaitListener = Box::new(|_, _| ());
     let waits = (Arc::new(Budget::new(1 << 20)), note_wait);
-    Surroundings::new(publisher, Some(directory.to_owned()), counters, waits)
+    Surroundings::new(publisher, Ok(directory.to_owned()), counters, waits)
 }
 
 /// Follows all zones of a configuration, reads their files, and has them as a refresh leaves them

@@ -8,6 +8,7 @@
 //! memory is postponed, which is no failure. Where a whole zone comes in place of changes, and
 //! there is no memory for it, it is asked for as such once there is.
 
+use super::mixed_ttls;
 use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
 use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
@@ -445,9 +446,11 @@ fn content_of(
             let state = around.publisher.state();
             let made = load::make(&zone.apex, &records, false, (&state.zone_set, state.seed));
             let made = made.map_err(|error| Refusal::of_version(error.to_string()))?;
+            mixed_ttls::tell(&zone.apex, mixed_ttls::in_zone(&records));
             (made.packed(), None)
         }
         (Transferred::Changes(changes), Some(base)) => {
+            let former = Arc::clone(base);
             let base = LoadedZone {
                 zone: Arc::clone(base),
                 records: work.records,
@@ -456,6 +459,8 @@ fn content_of(
             };
             let made = with_changes(base, &changes);
             let made = made.map_err(|error| Refusal::of_changes(error.to_string()))?;
+            let mixed = mixed_ttls::in_changes(&former, &made.zone, &changes);
+            mixed_ttls::tell(&zone.apex, mixed);
             (made, Some(changes))
         }
         (Transferred::Changes(_) | Transferred::UpToDate(_), _) => {

@@ -51,7 +51,7 @@ fn zone(budget: &Arc<Budget>) -> (SecondaryZone, Surroundings) {
     let counters = Arc::<SecondaryCounters>::default();
     let note_wait: WaitListener = Box::new(|_, _| ());
     let waits = (Arc::clone(budget), note_wait);
-    (zone, Surroundings::new(publisher, None, counters, waits))
+    (zone, Surroundings::new(publisher, Err("none".to_owned()), counters, waits))
 }
 
 /// Has a zone follow one primary.

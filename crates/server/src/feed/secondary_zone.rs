@@ -73,6 +73,8 @@ pub struct Surroundings {
     pub publisher: PublisherHandle,
     /// The directory of the zones' files; none where it cannot be had.
     directory: Option<Arc<Path>>,
+    /// Why there is no directory, if there is none.
+    no_directory: Option<Box<str>>,
     /// What all zones have done so far.
     pub counters: Arc<SecondaryCounters>,
     /// The memory of all transfers together.
@@ -117,13 +119,14 @@ impl Surroundings {
     /// What threads share that keep zones in a directory.
     pub fn new(
         publisher: PublisherHandle,
-        directory: Option<PathBuf>,
+        directory: Result<PathBuf, String>,
         counters: Arc<SecondaryCounters>,
         (budget, note_wait): (Arc<Budget>, WaitListener),
     ) -> Self {
         Self {
             publisher,
-            directory: directory.map(Into::into),
+            no_directory: directory.as_ref().err().map(|error| error.as_str().into()),
+            directory: directory.ok().map(Into::into),
             counters,
             budget,
             note_wait,
@@ -442,7 +445,10 @@ impl SecondaryZone {
         if self.is_over(around) {
             return Err("the server is stopping, or the zone has other settings".to_owned());
         }
-        let Some(directory) = &around.directory else { return Ok(()) };
+        let Some(directory) = &around.directory else {
+            self.state.lock().rare_mut().disk_error.clone_from(&around.no_directory);
+            return Ok(());
+        };
         let mut file = ZoneFile::known(Arc::clone(directory), &self.apex, work.file);
         let (agreed_at, expires_at) = kept.agreed;
         let (serial, source) = (kept.zone.serial(), kept.source);

@@ -12,6 +12,8 @@ pub struct UpdateRequest {
     pub sender: UpdateSender,
     /// The message, of class IN.
     pub message: UpdateMessage,
+    /// The time of the message's sound signature, seconds since 1970; 0 without one.
+    pub signed_secs: u64,
 }
 
 /// The messages for one zone that are carried out together, in their order.
@@ -62,13 +64,15 @@ impl UpdateResult {
     pub fn of_error(error: &EditError) -> Self {
         let (rcode, reason) = match error {
             EditError::NoSuchZone(_) => (Rcode::NOTAUTH, Reason::NoZone),
-            EditError::NotWritable(_) | EditError::Frozen(_) => {
+            EditError::NotWritable(_) | EditError::OfPrimaries(_) | EditError::Frozen(_) => {
                 (Rcode::REFUSED, Reason::UpdateRefused)
             }
             _ => (Rcode::SERVFAIL, Reason::UpdateFailed),
         };
         let text = match error {
-            EditError::NotWritable(_) => "the zone cannot be changed".to_owned(),
+            EditError::NotWritable(_) | EditError::OfPrimaries(_) => {
+                "the zone cannot be changed".to_owned()
+            }
             EditError::Frozen(_) => "the zone is frozen: it takes no updates for now".to_owned(),
             EditError::Journal(_) => "the change could not be written to the disk".to_owned(),
             EditError::Conflict(_) => "the file of the zone contradicts earlier changes".to_owned(),

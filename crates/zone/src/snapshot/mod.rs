@@ -351,6 +351,12 @@ impl Zone {
         })
     }
 
+    /// Finds the records of a type at a name, which lies at or below the apex; not those of NSEC3.
+    #[must_use]
+    pub fn set_at(&self, owner: &[u8], rtype: Type) -> Option<Set<'_>> {
+        self.node(&LookupName::new(owner, self.seed), 0)?.set(rtype)
+    }
+
     /// Looks up `name`, which lies at or below the apex.
     ///
     /// At a delegation itself, `at_parent` (the question is for DS) finds the node instead of the

@@ -9,7 +9,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::flag;
 use zonda_wire::stream::notify_serial;
 use zonda_wire::tsig::QuerySignature;
-use zonda_wire::{Opcode, Rcode, Type};
+use zonda_wire::{Class, Opcode, Rcode, Type};
 
 /// Answers operations other than a query: NOTIFY is taken, UPDATE is left to what changes zones,
 /// any other gets NOTIMP.
@@ -29,6 +29,13 @@ pub fn check(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
 #[cold]
 fn notified(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
     const GATE: NotReused = NotReused::Gate;
+    match ask.query.qclass {
+        Class::IN => {}
+        Class::ANY | Class::NONE | Class(0) => {
+            return reply(Rcode::FORMERR, Reason::FormatError, GATE);
+        }
+        _ => return reply(Rcode::NOTAUTH, Reason::NotServed, GATE), // of another zone's
+    }
     let Some(zone) = ask.snapshot.zones.with_apex(ask.name) else {
         return reply(Rcode::NOTAUTH, Reason::NotServed, GATE); // rfc1996#3.10
     };
