@@ -30,7 +30,7 @@ pub fn flattened<'py>(
     let (mut count, mut iterators) = (0, 0);
     for value in given {
         count += 1;
-        iterators += usize::from(flattening.add(value?, 0)? == Given::Iterator);
+        iterators += usize::from(flattening.add(value?, 0)? == ValueKind::Iterator);
     }
     let is_nothing = flattening.records.is_empty() && count > 0 && iterators == count;
     Ok(Flattened { records: flattening.records, is_nothing })
@@ -38,7 +38,7 @@ pub fn flattened<'py>(
 
 /// What a value was.
 #[derive(PartialEq, Eq)]
-enum Given {
+enum ValueKind {
     /// Can be iterated over once: a generator, for one.
     Iterator,
     /// A list, for one, or a record, or neither.
@@ -55,7 +55,7 @@ struct Flattening<'py> {
 impl<'py> Flattening<'py> {
     /// Appends a record, or those of what can be iterated over. What is neither is appended, too:
     /// the caller that adds it to the reply knows its place there.
-    fn add(&mut self, value: Bound<'py, PyAny>, depth: usize) -> PyResult<Given> {
+    fn add(&mut self, value: Bound<'py, PyAny>, depth: usize) -> PyResult<ValueKind> {
         if self.visited == RECORDS_MAX {
             let text = format!("more than {RECORDS_MAX} records were given for a section");
             return Err(RecordError::new_err(text));
@@ -64,12 +64,12 @@ impl<'py> Flattening<'py> {
         let is_record = value.is_instance_of::<Record>() || foreign::is_one(&value)?;
         let may_hold_records = !is_record && depth < DEPTH_MAX && !is_text_or_map(&value);
         if may_hold_records && let Some(mut items) = items(&value)? {
-            let given = if items.is(&value) { Given::Iterator } else { Given::Other };
+            let given = if items.is(&value) { ValueKind::Iterator } else { ValueKind::Other };
             items.try_for_each(|item| self.add(item?, depth + 1).map(|_| ()))?;
             return Ok(given);
         }
         self.records.push(value);
-        Ok(Given::Other)
+        Ok(ValueKind::Other)
     }
 }
 

@@ -14,7 +14,6 @@ use crate::load::LoadError;
 use crate::state_directory;
 pub use kept_history::KeptChanges;
 use kept_history::bound;
-use last_version::LastVersion;
 use signatures::KnownSignatures;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,6 +92,14 @@ pub fn policy(rule: SerialRule) -> SerialPolicy {
         SerialRule::UnixTime => SerialPolicy::UnixTime(crate::load::unix_secs()),
         SerialRule::Date => SerialPolicy::Date(crate::load::unix_secs()),
     }
+}
+
+/// The version of a zone that was served last.
+struct LastVersion {
+    /// The serial of the version.
+    serial: u32,
+    /// The digest of the version, if it is known.
+    digest: Option<Digest>,
 }
 
 impl EditJournal {

@@ -1,21 +1,13 @@
 //! The serial of a file that lacks no change: one that was served before with other records is
 //! never served again, as secondaries that have it would not follow.
 
-use super::{EditJournal, FileVersion, MergeResult, State, policy};
+use super::{EditJournal, FileVersion, LastVersion, MergeResult, State, policy};
 use crate::edit::entry::{StoredEdit, read};
 use crate::edit::zone_digest::with_sound_digest;
 use std::sync::Arc;
 use zonda_config::SerialRule;
 use zonda_wire::Name;
-use zonda_zone::{ChangeSet, Diff, Digest, Serial, Zone, is_greater};
-
-/// The version of a zone that was served last.
-pub(super) struct LastVersion {
-    /// The serial of the version.
-    pub serial: u32,
-    /// The digest of the version, if it is known.
-    pub digest: Option<Digest>,
-}
+use zonda_zone::{ChangeSet, Diff, Serial, Zone, is_greater};
 
 impl EditJournal {
     /// The version of a zone that was served last, by the journal if none is in force, unless the
