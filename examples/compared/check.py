@@ -4,15 +4,19 @@
 
 It needs dnspython, and installs the other libraries into the folder `--work`: with npm, pip, go and
 cargo, where these are. A program is named by folder and file, as in `hello/dnslib_server.py`; without names,
-all are run for which there is a library. Zonda's packages are those of ZONDA_NODE (a folder with
+all are run for which there is a library. With `--speed 3`, the programs of `hello` are asked by dnsperf
+for so many seconds, five times in turns, and the table has the CPU time that a query took; hickory's is
+built as a release then, and Zonda's in Rust should be (ZONDA_RUST=target/release/examples). Zonda's packages are those of ZONDA_NODE (a folder with
 `node_modules`), ZONDA_PYTHON (an interpreter that has the package) and ZONDA_RUST (the folder
 `target/debug/examples`); without one of these, its programs are left out.
 """
 
 import argparse
 import os
+import re
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -64,7 +68,7 @@ class Upstream:
         self.socket.sendto(reply.to_wire(), client)
 
 
-def command(program, work):
+def command(program, work, is_release=False):
     """The command that runs a program, once its library is there; None without one."""
     name = program.name
     task = program.parent.name
@@ -101,8 +105,9 @@ def command(program, work):
         (folder / "src/bin").mkdir(parents=True, exist_ok=True)
         (folder / "Cargo.toml").write_text(HICKORY)
         shutil.copy(program, folder / f"src/bin/{task}.rs")
-        run("cargo", "build", "--quiet", "--bin", task, cwd=folder)
-        return [folder / f"target/debug/{task}"]
+        profile, place = ("release", "release") if is_release else ("dev", "debug")
+        run("cargo", "build", "--quiet", "--profile", profile, "--bin", task, cwd=folder)
+        return [folder / f"target/{place}/{task}"]
     return None
 
 
@@ -120,8 +125,11 @@ tokio = { version = "1", features = ["macros", "net", "rt-multi-thread", "time"]
 """
 
 
-def run(*words, cwd=None):
-    subprocess.run([str(word) for word in words], check=True, cwd=cwd)
+def run(*words, cwd=None, quiet=False):
+    """Runs a command; returns what it has printed, if that is not to be shown."""
+    pipe = subprocess.PIPE if quiet else None
+    words = [str(word) for word in words]
+    return subprocess.run(words, check=True, cwd=cwd, stdout=pipe, text=True).stdout
 
 
 class Asker:
@@ -206,17 +214,70 @@ def lines(program):
     return sum(1 for text in texts if text and not text.startswith(("//", "#")))
 
 
-def measure(program, words, upstream):
-    """Starts a program by a command, and returns its verdicts."""
-    port = free_port()
-    task = program.parent.name
-    arguments = [f"127.0.0.1:{port}"] + ([upstream.address] if task == "blocker" else [])
-    process = subprocess.Popen(
+def start(program, words, port, upstream):
+    """Starts a program by a command."""
+    is_blocker = program.parent.name == "blocker"
+    arguments = [f"127.0.0.1:{port}"] + ([upstream.address] if is_blocker else [])
+    return subprocess.Popen(
         [str(word) for word in (*words, *arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+def cpu_secs(process):
+    """The CPU time that a process has had, seconds."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_micros(program, words, seconds, queries):
+    """The CPU time that a query takes a program, µs, while 100 are outstanding; None if it has ended,
+    or answers none."""
+    port, upstream = free_port(), Upstream()
+    process = start(program, words, port, upstream)
+    try:
+        asker = Asker(program.parent.name, port, upstream)
+        limit = time.monotonic() + 15
+        while not asker.verdict(Asker.udp) and time.monotonic() < limit:
+            time.sleep(0.1)
+        load = ["dnsperf", "-s", "127.0.0.1", "-p", port, "-d", queries, "-q", 100, "-l"]
+        run(*load, 1, quiet=True)  # what is compiled as it runs is compiled now
+        before = cpu_secs(process)
+        printed = run(*load, seconds, quiet=True)
+        completed = re.search(r"Queries completed: +(\d+)", printed)
+        count = int(completed[1]) if completed else 0
+        return (cpu_secs(process) - before) * 1e6 / count if count else None
+    except OSError:
+        return None  # it has ended
+    finally:
+        process.kill()
+        process.communicate()
+        upstream.socket.close()
+
+
+def print_speeds(programs, work, seconds, rounds=5):
+    """Prints the CPU time a query of programs, in turns: medians, with the least and the most."""
+    queries = work / "queries.txt"
+    queries.write_text("hello.example TXT\n")
+    commands = {program: command(program, work, is_release=True) for program in programs}
+    found = {program: [] for program, words in commands.items() if words is not None}
+    for _ in range(rounds):
+        for program, micros in found.items():
+            micros.append(cpu_micros(program, commands[program], seconds, queries))
+    print("| program | CPU µs a query |\n|---|---|")
+    for program, micros in found.items():
+        some = [it for it in micros if it is not None] or [float("nan")]
+        spread = f"{statistics.median(some):.3g} ({min(some):.3g}–{max(some):.3g})"
+        print(f"| {program.relative_to(HERE)} | {spread} |", flush=True)
+
+
+def measure(program, words, upstream):
+    """Starts a program by a command, and returns its verdicts."""
+    port = free_port()
+    task = program.parent.name
+    process = start(program, words, port, upstream)
     try:
         if task == "acme":
             process.stdin.write(b"set 7f token-1\nset 7f token-2\nclear 7f token-2\nset 80 other\n")
@@ -235,12 +296,16 @@ def measure(program, words, upstream):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--work", type=Path, required=True, help="where libraries are installed")
+    parser.add_argument("--speed", type=int, metavar="SECONDS", help="measure CPU time instead")
     parser.add_argument("programs", nargs="*", help="all without")
     arguments = parser.parse_args()
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     every = [path for task in TASKS for path in sorted((HERE / task).iterdir())]
     programs = [HERE / name for name in arguments.programs] or every
+    if arguments.speed is not None:
+        hello = [program for program in programs if program.parent.name == "hello"]
+        return print_speeds(hello, work, arguments.speed)
     print("| program | lines | " + " | ".join(COLUMNS) + " |")
     print("|---|---|" + "---|" * len(COLUMNS))
     for program in programs:
