@@ -207,11 +207,6 @@ impl Journal {
         }
     }
 
-    /// Keeps so much of each zone's history from now on; what was dropped does not come back.
-    pub fn set_bound(&mut self, bound: HistoryLimit) {
-        self.bound = bound;
-    }
-
     /// Returns the serial that the next entry of a zone must begin with, if the journal knows one.
     fn last(&self, zone: &[u8]) -> Option<u32> {
         match self.group.last.get(zone) {
@@ -390,21 +385,6 @@ impl Journal {
     #[must_use]
     pub fn history(&self, zone: &Name, from: u32) -> Option<History> {
         let places = self.index.zone(zone.to_lowercase().as_wire())?.places_from(from)?;
-        Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
-    }
-
-    /// Returns the newest committed change of a zone; `None` if the journal has none.
-    #[must_use]
-    pub fn newest(&self, zone: &Name) -> Option<History> {
-        let places = vec![self.index.zone(zone.to_lowercase().as_wire())?.newest()?];
-        Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
-    }
-
-    /// Returns the newest committed change of all zones; `None` if the journal has none.
-    #[must_use]
-    pub fn newest_of_all(&self) -> Option<History> {
-        let newest = self.index.zones().filter_map(|(_, zone)| zone.newest());
-        let places = vec![newest.max_by_key(|place| place.offset)?];
         Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
     }
 

@@ -247,7 +247,7 @@ impl ZoneSet {
         }
         let zone = Arc::new(zone);
         let mark = mark_now(edit.origin);
-        self.journal.append(&name, (&diff, &mark), (data, &zone))?;
+        self.journal.append(&name, (&diff, mark), (data, &zone))?;
         let records = former.records as usize + diff.added.len() - diff.removed.len();
         let records = narrow(records);
         let access = former.entry.access.clone();

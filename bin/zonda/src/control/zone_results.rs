@@ -44,20 +44,15 @@ pub fn confirmed(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
 
 /// Prints the versions of a zone that are held.
 pub fn history(answer: &Value, mut out: &mut dyn Write) -> io::Result<()> {
-    let versions = items(&answer["versions"]);
-    let has_clients = versions.iter().any(|version| !version["client"].is_null());
-    let client = |cell: String| has_clients.then_some(cell);
-    let rows = versions.iter().map(|version| {
-        let row = [
+    let rows = items(&answer["versions"]).iter().map(|version| {
+        vec![
             number(version, "serial"),
             text(version, "made"),
             text(version, "origin"),
             number(version, "removed"),
             number(version, "added"),
-        ];
-        row.into_iter().chain(client(text(version, "client"))).collect()
+        ]
     });
-    let head = ["serial", "made", "origin", "removed", "added"].map(str::to_owned);
-    let head = head.into_iter().chain(client("client".to_owned())).collect();
+    let head = ["serial", "made", "origin", "removed", "added"].map(str::to_owned).to_vec();
     table::write(&mut out, &[head].into_iter().chain(rows).collect::<Vec<_>>())
 }

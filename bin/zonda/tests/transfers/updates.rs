@@ -1,6 +1,5 @@
 //! Messages that change zones: response codes, rights, durability, and what follows a change.
 
-use crate::commands::{done, json};
 use crate::primary::{KEY, Primary, client, records, wait_until};
 use crate::update_clients::ZONE;
 use crate::update_messages::Update;
@@ -337,46 +336,6 @@ fn a_copy_of_a_signed_message_is_not_carried_out_wherever_it_comes_from() {
     assert_eq!([send(&unmet, false), send(&unmet, true)], [Rcode::NOERROR; 2]);
     let old = sign_at(update().change("IN old.up.test 60 A 192.0.2.7"), now() - 310);
     assert_eq!(send(&old, false), Rcode::NOTAUTH);
-}
-
-#[test]
-fn a_copy_of_a_signed_message_of_before_the_start_is_not_carried_out_and_history_has_its_key() {
-    let keyed = format!("update = [{{ from = \"key {}\", names = \"zone\" }}]", KEY.0);
-    let mut primary = primary(&keyed);
-    let secret = b"0123456789abcdef0123456789abcdef";
-    let key = Arc::new(Key::new(&KEY.0.parse().unwrap(), Algorithm::HmacSha256, secret));
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let sign = |message: Update, secs: u64| {
-        let mut octets = message.0.to_wire();
-        ReplySignature::sign_query(Arc::clone(&key), &mut octets, secs).unwrap();
-        octets
-    };
-    let send = |octets: &[u8], to: SocketAddr| {
-        Message::parse(&exchange(to, octets, true).unwrap()).unwrap()
-    };
-    // The clocks of some clients are ahead.
-    let added = sign(update().change("IN copied.up.test 60 A 192.0.2.7"), now() + 3);
-    assert_eq!(send(&added, primary.address).rcode(), Rcode::NOERROR);
-    let removed = sign(update().change("ANY copied.up.test 0 A"), now());
-    assert_eq!(send(&removed, primary.address).rcode(), Rcode::NOERROR);
-    primary.crash();
-    let reply = send(&added, primary.address);
-    assert_eq!(reply.rcode(), Rcode::SERVFAIL);
-    let text = format!("{:?}", String::from_utf8_lossy(&reply.to_wire()));
-    assert!(text.contains("before the server was started is not known: sign it anew"), "{text}");
-    assert_eq!(short(primary.address, "copied.up.test", "A"), "");
-    let next = sign(update().change("IN next.up.test 60 A 192.0.2.7"), now() + 10);
-    assert_eq!(send(&next, primary.address).rcode(), Rcode::NOERROR, "what is signed anew");
-    let shown = json(primary.folder.path(), &["zone", "history", "up.test"]);
-    let client = format!("key {}.", KEY.0);
-    for version in &shown["versions"].as_array().unwrap()[..3] {
-        assert_eq!(
-            (&version["origin"], &version["client"]),
-            (&"update".into(), &client.as_str().into())
-        );
-    }
-    let said = done(primary.folder.path(), &["zone", "history", "up.test"]);
-    assert!(said.contains("client") && said.contains(&client), "{said}");
 }
 
 #[test]

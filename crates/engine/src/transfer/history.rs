@@ -39,15 +39,12 @@ pub enum VersionOrigin {
 }
 
 /// When a version of a zone was made, and what made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionMark {
     /// The seconds since 1970 at which the version was made.
     pub made_at: u64,
     /// What made the version.
     pub origin: VersionOrigin,
-    /// The keys of the clients whose updates made the version, or their addresses; none where
-    /// something else made it, or that is not known.
-    pub client: Option<Arc<str>>,
 }
 
 /// The differences between the last versions of a zone, the oldest first; at least one.
@@ -136,7 +133,7 @@ impl ZoneHistory {
     /// The differences, the oldest first, and when and by what the version was made that each leads
     /// to.
     pub fn changes(&self) -> impl Iterator<Item = (&Arc<Diff>, Option<VersionMark>)> {
-        self.diffs.iter().zip(self.marks.iter().cloned())
+        self.diffs.iter().zip(self.marks.iter().copied())
     }
 
     /// The octets of memory that the differences take.

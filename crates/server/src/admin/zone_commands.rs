@@ -85,19 +85,14 @@ pub fn history(call: &Call<'_>) -> Reply {
 
 /// A version as JSON.
 fn version(version: &HeldVersion) -> Value {
-    let mark = version.mark.as_ref();
-    let made = mark.map(|mark| time(UNIX_EPOCH + Duration::from_secs(mark.made_at)));
-    let mut shown = json!({
+    let made = version.mark.map(|mark| time(UNIX_EPOCH + Duration::from_secs(mark.made_at)));
+    json!({
         "serial": version.serial,
         "made": made,
-        "origin": mark.map(|mark| mark.origin.name()),
+        "origin": version.mark.map(|mark| mark.origin.name()),
         "removed": version.changes.map(|[removed, _]| removed),
         "added": version.changes.map(|[_, added]| added),
-    });
-    if let Some(client) = mark.and_then(|mark| mark.client.as_deref()) {
-        shown["client"] = client.into();
-    }
-    shown
+    })
 }
 
 /// Gives a zone the records of an earlier version.

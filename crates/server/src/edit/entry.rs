@@ -1,13 +1,10 @@
 //! Entries of the journal: what an edit changed, and the version that it began with.
 //!
 //! ```text
-//! form 4 | digest of the zone before the edit 8 | seconds since 1970 at which it was made 8
-//!        | what made it 1 | time of the latest signature 8 | octets of the client 1 | client
-//!        | difference, as `Diff::write_octets` writes it
+//! form 3 | digest of the zone before the edit 8 | seconds since 1970 at which it was made 8
+//!        | what made it 1 | difference, as `Diff::write_octets` writes it
 //! ```
-//! The time of the latest signature is that of all messages that had changed any zone by then,
-//! seconds since 1970; the client is that of a dynamic update, as text. Former versions of the
-//! server wrote form 3, which lacks both, and form 2, which lacks the time and what made it, too.
+//! Form 2, which former versions of the server wrote, lacks the time and what made it.
 //!
 //! By the digest a file is recognized whose zone is the one before or behind an edit. Then nothing
 //! was edited by hand, and what the file lacks is known without a comparison.
@@ -20,13 +17,9 @@ use zonda_wire::Name;
 use zonda_zone::{Diff, Digest, Zone};
 
 /// The form of an entry; the first one had no digest, and its first octet was 1.
-const FORM: u8 = 4;
-/// The form of an entry that former versions of the server wrote, without a client.
-const UNSIGNED_FORM: u8 = 3;
+const FORM: u8 = 3;
 /// The form of an entry that former versions of the server wrote, without a mark.
 const UNMARKED_FORM: u8 = 2;
-/// Octets of a client's text that are kept.
-const CLIENT_OCTETS_MAX: usize = 250;
 /// What the octet of each origin stands for, from 1 on.
 const ORIGINS: [VersionOrigin; 4] =
     [VersionOrigin::File, VersionOrigin::Edit, VersionOrigin::Update, VersionOrigin::Rollback];
@@ -37,29 +30,18 @@ pub struct StoredEdit {
     pub base: Digest,
     /// When the edit was made, and what made it, if the entry says that.
     pub mark: Option<VersionMark>,
-    /// The time of the latest signature of a message that had changed a zone, seconds since 1970; 0
-    /// if no signed one had.
-    pub signed_until: u64,
     /// The records that the edit changed.
     pub diff: Diff,
 }
 
 impl StoredEdit {
     /// The octets of an edit.
-    pub fn octets(base: Digest, mark: &VersionMark, signed_until: u64, diff: &Diff) -> Vec<u8> {
+    pub fn octets(base: Digest, mark: VersionMark, diff: &Diff) -> Vec<u8> {
         let place = ORIGINS.iter().position(|origin| *origin == mark.origin);
         let mut octets = vec![FORM];
         octets.extend_from_slice(&base.to_u64().to_be_bytes());
         octets.extend_from_slice(&mark.made_at.to_be_bytes());
         octets.push(place.map_or(0, |place| place as u8 + 1)); // there are four
-        octets.extend_from_slice(&signed_until.to_be_bytes());
-        let client = mark.client.as_deref().unwrap_or_default();
-        let mut len = client.len().min(CLIENT_OCTETS_MAX);
-        while !client.is_char_boundary(len) {
-            len -= 1;
-        }
-        octets.push(len as u8); // no more than the bound
-        octets.extend_from_slice(&client.as_bytes()[..len]);
         diff.write_octets(&mut octets);
         octets
     }
@@ -69,35 +51,23 @@ impl StoredEdit {
         let (form, octets) = octets.split_first()?;
         let (base, mut octets) = octets.split_first_chunk()?;
         let base = Digest::from_u64(u64::from_be_bytes(*base));
-        let mut signed_until = 0;
         let mark = match *form {
             UNMARKED_FORM => None,
-            FORM | UNSIGNED_FORM => {
+            FORM => {
                 let (made_at, rest) = octets.split_first_chunk()?;
                 let (origin, rest) = rest.split_first()?;
                 octets = rest;
                 let origin = usize::from(*origin).checked_sub(1).and_then(|at| ORIGINS.get(at));
                 let made_at = u64::from_be_bytes(*made_at);
-                // The messages that had changed a zone by then were hardly signed later.
-                signed_until = made_at * u64::from(origin == Some(&VersionOrigin::Update));
-                let mut client = None;
-                if *form == FORM {
-                    let (until, rest) = octets.split_first_chunk()?;
-                    let (len, rest) = rest.split_first()?;
-                    let (text, rest) = rest.split_at_checked(usize::from(*len))?;
-                    let text = std::str::from_utf8(text).ok()?;
-                    client = (!text.is_empty()).then(|| text.into());
-                    (signed_until, octets) = (u64::from_be_bytes(*until), rest);
-                }
-                origin.map(|origin| VersionMark { made_at, origin: *origin, client })
+                origin.map(|origin| VersionMark { made_at, origin: *origin })
             }
             _ => return None,
         };
-        Some(Self { base, mark, signed_until, diff: Diff::from_octets(from, to, octets)? })
+        Some(Self { base, mark, diff: Diff::from_octets(from, to, octets)? })
     }
 
     /// The digest of the zone after the edit.
-    pub fn after(&self) -> Digest {
+    fn after(&self) -> Digest {
         self.base.after(&self.diff)
     }
 }
@@ -200,40 +170,15 @@ mod tests {
     #[test]
     fn an_entry_has_when_and_by_what_it_was_made() {
         for origin in ORIGINS {
-            for client in [None, Some("key acme.example.".into())] {
-                let mark = VersionMark { made_at: 1_790_000_000, origin, client };
-                let octets = StoredEdit::octets(Digest::from_u64(5), &mark, 1_789, &diff());
-                let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
-                assert_eq!((read.base, read.diff), (Digest::from_u64(5), diff()));
-                assert_eq!((read.mark, read.signed_until), (Some(mark), 1_789));
-                for len in [17, 18, 26, 27] {
-                    assert!(StoredEdit::from_octets(7, 8, &octets[..len]).is_none());
-                }
-            }
+            let mark = VersionMark { made_at: 1_790_000_000, origin };
+            let octets = StoredEdit::octets(Digest::from_u64(5), mark, &diff());
+            let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
+            assert_eq!(
+                (read.base, read.mark, read.diff),
+                (Digest::from_u64(5), Some(mark), diff())
+            );
+            assert!(StoredEdit::from_octets(7, 8, &octets[..17]).is_none());
         }
-    }
-
-    #[test]
-    fn a_client_with_a_long_name_is_cut_off_in_an_entry() {
-        let client = Some("\u{e9}".repeat(200).into());
-        let mark = VersionMark { made_at: 1, origin: VersionOrigin::Update, client };
-        let octets = StoredEdit::octets(Digest::from_u64(5), &mark, 2, &diff());
-        let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
-        assert_eq!(read.mark.unwrap().client.unwrap().len(), CLIENT_OCTETS_MAX);
-        assert_eq!(read.diff, diff());
-    }
-
-    #[test]
-    fn an_entry_of_a_former_server_is_read_without_a_client() {
-        let mut octets = vec![UNSIGNED_FORM];
-        octets.extend_from_slice(&5_u64.to_be_bytes());
-        octets.extend_from_slice(&1_790_000_000_u64.to_be_bytes());
-        octets.push(3); // an update
-        diff().write_octets(&mut octets);
-        let read = StoredEdit::from_octets(7, 8, &octets).unwrap();
-        let (made_at, origin) = (1_790_000_000, VersionOrigin::Update);
-        assert_eq!(read.mark, Some(VersionMark { made_at, origin, client: None }));
-        assert_eq!((read.signed_until, read.diff), (made_at, diff()));
     }
 
     #[test]

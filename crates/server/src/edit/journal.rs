@@ -1,10 +1,6 @@
 //! The journal of writable zones: edits before they are acknowledged, and what the files of the
 //! zones lack when they are read.
 
-mod kept_history;
-mod last_version;
-mod signatures;
-
 use super::EditError;
 use super::counters::EditCounters;
 use super::entry::{Digests, StoredEdit, edits_held, read};
@@ -12,21 +8,27 @@ use super::zone_digest::with_sound_digest;
 use crate::feed::LoadedZone;
 use crate::load::LoadError;
 use crate::state_directory;
-pub use kept_history::KeptChanges;
-use kept_history::bound;
-use signatures::KnownSignatures;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 use zonda_config::{Config, SerialRule};
 use zonda_engine::{VersionMark, VersionOrigin};
-use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, Journal, Sizes};
+use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
 use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::is_greater;
 use zonda_zone::{ChangeSet, Diff, Digest, Merge, NetChange, Serial, SerialPolicy, Zone};
 
 /// The name of the file in the state directory.
 const FILE: &str = "journal";
+/// Changes of a zone that are kept at most, beside those that its file lacks: each has 16 octets of
+/// memory, so that the history of a thousand zones has 1.6 MB.
+const HISTORY_VERSIONS_MAX: usize = 100;
+/// Octets that the kept changes of a zone have at most in the journal's file: a zone whose changes
+/// are large costs the disk about as much as a zone of a million records.
+const HISTORY_OCTETS_MAX: u64 = 64 << 20;
+/// The history kept of each zone beside the changes that its file lacks.
+const HISTORY: HistoryLimit =
+    HistoryLimit { versions: HISTORY_VERSIONS_MAX, octets: HISTORY_OCTETS_MAX };
 /// More than the octets of two records without their payloads.
 const RECORDS_OCTETS: usize = 1024;
 /// Names of sets that an error lists.
@@ -58,8 +60,6 @@ pub struct EditJournal {
     is_pending: bool,
     /// The zones of which something was appended or released since the last commit.
     touched: Vec<Name>,
-    /// The times of the signatures of messages that have changed zones.
-    pub signatures: KnownSignatures,
     /// Why the last commit failed, if it did.
     commit_error: Option<String>,
     /// Counters of edits and of the journal.
@@ -69,6 +69,24 @@ pub struct EditJournal {
 /// Why the journal could not be opened.
 #[derive(Debug)]
 pub struct InUse(pub String);
+
+/// Changes of a zone that the journal has, up to the version in force.
+pub struct KeptChanges {
+    /// The entries of the journal.
+    history: History,
+    /// The digest of the version in force, if it is known.
+    digest: Option<Digest>,
+}
+
+impl KeptChanges {
+    /// Reads the changes from the disk, oldest first; none if they have not led to this version, or
+    /// cannot be read.
+    pub fn read(self, data: &Zone) -> Vec<StoredEdit> {
+        let edits = read(self.history).unwrap_or_default();
+        let digest = self.digest.unwrap_or_else(|| data.digest());
+        if edits_held(&edits, digest) == Some(edits.len()) { edits } else { Vec::new() }
+    }
+}
 
 /// A zone of a file with the changes that the file lacks.
 pub struct MergedZone {
@@ -82,7 +100,7 @@ pub struct MergedZone {
 
 /// The mark of a version that is made now.
 pub fn mark_now(origin: VersionOrigin) -> VersionMark {
-    VersionMark { made_at: crate::load::unix_secs().into(), origin, client: None }
+    VersionMark { made_at: crate::load::unix_secs().into(), origin }
 }
 
 /// How a zone's serial rises now.
@@ -94,14 +112,6 @@ pub fn policy(rule: SerialRule) -> SerialPolicy {
     }
 }
 
-/// The version of a zone that was served last.
-struct LastVersion {
-    /// The serial of the version.
-    serial: u32,
-    /// The digest of the version, if it is known.
-    digest: Option<Digest>,
-}
-
 impl EditJournal {
     /// Opens the journal if the configuration has writable zones and it is not open yet. Where it
     /// cannot be used, edits are refused from now on.
@@ -110,16 +120,12 @@ impl EditJournal {
     /// When another server uses it.
     pub fn open(&mut self, config: &Config) -> Result<(), InUse> {
         let is_needed = config.zones.iter().any(|zone| zone.terms.writable.is_some());
-        let bound = bound(config);
-        if let State::Open(journal) = &mut self.state {
-            journal.set_bound(bound);
-        }
         if !is_needed || matches!(self.state, State::Open(_)) {
             return Ok(());
         }
         let opened = state_directory::path(config).and_then(|directory| {
             state_directory::make(&directory)?;
-            Ok(Journal::open(&directory.join(FILE), bound))
+            Ok(Journal::open(&directory.join(FILE), HISTORY))
         });
         self.state = match opened {
             Ok(Ok((journal, opened))) => {
@@ -133,7 +139,6 @@ impl EditJournal {
                     self.counters.set_unflushed(&zone, journal.unreleased_count(&zone));
                 }
                 self.commit_error = None;
-                self.signatures = KnownSignatures::of(&journal);
                 State::Open(Box::new(journal))
             }
             Ok(Err(error @ Error::Locked(_))) => {
@@ -224,11 +229,11 @@ impl EditJournal {
     pub fn append(
         &mut self,
         zone: &Name,
-        (diff, mark): (&Diff, &VersionMark),
+        (diff, mark): (&Diff, VersionMark),
         (former, next): (&Arc<Zone>, &Arc<Zone>),
     ) -> Result<(), EditError> {
         let base = self.digests.of(zone, former);
-        let payload = StoredEdit::octets(base, mark, self.signatures.latest, diff);
+        let payload = StoredEdit::octets(base, mark, diff);
         let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
         let appended = self.journal(zone)?.append(entry);
         appended.map_err(|error| EditError::Journal(error.to_string()))?;
@@ -240,8 +245,7 @@ impl EditJournal {
     /// Has the journal lead from a file to what is served: voids the entries of a zone, and appends
     /// one, in the same group.
     fn replace(&mut self, zone: &Name, base: Digest, diff: &Diff) -> Result<(), String> {
-        let payload =
-            StoredEdit::octets(base, &mark_now(VersionOrigin::File), self.signatures.latest, diff);
+        let payload = StoredEdit::octets(base, mark_now(VersionOrigin::File), diff);
         if payload.len() > GROUP_OCTETS_MAX - RECORDS_OCTETS {
             return Err("its file lacks more changes than the journal takes at once".to_owned());
         }
@@ -323,7 +327,7 @@ impl EditJournal {
         let State::Open(journal) = &self.state else { return None };
         let serials = journal.serials(name).filter(|serials| serials.last == data.serial())?;
         let history = journal.history(name, serials.first)?;
-        Some(KeptChanges::new(history, self.digests.known(name, data)))
+        Some(KeptChanges { history, digest: self.digests.known(name, data) })
     }
 
     /// The zones whose files lack changes.
@@ -367,15 +371,14 @@ impl EditJournal {
             return MergedZone { data: zone, records, error: None };
         };
         let Some((_, history)) = journal.unreleased(name) else {
-            let last = rule.and_then(|rule| Some((self.last_version(name, &zone, served)?, rule)));
-            let Some((last, rule)) = last else {
-                self.take_file(name, &zone, digest.filter(|_| rule.is_some()));
-                return MergedZone { data: zone, records, error: None };
-            };
-            let file =
-                FileVersion { digest: digest.unwrap_or_else(|| zone.digest()), zone, records };
-            let raised = self.raise(name, &file, (last, served), rule);
-            return self.settle(name, file, served, raised);
+            let last = journal.serials(name).map(|serials| serials.last);
+            if last.is_some_and(|last| last != zone.serial()) {
+                self.forget(name); // the next edit begins with the file's serial
+            }
+            if let (Some(digest), Some(_)) = (digest, rule) {
+                self.digests.set(name, &zone, digest);
+            }
+            return MergedZone { data: zone, records, error: None };
         };
         let file = FileVersion { digest: digest.unwrap_or_else(|| zone.digest()), zone, records };
         let merged =
@@ -383,30 +386,6 @@ impl EditJournal {
                 Some(merged) => Ok(merged),
                 None => self.merge_edits(name, &file, served, &edits, rule),
             });
-        self.settle(name, file, served, merged)
-    }
-
-    /// Notes that a file that lacks no changes is served as it stands.
-    fn take_file(&mut self, name: &Name, zone: &Arc<Zone>, digest: Option<Digest>) {
-        let State::Open(journal) = &self.state else { return };
-        let last = journal.serials(name).map(|serials| serials.last);
-        if last.is_some_and(|last| last != zone.serial()) {
-            self.forget(name); // the next edit begins with the file's serial
-        }
-        if let Some(digest) = digest {
-            self.digests.set(name, zone, digest);
-        }
-    }
-
-    /// The zone to serve after a file and the changes that it lacks were brought together, or why
-    /// they could not be.
-    fn settle(
-        &mut self,
-        name: &Name,
-        file: FileVersion,
-        served: Option<(&Arc<Zone>, usize)>,
-        merged: Result<MergeResult, String>,
-    ) -> MergedZone {
         let FileVersion { zone, records, digest } = file;
         let merged = merged.map(|merged| match merged {
             MergeResult::Same => (zone.clone(), records, digest, None),
@@ -484,12 +463,7 @@ impl EditJournal {
         if has_held {
             self.release(name, serial); // it was flushed, and edited by hand after that
         }
-        let Some(first) = lacked.first() else {
-            let digest = edits.last().map(StoredEdit::after);
-            let last = LastVersion { serial: last, digest };
-            let rule = rule.unwrap_or(SerialRule::Increment);
-            return self.raise(name, file, (last, served), rule);
-        };
+        let Some(first) = lacked.first() else { return Ok(MergeResult::Same) };
         let merge = merged(&file.zone, lacked);
         let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
         if let (Some(error), true) = (&error, served.is_some()) {
@@ -580,7 +554,6 @@ fn conflict_text(conflicts: &[(Name, Type)]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::kept_history::HISTORY;
     use super::*;
     use std::path::Path;
     use zonda_zone::{Record, Records};
@@ -613,7 +586,7 @@ mod tests {
     /// Appends a change to a journal.
     fn append(journal: &mut EditJournal, zone: &Name, diff: &Diff) {
         let mark = mark_now(VersionOrigin::Edit);
-        let payload = StoredEdit::octets(Digest::from_u64(0), &mark, 0, diff);
+        let payload = StoredEdit::octets(Digest::from_u64(0), mark, diff);
         let State::Open(open) = &mut journal.state else { panic!("it is not open") };
         open.append(Entry { zone, from: diff.from, to: diff.to, payload: &payload }).unwrap();
         journal.touch(zone);

@@ -16,7 +16,7 @@ use zonda_zone::{ChangeError, ChangeRule, ChangeSet, Diff, Serial, SetChange, Zo
 const ATTEMPTS_MAX: usize = 5;
 
 /// A version of a zone that is in force, or that the zone can be brought back to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldVersion {
     /// The serial of the version.
     pub serial: u32,
@@ -45,7 +45,7 @@ impl Control {
         let HeldChanges { zone, data, changes } = self.held_changes(name)?;
         let made = |(diff, mark): &Change| HeldVersion {
             serial: diff.to,
-            mark: mark.clone(),
+            mark: *mark,
             changes: Some([diff.removed.len(), diff.added.len()]),
         };
         let mut versions: Vec<HeldVersion> = changes.iter().rev().map(made).collect();
@@ -54,8 +54,7 @@ impl Control {
             None => {
                 let loaded = zone.loaded.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
                 let origin = zone.unit.origin();
-                let mark =
-                    loaded.map(|at| VersionMark { made_at: at.as_secs(), origin, client: None });
+                let mark = loaded.map(|at| VersionMark { made_at: at.as_secs(), origin });
                 HeldVersion { serial: data.serial(), mark, changes: None }
             }
         };

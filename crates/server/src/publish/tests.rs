@@ -378,7 +378,7 @@ fn request(prerequisites: &[&str], updates: &[&str]) -> UpdateRequest {
         updates: records(updates),
     };
     let sender = UpdateSender { client: [127, 0, 0, 1].into(), key: None };
-    UpdateRequest { sender, message, signed_secs: 0 }
+    UpdateRequest { sender, message }
 }
 
 impl Served {

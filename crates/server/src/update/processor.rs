@@ -1,7 +1,7 @@
 //! The update processor, which reads and answers messages that change zones for the publisher.
 
 use super::queue::{Batch, UpdateCounters, UpdateQueue};
-use super::recent::{MessageId, RecentUpdates, signed_secs};
+use super::recent::{MessageId, RecentUpdates};
 use super::relay::{RelayPool, RelayRefusal, RelayedUpdate};
 use super::request::{UpdateChange, UpdateRequest, UpdateResult, ZoneUpdates};
 use crate::edit::EditError;
@@ -260,7 +260,7 @@ impl<R: Responder> UpdateProcessor<R> {
             updates: read.updates.len(),
         };
         let sender = UpdateSender { client: message.peer.address.ip(), key };
-        let request = UpdateRequest { sender, message: read, signed_secs: signed_secs(message) };
+        let request = UpdateRequest { sender, message: read };
         let place = zones.iter().position(|it| it.zone == zone).unwrap_or_else(|| {
             zones.push(ZoneUpdates { zone, requests: Vec::new() });
             zones.len() - 1

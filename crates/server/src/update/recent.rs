@@ -1,6 +1,5 @@
 //! The messages of the last minutes: a message that comes once more, from a client that has lost
-//! its reply or from anyone that has seen it, is not carried out again. What came before the start
-//! is refused by the time of its signature (`edit::journal`).
+//! its reply or from anyone that has seen it, is not carried out again.
 //!
 //! A signed message is known by its key and its MAC, whatever it came by, for as long as its
 //! signature may be used, and for 10 seconds at least. One that is not signed is known by its
@@ -156,7 +155,7 @@ impl Memory {
 }
 
 /// The time of a message's signature, seconds since 1970; 0 without one.
-pub fn signed_secs(message: &Deferred) -> u64 {
+fn signed_secs(message: &Deferred) -> u64 {
     let signature = message.deferral.history.signature.as_deref();
     signature.map_or(0, |signature| signature.time_secs())
 }

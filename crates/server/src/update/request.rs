@@ -12,8 +12,6 @@ pub struct UpdateRequest {
     pub sender: UpdateSender,
     /// The message, of class IN.
     pub message: UpdateMessage,
-    /// The time of the message's sound signature, seconds since 1970; 0 without one.
-    pub signed_secs: u64,
 }
 
 /// The messages for one zone that are carried out together, in their order.

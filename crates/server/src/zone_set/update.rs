@@ -11,14 +11,10 @@ use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_deferral::faults::survives;
-use zonda_engine::grant::UpdateSender;
 use zonda_engine::zones::Source;
-use zonda_engine::{Reason, VersionMark, VersionOrigin};
+use zonda_engine::{Reason, VersionOrigin};
 use zonda_wire::{Rcode, Type};
 use zonda_zone::{ChangeError, ChangeRule, Diff, Serial, Zone, is_greater};
-
-/// Clients of a version that its mark names.
-const SHOWN_CLIENTS_MAX: usize = 3;
 
 /// What became of messages, and the former version of the zone unless nothing has changed.
 type Updated = (Vec<UpdateResult>, Option<Arc<KnownZone>>);
@@ -51,12 +47,7 @@ impl ZoneSet {
         let mut results = Vec::with_capacity(updates.requests.len());
         // The messages in front of the first that changes something.
         let mut untouched = 0;
-        let mut senders = Vec::new();
         for request in &updates.requests {
-            if self.journal.signatures.may_know(request.signed_secs) {
-                results.push(may_be_copy());
-                continue;
-            }
             let is_first = Arc::ptr_eq(&present, data);
             let serial = if is_first { Serial::Bump(policy(rule)) } else { Serial::Keep };
             // A panic costs the message at hand alone.
@@ -74,21 +65,18 @@ impl ZoneSet {
                     let (from, to) = (data.serial(), zone.serial());
                     present = Arc::new(zone);
                     diffs.push(diff);
-                    senders.push(&request.sender);
-                    self.journal.signatures.note(request.signed_secs);
                     UpdateResult::done(Some(UpdateChange { from, to, removed, added }))
                 }
             });
         }
-        let client = Some(shown_clients(&senders).into());
-        let mark = VersionMark { client, ..mark_now(VersionOrigin::Update) };
+        let mark = mark_now(VersionOrigin::Update);
         let diff = match diffs.len() {
             0 => return Ok((results, None)),
             1 => Ok(diffs.remove(0)),
             _ => whole(&diffs, &present),
         };
         let written = diff.and_then(|diff| {
-            self.journal.append(name, (&diff, &mark), (data, &present))?;
+            self.journal.append(name, (&diff, mark), (data, &present))?;
             Ok(diff)
         });
         let diff = match written {
@@ -106,35 +94,6 @@ impl ZoneSet {
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((results, Some(former)))
     }
-}
-
-/// The result of a message that may be a copy of one that was carried out before the start.
-fn may_be_copy() -> UpdateResult {
-    let text = "whether this message was carried out before the server was started is not known: \
-                sign it anew";
-    UpdateResult::refused(Rcode::SERVFAIL, Reason::UpdateFailed, text.to_owned())
-}
-
-/// The clients of messages as the history of a zone has them, each once and the first ones only:
-/// by their keys, or else by their addresses.
-fn shown_clients(senders: &[&UpdateSender]) -> String {
-    let mut shown: Vec<String> = Vec::new();
-    let mut has_more = false;
-    for sender in senders {
-        let client = match &sender.key {
-            Some((_, name)) => format!("key {name}"),
-            None => sender.client.to_string(),
-        };
-        match shown.contains(&client) {
-            false if shown.len() < SHOWN_CLIENTS_MAX => shown.push(client),
-            false => has_more = true,
-            true => {}
-        }
-    }
-    if has_more {
-        shown.push("more".to_owned());
-    }
-    shown.join(", ")
 }
 
 /// The result of a message after which the serial would be no greater than that of the version in
