@@ -550,7 +550,7 @@ export declare class Router<S extends string = string> {
 /** A DNS server: zones, forwarding, and your own code. */
 export declare class App extends EventEmitter {
   /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
-  constructor(options?: AppOptions | string | ListenAddress[]);
+  constructor(options?: AppOptions | string | number | ListenAddress[]);
   /** Has all queries and replies pass functions, behind those that were added before; with a pattern
    * first, those for the names of that alone: other queries do not reach JavaScript for it. What is
    * for all queries comes first, then what is for the widest pattern. */

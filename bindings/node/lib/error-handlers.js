@@ -26,16 +26,29 @@ class ErrorHandlers {
 }
 
 /** Tells functions about an error until one of them has answered; a promise where one returns one.
- * Without a reply, all are told. */
-function tell(functions, error, request, response) {
+ * Without a reply, all are told. Where one fails, both errors go to a log, and the next one is told. */
+function tell(functions, error, request, response, log) {
+  let hasFailed = false;
   const from = (place) => {
     if (place === functions.length || response?.answered) return undefined;
     const ended = (returned) => {
       response?.addReturned(returned);
       return from(place + 1);
     };
-    const result = functions[place](error, request, response);
-    return typeof result?.then === 'function' ? result.then(ended) : ended(result);
+    const failed = (another) => {
+      if (!hasFailed) log(error);
+      hasFailed = true;
+      log(another);
+      response?.reset();
+      return from(place + 1);
+    };
+    try {
+      const result = functions[place](error, request, response);
+      if (typeof result?.then === 'function') return result.then(ended).then(undefined, failed);
+      return ended(result);
+    } catch (another) {
+      return failed(another);
+    }
   };
   return from(0);
 }

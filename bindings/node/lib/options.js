@@ -55,7 +55,9 @@ const OPTIONS = {
 /** Options as they were given, an address alone as the one that is listened on; throws what is wrong
  * with them. */
 function checkedOptions(given) {
-  if (typeof given === 'string' || Array.isArray(given)) return checkedOptions({ listen: given });
+  if (['string', 'number'].includes(typeof given) || Array.isArray(given)) {
+    return checkedOptions({ listen: given });
+  }
   if (Object(given) !== given) {
     throw wrongValue('ZONDA_CONFIG', 'the options must be an object', given);
   }

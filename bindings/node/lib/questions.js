@@ -7,10 +7,21 @@ const native = require('./native.js');
 const { YES_OR_NO, checkNames, checkOption } = require('./options.js');
 const { typeNumber } = require('./tables.js');
 
+/** What a question asks: an object of a program's, in which no other name may stand, or a query. */
+function questionOf(question) {
+  const { name, type, dnssecOk } = question;
+  if (Object.getPrototypeOf(question) === Object.prototype) {
+    checkNames('ZONDA_QUERY', question, ['name', 'type', 'dnssecOk']);
+  }
+  return { name, type, dnssecOk };
+}
+
 /** A query in wire form. */
 function makeQuery(question) {
-  const { name, type = 'A', dnssecOk = false } =
-    typeof question === 'string' ? { name: question } : Object(question);
+  const isName = typeof question === 'string';
+  const { name, type = 'A', dnssecOk = false } = isName
+    ? { name: question }
+    : questionOf(Object(question));
   if (typeof name !== 'string') {
     const wanted = "a question must have a name, as in { name: 'www.example.org', type: 'A' }";
     throw wrongValue('ZONDA_QUERY', wanted, name);
@@ -27,7 +38,7 @@ function queryOptions(options = {}, names) {
   }
   checkNames('ZONDA_QUERY', options, names);
   const { client, dnssecOk } = options;
-  if (client !== undefined && typeof client !== 'string') {
+  if (client !== undefined && client !== null && typeof client !== 'string') {
     const wanted = "client must be an address such as '192.0.2.7' or '192.0.2.7:53'";
     throw wrongValue('ZONDA_QUERY', wanted, client);
   }
@@ -41,4 +52,4 @@ function checkMessage(function_, octets) {
   throw wrongValue('ZONDA_QUERY', `${function_} needs the octets of a message`, octets);
 }
 
-module.exports = { checkMessage, makeQuery, queryOptions };
+module.exports = { checkMessage, makeQuery, questionOf, queryOptions };

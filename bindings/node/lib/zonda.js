@@ -17,7 +17,7 @@ const { checkedOptions, coreOptions, placeText } = require('./options.js');
 const { asError, isNothing, pass } = require('./pass.js');
 const { pathOf } = require('./path.js');
 const { canonicalPattern, captures, zoneOf } = require('./pattern.js');
-const { checkMessage, makeQuery, queryOptions } = require('./questions.js');
+const { checkMessage, makeQuery, questionOf, queryOptions } = require('./questions.js');
 const { GUARDS, HANDLER, HAS_GONE_ON, NO_HANDLER, SET_ROUTE } = require('./request.js');
 const { Reply, writeResponse } = require('./response.js');
 const { ADD_ERROR_HANDLER, Router } = require('./router.js');
@@ -123,6 +123,7 @@ class App extends EventEmitter {
    * are replaced. */
   handle(patterns, ...handlers) {
     const routes = [patterns].flat().map((pattern) => [pattern, canonicalPattern(pattern)]);
+    if (routes.length === 0) throw errorWith('ZONDA_PATTERN', 'handle() needs a pattern', TypeError);
     const method = `handle('${routes.map(([it]) => it).join("', '")}')`;
     const functions = checkedFunctions(method, handlers);
     for (const [pattern, canonical] of routes) this.#addRoute(pattern, canonical, functions);
@@ -307,6 +308,8 @@ class App extends EventEmitter {
   #end(error) {
     this.#bridge.endLog();
     this.#state = 'stopped';
+    this.#published?.resolve();
+    this.#published = undefined;
     if (error === undefined) this.#closed.resolve();
     else this.#closed.reject(error);
     this.emit('closed', error);
@@ -438,13 +441,15 @@ class App extends EventEmitter {
     if (Object(type) === type) return await this.query(question, undefined, type);
     if (question instanceof Uint8Array) return await queryOctets(this, question, options);
     const { dnssecOk, ...ofClient } = queryOptions(options, ['client', 'dnssecOk']);
-    const asked = Object(question) === question ? { ...question } : { name: question };
+    const of = Object(question) === question ? question : { name: question };
+    const asked = { ...questionOf(of) };
     if (type !== undefined) asked.type = type;
     if (dnssecOk !== undefined) asked.dnssecOk = dnssecOk;
     const reply = await this.queryMessage(makeQuery(asked), ofClient);
     if (reply !== null) return decodeMessage(reply);
-    const { name, type: of = 'A' } = asked;
-    throw errorWith('ZONDA_NO_REPLY', `no reply was sent to ${name} ${of}: the query was dropped`);
+    const { name, type: wanted = 'A' } = asked;
+    const what = `${name} ${wanted}`;
+    throw errorWith('ZONDA_NO_REPLY', `no reply was sent to ${what}: the query was dropped`);
   }
 
   /** As `query`, in wire form. */
@@ -452,7 +457,7 @@ class App extends EventEmitter {
     const { client } = queryOptions(options, ['client']);
     checkMessage('queryMessage()', message);
     if (this.#isPublishDue) this.#putIntoForce();
-    if (this.#published !== undefined) await Promise.race([this.#published, this.#ended]);
+    if (this.#published !== undefined) await this.#published.promise;
     return await this.#bridge.query(message, client);
   }
 
@@ -470,7 +475,17 @@ class App extends EventEmitter {
     const added = Array.from(this.#added, ([handler, pattern]) => ({ pattern, handler }));
     const [removed, guards] = [this.#removed, this.#addedGuards];
     [this.#added, this.#removed, this.#addedGuards] = [new Map(), [], []];
-    this.#published = this.#bridge.changeCode(removed, added, guards, this.#middleware.length > 0);
+    // The core says nothing of what is not in force when it ends: then this is settled there.
+    const published = withResolvers();
+    this.#published = published;
+    const settle = (error) => {
+      if (this.#published === published) this.#published = undefined;
+      if (error === undefined) published.resolve();
+      else published.reject(error);
+    };
+    published.promise.catch(() => {}); // a query is told, if one waits
+    const hasMiddleware = this.#middleware.length > 0;
+    this.#bridge.changeCode(removed, added, guards, hasMiddleware).then(() => settle(), settle);
   }
 
   #setCode() {
@@ -646,7 +661,9 @@ class App extends EventEmitter {
     const isHeard = this.listenerCount('error') > 0;
     if (isHeard) this.emit('error', error, request);
     const handlers = this.#errorHandlers.of(request);
-    if (handlers.length > 0) return tell(handlers, error, request, response);
+    if (handlers.length > 0) {
+      return tell(handlers, error, request, response, (one) => this.#logError(one, request));
+    }
     if (!isHeard) this.#logError(error, request);
     return undefined;
   }

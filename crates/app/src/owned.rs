@@ -120,9 +120,11 @@ impl OwnedQuery {
         &self.name
     }
 
-    /// Returns the name asked for as the client has sent it, in upper and lower case.
+    /// Returns the name asked for as the client has sent it, in upper and lower case; as
+    /// [`client`](Self::client), as clients choose the letters by chance.
     #[must_use]
     pub fn original_name(&self) -> Name {
+        self.note_client();
         let sent = self.message.get(NAME_START..usize::from(self.query.name_end));
         let sent = sent.and_then(|wire| Name::from_wire(wire).ok());
         sent.unwrap_or_else(|| self.name.clone()) // `new` has read it

@@ -6,7 +6,7 @@
 //! again. A place of the queue takes 8 octets, and a message takes memory only while it waits: room
 //! for a message at each place would be 15 MB with 100,000 zones. The serial that a message may
 //! have is a hint, into which anything could have been written: it stands in the queue with the
-//! zone, unless messages have come with different ones.
+//! zone, the greatest of several, with whether there were several.
 //!
 //! Deliberately absent: what is done about a zone.
 
@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use zonda_wire::Name;
+use zonda_zone::is_greater;
 
 /// The queue of zones that primaries say have changed.
 #[derive(Clone)]
@@ -35,8 +36,10 @@ struct QueuedZones {
     count: AtomicUsize,
 }
 
-/// The serial of messages that have none, or different ones. A zone seldom has it.
+/// The serial of messages that have none. A zone seldom has it.
 const UNKNOWN: u32 = 0;
+/// The bit that says that messages with different serials have come. Numbers of zones are smaller.
+const MIXED: u64 = 1 << 63;
 /// How often it is tried to find out whether a zone stands in the queue while other threads put it
 /// there and take it out.
 const TRIES_MAX: usize = 4;
@@ -53,23 +56,34 @@ pub struct Notice {
 
 impl Notice {
     /// Takes the zone out of the queue, so that it can stand there again; returns its apex in lower
-    /// case, and the serial that all messages for it have had, if they had one.
+    /// case, and what the messages for it have said.
     #[must_use]
-    pub fn take(mut self) -> (Name, Option<u32>) {
-        let serial = self.leave();
-        (self.zone.apex.clone(), Some(serial).filter(|serial| *serial != UNKNOWN))
+    pub fn take(mut self) -> (Name, Announcement) {
+        let standing = self.leave();
+        let serial = Some(standing as u32).filter(|serial| *serial != UNKNOWN);
+        let has_several = standing & MIXED != 0;
+        (self.zone.apex.clone(), Announcement { serial, has_several })
     }
 
-    /// Takes the zone out of the queue, once; returns the serial that stood there with it.
-    fn leave(&mut self) -> u32 {
+    /// Takes the zone out of the queue, once; returns what stood there.
+    fn leave(&mut self) -> u64 {
         if std::mem::replace(&mut self.has_left, true) {
-            return UNKNOWN;
+            return 0;
         }
         let is_it = |standing| is_of(standing, &self.zone).then_some(0);
         let standing = self.queued.place(&self.zone).fetch_update(AcqRel, Acquire, is_it);
         self.queued.count.fetch_sub(1, Relaxed);
-        standing.map_or(UNKNOWN, |standing| standing as u32) // else another zone stands there
+        standing.unwrap_or(0) // else another zone stands there
     }
+}
+
+/// What the messages for a zone have said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The greatest serial that they have had, if they had any (rfc1982#3.2).
+    pub serial: Option<u32>,
+    /// Whether they had different serials, or some of them none.
+    pub has_several: bool,
 }
 
 impl Drop for Notice {
@@ -105,16 +119,15 @@ impl NotifyQueue {
     /// that; whether there was room.
     pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr, serial: Option<u32>) -> bool {
         let place = self.queued.place(zone);
-        let (new, unknown) = (entry(zone, serial.unwrap_or(UNKNOWN)), entry(zone, UNKNOWN));
+        let new = entry(zone, serial.unwrap_or(UNKNOWN));
         for _ in 0..TRIES_MAX {
             let standing = place.load(Acquire);
-            if standing == new || standing == unknown {
-                return true;
-            }
             if !is_of(standing, zone) {
                 break;
             }
-            if place.compare_exchange(standing, unknown, AcqRel, Relaxed).is_ok() {
+            let both = merged(standing, new);
+            let is_known = both == standing;
+            if is_known || place.compare_exchange(standing, both, AcqRel, Relaxed).is_ok() {
                 return true;
             }
         }
@@ -145,7 +158,18 @@ fn entry(zone: &ZoneEntry, serial: u32) -> u64 {
 
 /// Whether what stands at a place is for a zone.
 fn is_of(standing: u64, zone: &ZoneEntry) -> bool {
-    standing >> 32 == u64::from(zone.number) + 1
+    (standing & !MIXED) >> 32 == u64::from(zone.number) + 1
+}
+
+/// What stands at the place of a zone when another message comes for it.
+fn merged(standing: u64, new: u64) -> u64 {
+    let (serial, other) = (standing as u32, new as u32);
+    let is_later = serial == UNKNOWN || other != UNKNOWN && is_greater(other, serial);
+    match serial == other {
+        true => standing,
+        false if is_later => new | MIXED,
+        false => standing | MIXED,
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_stands_in_the_queue_with_its_serial_as_long_as_all_messages_have_the_same() {
+    fn a_zone_stands_in_the_queue_with_the_greatest_serial_and_whether_there_were_several() {
         let (queue, end) = NotifyQueue::new(4);
         let from = IpAddr::from([192, 0, 2, 1]);
         let one = zone(1);
@@ -220,18 +244,19 @@ mod tests {
             serials.iter().for_each(|serial| assert!(queue.push(&one, from, *serial)));
             let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
             assert_eq!(all.len(), 1, "{serials:?}");
-            all[0]
+            (all[0].serial, all[0].has_several)
         };
-        assert_eq!(taken(&[Some(7)]), Some(7));
-        assert_eq!(taken(&[Some(7), Some(7)]), Some(7));
-        assert_eq!(taken(&[Some(7), Some(8)]), None);
-        assert_eq!(taken(&[Some(7), Some(8), Some(8), Some(7)]), None);
-        assert_eq!(taken(&[Some(7), None]), None);
-        assert_eq!(taken(&[None, Some(7)]), None);
-        assert_eq!(taken(&[Some(u32::MAX)]), Some(u32::MAX));
+        assert_eq!(taken(&[None]), (None, false));
+        assert_eq!(taken(&[Some(7)]), (Some(7), false));
+        assert_eq!(taken(&[Some(7), Some(7)]), (Some(7), false));
+        assert_eq!(taken(&[Some(7), Some(8)]), (Some(8), true));
+        assert_eq!(taken(&[Some(8), Some(7), Some(8)]), (Some(8), true));
+        assert_eq!(taken(&[Some(7), None]), (Some(7), true));
+        assert_eq!(taken(&[None, Some(7)]), (Some(7), true));
+        assert_eq!(taken(&[Some(u32::MAX), Some(1)]), (Some(1), true));
         let other = zone(5); // it shares the place
         assert!(queue.push(&one, from, Some(7)) && queue.push(&other, from, Some(7)));
-        let all: Vec<_> = end.try_iter().map(|notice| notice.take().1).collect();
+        let all: Vec<_> = end.try_iter().map(|notice| notice.take().1.serial).collect();
         assert_eq!(all, [Some(7), None]);
     }
 }

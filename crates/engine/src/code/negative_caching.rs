@@ -2,9 +2,10 @@
 
 use super::record::Record;
 use super::reply::Reply;
+use zonda_wire::Type;
 
 /// How long resolvers are to cache a negative reply: a number of seconds, or the SOA record that
-/// says it (rfc2308#5). [`Reply::nxdomain_with`] and [`Reply::no_data_with`] take it.
+/// says it (rfc2308#5); another record is SERVFAIL. [`Reply::nxdomain_with`] and [`Reply::no_data_with`] take it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how long resolvers cache a negative reply",
     label = "expected seconds or a record",
@@ -24,6 +25,9 @@ impl NegativeCaching for u32 {
 
 impl<R: Record> NegativeCaching for R {
     fn apply(self, reply: &mut Reply) {
+        if self.rtype() != Type::SOA {
+            return reply.servfail(format!("{} cannot say how long to cache", self.rtype()));
+        }
         reply.clear_soa();
         reply.authority(self);
     }

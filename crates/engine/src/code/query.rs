@@ -81,9 +81,11 @@ impl<'a> Query<'a> {
     }
 
     /// Returns the name asked for as the client has sent it, in upper and lower case; in lower case
-    /// in [`Stage::after`](super::Stage::after).
+    /// in [`Stage::after`](super::Stage::after). As [`peer`](Self::peer): clients choose the
+    /// letters by chance.
     #[must_use]
     pub fn original_name(&self) -> Name {
+        self.saw_client.set(true);
         let name = self.name().as_wire();
         let sent = self.message.get(NAME_START..NAME_START + name.len());
         let sent = sent.filter(|sent| sent.eq_ignore_ascii_case(name)).unwrap_or(name);

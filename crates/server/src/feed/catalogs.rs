@@ -357,7 +357,11 @@ impl Shared {
             let others: Vec<Name> = names.iter().filter(|it| **it != name).cloned().collect();
             work.membership.order(&others); // what it lists is that of the file
             work.membership.order(&names);
-            let steps = work.membership.restore(&name, &records);
+            let mut steps = work.membership.restore(&name, &records);
+            // A zone that was configured meanwhile is what its section says.
+            let (configured, membership) = (&work.configured, &work.membership);
+            let is_member = |zone: &Name| membership.member(zone).is_some();
+            steps.retain(|(zone, _)| !is_taken((configured, state), zone, is_member(zone)));
             self.change(work, &steps, state, first);
         }
     }

@@ -30,7 +30,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use zonda_config::Config;
-use zonda_engine::notify::Notice;
+use zonda_engine::notify::{Announcement, Notice};
 use zonda_netio::memory;
 use zonda_secondary::{Budget, timers};
 use zonda_wire::Name;
@@ -499,9 +499,10 @@ impl Shared {
     fn take_notice(&self, notice: Notice) {
         count(&self.around.counters.notices, 1);
         let from = notice.from;
-        let (apex, serial) = notice.take();
+        let (apex, Announcement { serial, has_several }) = notice.take();
         let mut followed = lock(&self.followed);
         if let (Some(serial), Some(zone)) = (serial, followed.zones.get(&apex))
+            && !has_several
             && zone.state.lock().is_in_step_at(serial)
         {
             return;

@@ -272,6 +272,7 @@ fn ask_all<'z>(
                     break;
                 }
             }
+            Err(Fault::Stopped) => break,
             Err(fault) => {
                 if fault.is_of_signature() {
                     count(&around.counters.signature_faults, 1);

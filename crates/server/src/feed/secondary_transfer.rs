@@ -213,7 +213,9 @@ fn transfer_within(
         }
         (Err(refusal), Some(fallback)) if refusal.error != fallback.error => {
             let error = format!("{}; before that, with changes: {}", refusal.error, fallback.error);
-            Err(Refusal { error, ..refusal })
+            // Changes have had a part of the time, which is no fault of the version.
+            let is_of_version = refusal.is_of_version && !refusal.is_slow;
+            Err(Refusal { error, is_of_version, ..refusal })
         }
         (Err(refusal), _) => Err(refusal),
     }
@@ -261,7 +263,8 @@ fn transfer_changes(
         }
         Err(Refusal { is_slow: true, error, .. }) => {
             // The whole zone may come faster: now, if time is left, or else at the next attempt.
-            let until = Instant::now() + WITHOUT_CHANGES;
+            let pause = zone.timers(work).map_or(Duration::ZERO, |it| it.refresh.max(it.retry));
+            let until = Instant::now() + WITHOUT_CHANGES.max(pause.saturating_mul(3));
             work.rare_mut().without_changes = Some((primary.address, until).into());
             if spent >= zone.limits().time_max {
                 return Err(Refusal::for_now(error));
@@ -468,11 +471,13 @@ fn content_of(
         }
     };
     let limits = zone.limits();
+    // A changed zone has room that is not used: whether the version is too large, the whole one tells.
+    let refusal = if changes.is_some() { Refusal::of_changes } else { Refusal::of_version };
     if loaded.records as u64 > limits.records_max {
-        return Err(Refusal::of_version(Fault::TooManyRecords(limits.records_max).to_string()));
+        return Err(refusal(Fault::TooManyRecords(limits.records_max).to_string()));
     }
     if loaded.zone.bytes() as u64 > limits.octets_max {
-        return Err(Refusal::of_version(Fault::TooManyOctets(limits.octets_max).to_string()));
+        return Err(refusal(Fault::TooManyOctets(limits.octets_max).to_string()));
     }
     zone.crowd_limits()
         .check(&loaded.zone, changes.as_deref())
