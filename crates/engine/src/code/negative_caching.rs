@@ -26,7 +26,7 @@ impl NegativeCaching for u32 {
 impl<R: Record> NegativeCaching for R {
     fn apply(self, reply: &mut Reply) {
         if self.rtype() != Type::SOA {
-            return reply.servfail(format!("{} cannot say how long to cache", self.rtype()));
+            return reply.servfail("the record that says how long to cache it is no SOA record");
         }
         reply.clear_soa();
         reply.authority(self);

@@ -30,7 +30,7 @@ pub fn judge(
     request: &UpdateRequest,
     serial: Serial,
 ) -> Result<(Zone, Diff), UpdateResult> {
-    let UpdateRequest { sender, message, signed_secs: _ } = request;
+    let UpdateRequest { sender, message } = request;
     if zone.is_signed() {
         let text = "the zone is signed elsewhere: change it there, as signatures would be wrong";
         let (rcode, reason) = (Rcode::REFUSED, Reason::UpdateRefused);
