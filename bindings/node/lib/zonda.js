@@ -52,6 +52,8 @@ class App extends EventEmitter {
   #isPublishDue = false;
   /** Settled when the routes that the core was told of last are in force. */
   #published;
+  /** Those that are not in force yet. */
+  #publications = new Set();
   #state = 'new';
   /** Settled when the app has started, or could not; while it starts. */
   #startup = Promise.resolve();
@@ -308,8 +310,7 @@ class App extends EventEmitter {
   #end(error) {
     this.#bridge.endLog();
     this.#state = 'stopped';
-    this.#published?.resolve();
-    this.#published = undefined;
+    this.#publications.forEach((published) => published.resolve());
     if (error === undefined) this.#closed.resolve();
     else this.#closed.reject(error);
     this.emit('closed', error);
@@ -457,7 +458,7 @@ class App extends EventEmitter {
     const { client } = queryOptions(options, ['client']);
     checkMessage('queryMessage()', message);
     if (this.#isPublishDue) this.#putIntoForce();
-    if (this.#published !== undefined) await this.#published.promise;
+    await this.#published?.promise;
     return await this.#bridge.query(message, client);
   }
 
@@ -475,17 +476,22 @@ class App extends EventEmitter {
     const added = Array.from(this.#added, ([handler, pattern]) => ({ pattern, handler }));
     const [removed, guards] = [this.#removed, this.#addedGuards];
     [this.#added, this.#removed, this.#addedGuards] = [new Map(), [], []];
+    const hasMiddleware = this.#middleware.length > 0;
+    const changed = this.#bridge.changeCode(removed, added, guards, hasMiddleware);
+    this.#published = undefined; // what was under way before is in force no later
+    if (changed === undefined) return;
     // The core says nothing of what is not in force when it ends: then this is settled there.
     const published = withResolvers();
     this.#published = published;
+    this.#publications.add(published);
     const settle = (error) => {
+      this.#publications.delete(published);
       if (this.#published === published) this.#published = undefined;
       if (error === undefined) published.resolve();
       else published.reject(error);
     };
     published.promise.catch(() => {}); // a query is told, if one waits
-    const hasMiddleware = this.#middleware.length > 0;
-    this.#bridge.changeCode(removed, added, guards, hasMiddleware).then(() => settle(), settle);
+    changed.then(() => settle(), settle);
   }
 
   #setCode() {

@@ -206,15 +206,39 @@ test('functions for errors are asked until one answers, those of the longest suf
   assert.equal(await reply('example'), 'REFUSED option all');
 });
 
-test('a function for errors that fails has the query answered SERVFAIL', async (t) => {
+test('a function for errors that fails is logged with what it was told, and the next one is asked', async (t) => {
   const records = [];
+  const logged = () => records.splice(0).map(({ error }) => error.message);
   const app = await started(t, { listen: [], logger: (record) => records.push(record) }, (app) => {
     app.handle('a.example', () => Promise.reject(new Error('first')));
     app.onError(async () => {});
-    app.onError(() => {
+    app.onError((error, req, res) => {
+      res.extendedError('Blocked', 'what a function that fails has left');
       throw new Error('second');
     });
   });
   assert.equal((await app.query('a.example')).rcode, 'SERVFAIL');
-  assert.deepEqual(records.map(({ error }) => error.message), ['second']);
+  assert.deepEqual(logged(), ['first', 'second']);
+  app.onError((error, req, res) => res.refused());
+  const reply = await app.query('a.example');
+  assert.deepEqual([reply.rcode, reply.error], ['REFUSED', null]);
+  assert.deepEqual(logged(), ['first', 'second']);
+});
+
+test('questions of a program may be objects of its own, and name what is wrong', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle(['a.example', 'b.example'], (req) => ({ type: 'TXT', data: req.name }));
+  });
+  class Question {
+    get name() {
+      return 'a.example';
+    }
+    get type() {
+      return 'TXT';
+    }
+  }
+  assert.equal((await app.query(new Question())).answers.length, 1);
+  assert.equal((await app.query('b.example', 'TXT', { client: null })).rcode, 'NOERROR');
+  await assert.rejects(app.query({ name: 'a.example', dnssecOK: true }), { code: 'ZONDA_QUERY' });
+  assert.throws(() => app.handle([], () => {}), { code: 'ZONDA_PATTERN' });
 });

@@ -152,7 +152,8 @@ test('options that are none are refused', () => {
   wrong({ workers: -1 }, /workers must be a whole number from 1 on, not -1/);
   wrong({ waitingMax: 1.5 }, /waitingMax must be a whole number/);
   wrong({ onError: 'x' }, /onError must be a function, not 'x'/);
-  wrong(5300, /the options must be an object/);
+  wrong(null, /the options must be an object/);
+  wrong(70000, /listen must be/);
 });
 
 test('an address alone is listened on', async (t) => {

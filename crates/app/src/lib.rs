@@ -119,6 +119,9 @@ pub use store::RedbStore;
 #[cfg(feature = "redis")]
 pub use store::RedisStore;
 pub use store::{MemoryStore, RecordSet, Store};
+/// The values that code has left with a query. Errors of the compiler name it.
+#[doc(hidden)]
+pub use zonda_engine::code::QueryState;
 #[doc(inline)]
 pub use zonda_engine::code::{
     Cache, Elsewhere, LookupName, NegativeCaching, Pattern, PatternError, Query, Record, Reply,

@@ -83,10 +83,7 @@ const TYPES: &[Type] = &[
     },
     Type {
         title: "Reply",
-        rust: &[&[
-            ("crates/engine/src/code/reply.rs", "Reply"),
-            ("crates/engine/src/code/negative_caching.rs", "Reply"),
-        ]],
+        rust: &[&[("crates/engine/src/code/reply.rs", "Reply")]],
         node: &["Reply"],
         python: "bindings/python/python/zonda/_core.pyi",
     },

@@ -2,9 +2,10 @@
 //!
 //! Deliberately absent: memory, keys and times, which are the program's.
 
+use super::ending::Ending;
 use super::keep::{Keep, Vary};
 use super::query::Query;
-use super::reply::{Ending, Reply};
+use super::reply::Reply;
 use std::sync::Arc;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;

@@ -4,13 +4,14 @@
 //! predecessors have grown the buffers.
 
 use super::elsewhere::Elsewhere;
+use super::ending::{Ending, Overfull};
 use super::history::Tags;
 use super::keep::{Keep, Vary};
 use super::made_soa::{NegativeSoa, write_made_soa};
 use super::query_state::QueryState;
 use super::record::Record;
 use std::borrow::Cow;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::ops::Range;
 use zonda_wire::Reply as ReplyWriter;
 use zonda_wire::name;
@@ -72,20 +73,6 @@ pub struct Reply {
     pub(crate) state: QueryState,
 }
 
-/// The end that code gives to a query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ending {
-    /// The query goes on as it would without the code.
-    #[default]
-    PassOn,
-    /// The draft is the reply.
-    Reply,
-    /// There is no reply.
-    Drop,
-    /// Code elsewhere is to answer.
-    Defer(Elsewhere),
-}
-
 /// Where a record of a reply lies, and what it has beside owner and data.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlace {
@@ -99,18 +86,6 @@ struct RecordPlace {
     /// Octets of the data.
     rdata_bytes: u16,
 }
-
-/// A record more would make a reply longer than a message can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overfull;
-
-impl Display for Overfull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a reply has at most 65,535 octets")
-    }
-}
-
-impl std::error::Error for Overfull {}
 
 impl Default for Reply {
     /// A reply that passes the query on; records that are added to it are authoritative.
@@ -387,6 +362,21 @@ impl Reply {
         self.reply(self.rcode);
     }
 
+    /// Ends the query by an NXDOMAIN reply, as [`nxdomain`](Self::nxdomain) does, and says how long
+    /// resolvers cache it: `60` seconds, say, as [`cache_negative`](Self::cache_negative) does, or
+    /// an SOA record, which is sent as it is.
+    pub fn nxdomain_with(&mut self, caching: impl NegativeCaching) {
+        self.nxdomain();
+        caching.apply(self);
+    }
+
+    /// Ends the query by a NODATA reply, as [`no_data`](Self::no_data) does, and says how long
+    /// resolvers cache it, as [`nxdomain_with`](Self::nxdomain_with) does.
+    pub fn no_data_with(&mut self, caching: impl NegativeCaching) {
+        self.no_data();
+        caching.apply(self);
+    }
+
     /// Adds a record to the authority section: SOA beside a negative answer, NS in a referral.
     pub fn authority(&mut self, record: impl Record) {
         self.add(Section::Authority, &record);
@@ -576,6 +566,35 @@ impl RecordPlace {
         let start = self.start as usize;
         let middle = start + usize::from(self.owner_bytes);
         (start..middle, middle..middle + usize::from(self.rdata_bytes))
+    }
+}
+
+/// How long resolvers are to cache a negative reply: a number of seconds, or the SOA record that
+/// says it (rfc2308#5). Another record is SERVFAIL.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how long resolvers cache a negative reply",
+    label = "expected seconds or a record",
+    note = "give a number of seconds, a `u32`, or a `zonda::Soa` record"
+)]
+pub trait NegativeCaching {
+    /// Has a negative reply say it.
+    #[doc(hidden)]
+    fn apply(self, reply: &mut Reply);
+}
+
+impl NegativeCaching for u32 {
+    fn apply(self, reply: &mut Reply) {
+        reply.cache_negative(self);
+    }
+}
+
+impl<R: Record> NegativeCaching for R {
+    fn apply(self, reply: &mut Reply) {
+        if self.rtype() != Type::SOA {
+            return reply.servfail("the record that says how long to cache it is no SOA record");
+        }
+        reply.clear_soa();
+        reply.authority(self);
     }
 }
 

@@ -471,7 +471,7 @@ fn content_of(
         }
     };
     let limits = zone.limits();
-    // A changed zone has room that is not used: whether the version is too large, the whole one tells.
+    // A changed zone has room that is not used: the whole one tells whether it is too large.
     let refusal = if changes.is_some() { Refusal::of_changes } else { Refusal::of_version };
     if loaded.records as u64 > limits.records_max {
         return Err(refusal(Fault::TooManyRecords(limits.records_max).to_string()));
