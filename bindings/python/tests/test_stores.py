@@ -289,8 +289,6 @@ def test_a_store_that_raises_leaves_the_last_data_and_is_followed_again(app, ser
         own.records = [("www.example.org", "A", 60, "192.0.2.3")]  # no list: none can be read
         own.changed()
         await is_logged(caplog, "TypeError")
-        own.records = [("www.example.org", "A", -1, ["192.0.2.3"])]
-        await is_logged(caplog, "RecordError: www.example.org A: the ttl must be a whole number")
         assert await client.told("www.example.org") == www("192.0.2.2")
 
     with caplog.at_level(logging.INFO, logger="zonda"):
@@ -300,6 +298,20 @@ def test_a_store_that_raises_leaves_the_last_data_and_is_followed_again(app, ser
     told = "a store is unavailable, retrying; its zones are served as they were"
     assert error.message.startswith(told)
     assert "in answer" in error.message, "it has a traceback"
+
+
+def test_the_ttl_of_a_store_that_is_wrong_is_told_with_owner_and_type(app, serve, caplog):
+    own = Own()
+    app.store("example.org", own)
+
+    async def scenario(client):
+        own.records = [("www.example.org", "A", -1, ["192.0.2.3"])]
+        own.changed()
+        await is_logged(caplog, "RecordError: www.example.org A: the ttl must be a whole number")
+        assert await client.told("www.example.org") == www("192.0.2.1")
+
+    with caplog.at_level(logging.INFO, logger="zonda"):
+        serve(app, scenario)
 
 
 def test_a_store_that_does_not_return_leaves_the_last_data_and_the_app_stops(app, caplog):
