@@ -77,7 +77,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         lines: r#"app.handle("a", |_: &Query, reply: &mut Reply| reply.nxdomain_with("60"));"#,
-        said: "`str` cannot be used as a record of a reply",
+        said: "`&str` does not say how long resolvers cache a negative reply",
     },
     Mistake {
         lines: "struct Own; impl zonda::Source for Own {} app.source(\"a\", Own);",
