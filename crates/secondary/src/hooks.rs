@@ -1,5 +1,7 @@
 //! What a transfer asks of the server while it runs, and tells it.
 
+use zonda_zone::HashSeed;
+
 /// What a transfer asks of the server while it runs, and tells it.
 #[derive(Clone, Copy)]
 pub struct TransferHooks<'h> {
@@ -11,10 +13,16 @@ pub struct TransferHooks<'h> {
     /// Returns the octets of memory that the whole zone is expected to take. Called when changes
     /// were asked for and the whole zone comes.
     pub whole_zone_octets: &'h dyn Fn() -> u64,
+    /// The secret by which the server's zones hash names.
+    pub seed: HashSeed,
 }
 
 impl TransferHooks<'_> {
     /// The hooks of a transfer that is not to end, tells nothing, and is expected to be small.
-    pub const NONE: TransferHooks<'static> =
-        TransferHooks { is_stopped: &|| false, note_wait: &|_| (), whole_zone_octets: &|| 0 };
+    pub const NONE: TransferHooks<'static> = TransferHooks {
+        is_stopped: &|| false,
+        note_wait: &|_| (),
+        whole_zone_octets: &|| 0,
+        seed: HashSeed(0),
+    };
 }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
 use zonda_secondary::{
     Budget, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks, Transferred,
+    WholeZone,
 };
 use zonda_zone::{Diff, Zone, is_greater};
 
@@ -268,6 +269,7 @@ fn attempt(
         is_stopped: &|| zone.is_over(around),
         note_wait: &|is_waiting| (around.note_wait)(&zone.apex, is_waiting),
         whole_zone_octets: &|| estimate(version.as_deref()),
+        seed: around.publisher.state().seed,
     };
     let is_of_changes = matches!(question, Question::Ixfr(_));
     let (address, began_at) = (primary.address, now_secs());
@@ -372,7 +374,11 @@ fn content_of(
     let (loaded, changes) = match (content, &work.zone) {
         (Transferred::Zone(records), _) => {
             let state = around.publisher.state();
-            let made = load::make(&zone.apex, &records, false, (&state.zone_set, state.seed));
+            let (apex, served) = (&zone.apex, &state.zone_set);
+            let made = match records {
+                WholeZone::Few(records) => load::make(apex, &records, false, (served, state.seed)),
+                WholeZone::Many(records) => load::make_large(apex, *records, served),
+            };
             let made = made.map_err(|error| Refusal::of_version(error.to_string()))?;
             (made.packed(), None)
         }
