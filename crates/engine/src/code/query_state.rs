@@ -43,7 +43,7 @@ impl QueryState {
         later.0.iter().for_each(|value| self.put(value.clone()));
     }
 
-    /// Forgets all.
+    /// Removes all values.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.0.clear();
