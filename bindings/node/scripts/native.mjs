@@ -13,22 +13,19 @@ export const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 export function buildNative(profile, { target, isDynamic = false, hasZig = false } = {}) {
   const { RUSTFLAGS = '' } = process.env;
   const flags = isDynamic ? `${RUSTFLAGS} -C target-feature=-crt-static`.trim() : RUSTFLAGS;
-  const env = { ...process.env, [`CARGO_PROFILE_${profile.toUpperCase()}_STRIP`]: 'symbols' };
-  if (flags !== '') env.RUSTFLAGS = flags;
-  const command = hasZig ? 'zigbuild' : 'build';
-  const args = [command, '--locked', '--package', 'zonda-node', '--profile', profile];
+  const env = flags === '' ? process.env : { ...process.env, RUSTFLAGS: flags };
+  const args = ['rustc', '--locked', '--package', 'zonda-node', '--lib', '--profile', profile];
   if (target !== undefined) args.push('--target', target);
-  const { status, stdout } = spawnSync(
-    'cargo',
-    [...args, '--message-format', 'json-render-diagnostics'],
-    {
-      cwd: folder,
-      env,
-      encoding: 'utf8',
-      maxBuffer: 1 << 28,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
+  args.push('--message-format', 'json-render-diagnostics');
+  // Cargo forgets the `strip` of a profile for a package that the profile has other options for.
+  args.push('--', '-C', 'strip=symbols');
+  const { status, stdout } = spawnSync(hasZig ? 'cargo-zigbuild' : 'cargo', args, {
+    cwd: folder,
+    env,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   if (status !== 0) process.exit(status ?? 1);
   const built = stdout
     .split('\n')
