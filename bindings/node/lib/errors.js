@@ -6,14 +6,14 @@ const { getSystemErrorMap, inspect } = require('node:util');
 
 /** What each code of Zonda's own says of an error: these are documented. */
 const CODES = new Set([
-  'ZONDA_CONFIG', // options, functions of the program, or the configuration file are wrong
+  'ZONDA_CONFIG', // options, functions of the program, the URL of a store, or the configuration file are wrong
   'ZONDA_NO_REPLY', // a query was dropped
   'ZONDA_PATTERN', // a pattern is wrong
   'ZONDA_QUERY', // a question, or the client of a query, is wrong
   'ZONDA_RECORD', // a record, or something else of a reply, is wrong
   'ZONDA_SERVER', // the server had to stop, or a part of it cannot start
   'ZONDA_STATE', // the app does not run, or runs already; or a reply was sent before
-  'ZONDA_STORE', // a store refuses a record, or cannot be reached
+  'ZONDA_STORE', // a store cannot be opened, read or written
   'ZONDA_ZONE', // the data of a zone are wrong, or it cannot be loaded
 ]);
 

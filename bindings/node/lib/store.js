@@ -29,7 +29,7 @@ class Store {
   constructor(handle, place = {}) {
     if (!(handle instanceof native.StoreHandle)) {
       const why = 'a store in a file is opened by `await RedbStore.open(file)`, not by `new`';
-      throw errorWith('ZONDA_STORE', why, TypeError);
+      throw errorWith('ZONDA_CONFIG', why, TypeError);
     }
     this.#handle = handle;
     this.#place = place;
@@ -59,20 +59,20 @@ class Store {
    * step. */
   async setMany(sets) {
     if (typeof sets?.[Symbol.iterator] !== 'function') {
-      throw wrongValue('ZONDA_STORE', 'setMany() needs an array of record sets', sets);
+      throw wrongValue('ZONDA_RECORD', 'setMany() needs an array of record sets', sets);
     }
     const checkedSets = Array.from(sets, (records) => {
       const { wrong, ...set } = portable(records);
       if (wrong === undefined) return set;
       const place = Object(records) === records ? `${set.owner} ${set.type}: ` : '';
-      throw errorWith('ZONDA_STORE', `${place}${wrong}`, TypeError);
+      throw errorWith('ZONDA_RECORD', `${place}${wrong}`, TypeError);
     });
     await result(this.#handle.set(JSON.stringify(checkedSets)));
   }
 
   /** Takes the records of an owner and a type away; tells whether there were any. */
   async remove(owner, type) {
-    const number = withCode('ZONDA_STORE', () => typeNumber(type));
+    const number = withCode('ZONDA_RECORD', () => typeNumber(type));
     return await result(this.#handle.remove(String(owner), number));
   }
 
@@ -106,7 +106,7 @@ class RedisStore extends Store {
   constructor(url, options = {}) {
     const { prefix = '', compareEvery } = checkedOptions(options, ['prefix', 'compareEvery']);
     const of = [String(url), String(prefix), compareEvery];
-    const handle = withCode('ZONDA_STORE', () => native.StoreHandle.redis(...of));
+    const handle = withCode('ZONDA_CONFIG', () => native.StoreHandle.redis(...of));
     super(handle, { server: handle.place(), prefix: String(prefix) });
   }
 }
@@ -121,7 +121,7 @@ class PostgresStore extends Store {
       handle = native.StoreHandle.postgres(...of);
     } catch ({ message }) {
       const wanted = "parameters must be such as 'postgresql://user:password@host/database'";
-      throw errorWith('ZONDA_STORE', `${wanted}: ${message}`);
+      throw errorWith('ZONDA_CONFIG', `${wanted}: ${message}`);
     }
     super(handle, { server: handle.place() });
   }
@@ -130,23 +130,25 @@ class PostgresStore extends Store {
 /** Options of a store, which has those of some names; throws what is wrong with them. */
 function checkedOptions(options, names) {
   if (Object(options) !== options) {
-    throw wrongValue('ZONDA_STORE', 'the options of a store must be an object', options);
+    throw wrongValue('ZONDA_CONFIG', 'the options of a store must be an object', options);
   }
-  checkNames('ZONDA_STORE', options, names);
+  checkNames('ZONDA_CONFIG', options, names);
   const { compareEvery } = options;
   if (compareEvery !== undefined) {
-    checkOption('ZONDA_STORE', 'compareEvery', MILLISECONDS, compareEvery);
+    checkOption('ZONDA_CONFIG', 'compareEvery', MILLISECONDS, compareEvery);
   }
   return options;
 }
 
-/** What the core has done, from its JSON. An error gets the stack of the program that has asked. */
+/** What the core has done, from its JSON; its errors are JSON, too. An error gets the stack of the
+ * program that has asked. */
 async function result(promise) {
   let json;
   try {
     json = await promise;
   } catch (error) {
-    throw errorWith('ZONDA_STORE', error.message);
+    const { code, message } = JSON.parse(error.message);
+    throw errorWith(code, message);
   }
   return JSON.parse(json);
 }
@@ -183,7 +185,7 @@ function checked(set) {
 
 /** An error of a record set: what a part of it must be, and what it is. */
 function wrong(wanted, value) {
-  return wrongValue('ZONDA_STORE', wanted, value);
+  return wrongValue('ZONDA_RECORD', wanted, value);
 }
 
 module.exports = { MemoryStore, PostgresStore, RedbStore, RedisStore, Store, handleOf, portable };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zonda::store::StoreError;
 use zonda::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store, Type};
 use zonda_wire::Name;
@@ -25,7 +25,27 @@ type Job = Box<dyn FnOnce() + Send>;
 /// A store; nothing before it was opened, and after it was closed.
 type Slot = Arc<Mutex<Option<Arc<dyn Store>>>>;
 
-/// A store of the core. Its methods return promises of JSON.
+/// Why a call failed: a code of the errors of JavaScript, and the text.
+struct Failure {
+    code: &'static str,
+    message: String,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+impl Failure {
+    /// The error with which a promise is rejected.
+    fn to_error(&self) -> napi::Error {
+        error(json!({ "code": self.code, "message": self.message }))
+    }
+}
+
+/// A store of the core. Its methods return promises of JSON. The text of an error with which one is
+/// rejected is JSON, too: an object with `code` and `message`.
 #[napi]
 pub struct StoreHandle {
     slot: Slot,
@@ -92,8 +112,11 @@ impl StoreHandle {
     #[napi]
     pub fn load<'env>(&self, env: &'env Env, zone: String) -> napi::Result<Object<'env>> {
         self.ask_store(env, move |store| {
-            let wrong = |error| StoreError::failed(format!("zone {zone}: {error}"));
-            let sets = store.load(&zone.parse::<Name>().map_err(wrong)?)?;
+            let apex = zone.parse::<Name>().map_err(|error| Failure {
+                code: "ZONDA_ZONE",
+                message: format!("zone {zone}: {error}"),
+            })?;
+            let sets = store.load(&apex)?;
             Ok(records::write(&sets))
         })
     }
@@ -166,7 +189,7 @@ impl StoreHandle {
     fn ask_store<'env>(
         &self,
         env: &'env Env,
-        work: impl FnOnce(&dyn Store) -> Result<Value, StoreError> + Send + 'static,
+        work: impl FnOnce(&dyn Store) -> Result<Value, Failure> + Send + 'static,
     ) -> napi::Result<Object<'env>> {
         let slot = Arc::clone(&self.slot);
         self.ask(env, move || work(&*open(&slot)?))
@@ -176,7 +199,7 @@ impl StoreHandle {
     fn ask<'env>(
         &self,
         env: &'env Env,
-        work: impl FnOnce() -> Result<Value, StoreError> + Send + 'static,
+        work: impl FnOnce() -> Result<Value, Failure> + Send + 'static,
     ) -> napi::Result<Object<'env>> {
         let (deferred, promise) = env.create_deferred::<String, PromiseResolver>()?;
         let job = move || match catch_unwind(AssertUnwindSafe(work)) {
@@ -184,8 +207,11 @@ impl StoreHandle {
                 let json = done.to_string();
                 deferred.resolve(Box::new(move |_| Ok(json)));
             }
-            Ok(Err(why)) => deferred.reject(error(why)),
-            Err(_) => deferred.reject(error("the store panicked")),
+            Ok(Err(failure)) => deferred.reject(failure.to_error()),
+            Err(_) => {
+                let failure = Failure::from(StoreError::failed("the store panicked"));
+                deferred.reject(failure.to_error());
+            }
         };
         self.jobs.send(Box::new(job)).map_err(|_| error("the store's thread has ended"))?;
         Ok(promise)

@@ -119,8 +119,9 @@ def test_a_store_refuses_what_could_not_be_served(store):
 
 def test_databases_that_are_none_or_not_there_are_told_by_exceptions(tmp_path):
     for url in ["http://127.0.0.1", "redis://127.0.0.1/x"]:
-        with pytest.raises(ValueError, match="redis://"):
+        with pytest.raises(zonda.ConfigError, match="redis://") as wrong:
             zonda.RedisStore(url)
+        assert wrong.value.code == "ZONDA_CONFIG"
     with pytest.raises(ValueError, match="compare_every"):
         zonda.RedisStore("redis://127.0.0.1", compare_every=-1)
     with pytest.raises(ValueError):

@@ -329,6 +329,7 @@ async fn errors_have_the_codes_of_all_three_languages() {
     assert_eq!(running.reload().await.unwrap_err().code(), "ZONDA_STATE");
     let unreachable = StoreError::failed(io::Error::from(io::ErrorKind::ConnectionRefused));
     assert_eq!(unreachable.code(), "ZONDA_STORE");
+    assert_eq!(StoreError::config("the URL is wrong").code(), "ZONDA_CONFIG");
     let wrong = RecordSet::new("a", "NONSENSE", 60, ["x"]).normal().unwrap_err();
     assert_eq!(StoreError::from(wrong).code(), "ZONDA_RECORD");
     assert_eq!(Any::new(Type::A, "x").unwrap_err().code(), "ZONDA_RECORD");

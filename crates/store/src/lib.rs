@@ -187,6 +187,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 pub enum StoreError {
     /// What it was to keep could not be served.
     Record(RecordError),
+    /// The URL, the parameters or the options of the store are wrong.
+    Config(Box<dyn Error + Send + Sync>),
     /// The store cannot be reached, or reports an error.
     Failed(Box<dyn Error + Send + Sync>),
 }
@@ -197,12 +199,19 @@ impl StoreError {
         Self::Failed(error.into())
     }
 
+    /// Of a URL, of parameters or of options that are wrong.
+    pub fn config(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Config(error.into())
+    }
+
     /// Returns the code of the error, which is the same in Rust, Node.js and Python:
-    /// `ZONDA_RECORD` for what could not be served, or else `ZONDA_STORE`.
+    /// `ZONDA_RECORD` for what could not be served, `ZONDA_CONFIG` for a wrong URL, wrong
+    /// parameters or options, or else `ZONDA_STORE`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Record(_) => "ZONDA_RECORD",
+            Self::Config(_) => "ZONDA_CONFIG",
             Self::Failed(_) => "ZONDA_STORE",
         }
     }
@@ -212,7 +221,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Record(error) => error.fmt(f),
-            Self::Failed(error) => {
+            Self::Config(error) | Self::Failed(error) => {
                 let mut said = error.to_string();
                 let mut source = error.source();
                 while let Some(error) = source {
@@ -229,12 +238,13 @@ impl fmt::Display for StoreError {
 }
 
 impl Error for StoreError {
-    /// Returns the error that [`failed`](StoreError::failed) was called with, or what is wrong with
+    /// Returns the error that [`failed`](StoreError::failed) or [`config`](StoreError::config) was
+    /// called with, or what is wrong with
     /// the record; the text of this error has its text, too.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Record(error) => Some(error),
-            Self::Failed(error) => Some(&**error),
+            Self::Config(error) | Self::Failed(error) => Some(&**error),
         }
     }
 }

@@ -27,10 +27,10 @@ pub(super) fn read(text: &str) -> Result<(Config, Encryption), StoreError> {
     let is_url = text.starts_with("postgres://") || text.starts_with("postgresql://");
     let mut found = TlsParameters::default();
     let rest = if is_url { of_url(text, &mut found)? } else { of_words(text, &mut found) };
-    let mut config = rest.parse::<Config>().map_err(StoreError::failed)?;
+    let mut config = rest.parse::<Config>().map_err(StoreError::config)?;
     if found.mode.is_none() && config.get_ssl_mode() != SslMode::Prefer {
         // A name with `%`, say.
-        return Err(StoreError::failed("write `sslmode` as it stands, without `%`"));
+        return Err(StoreError::config("write `sslmode` as it stands, without `%`"));
     }
     let encryption = found.encryption()?;
     config.ssl_mode(match encryption {
@@ -63,13 +63,13 @@ impl TlsParameters {
         match (mode, self.roots) {
             ("disable", None) => Ok(Encryption::Disabled),
             ("prefer", None) => Ok(Encryption::Preferred),
-            ("disable" | "prefer", Some(_)) => Err(StoreError::failed(format!(
+            ("disable" | "prefer", Some(_)) => Err(StoreError::config(format!(
                 "`sslrootcert` means nothing with sslmode={mode}, which verifies no certificate; \
                  write sslmode=verify-full"
             ))),
             ("require" | "verify-full", None) => Ok(Encryption::Required(Trust::PublicRoots)),
             ("require" | "verify-full", Some(file)) => Ok(Encryption::Required(Trust::File(file))),
-            _ => Err(StoreError::failed(
+            _ => Err(StoreError::config(
                 "`sslmode` must be `disable`, `prefer`, `require` or `verify-full`",
             )),
         }
@@ -82,7 +82,7 @@ fn of_url(url: &str, found: &mut TlsParameters) -> Result<String, StoreError> {
     let Some(mark) = url[host..].find('?').map(|mark| host + mark) else {
         return Ok(url.to_owned());
     };
-    let malformed = |name| StoreError::failed(format!("`{name}` has a `%` without two digits"));
+    let malformed = |name| StoreError::config(format!("`{name}` has a `%` without two digits"));
     let mut others = Vec::new();
     for parameter in url[mark + 1..].split('&') {
         match parameter.split_once('=') {

@@ -38,7 +38,7 @@ impl Server {
     pub fn new(parameters: &str) -> Result<Self, StoreError> {
         let (mut config, encryption) = read(parameters)?;
         if let Encryption::Required(trust) = &encryption {
-            trust.check().map_err(StoreError::failed)?;
+            trust.check().map_err(StoreError::config)?;
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);

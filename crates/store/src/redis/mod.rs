@@ -91,10 +91,10 @@ impl RedisStore {
     /// When the URL is none of these, the file cannot be read, or the program was built without
     /// the feature `encrypted`.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let address: Address = url.parse().map_err(|why: String| StoreError::failed(why))?;
+        let address: Address = url.parse().map_err(|why: String| StoreError::config(why))?;
         if let Some(trust) = &address.trust {
             let server = address.to_string();
-            trust.check().map_err(|error| StoreError::failed(ServerError { server, error }))?;
+            trust.check().map_err(|error| StoreError::config(ServerError { server, error }))?;
         }
         let connection = Mutex::new(None);
         let (prefix, compare_every) = (String::new(), COMPARE_EVERY);
