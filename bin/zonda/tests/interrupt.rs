@@ -115,7 +115,8 @@ fn signals_that_come_together_as_from_timeout_are_one() {
         assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
     });
     let (found, text, errors) = said(child);
-    assert_eq!(found, Some(130), "{errors}");
+    // Two threads may take them, so that the second one is handled first.
+    assert!(matches!(found, Some(130 | 143)), "{found:?} {errors}");
     assert!(text.starts_with("interrupted before its end\n"), "{text}");
 }
 
