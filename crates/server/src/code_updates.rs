@@ -13,10 +13,15 @@ use crate::publish::Publishing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use zonda_engine::code::{Elsewhere, Guard, Handler, Pattern, Route, panic_message};
 
 /// Routes that are put into force by the caller: they take far less than a millisecond.
 const INLINE_ROUTES_MAX: usize = 256;
+
+/// How long the thread waits for further changes before it makes the code of all. The caller goes
+/// on meanwhile: on a machine with few CPUs, the thread would take the caller's when it is woken.
+const GATHERING: Duration = Duration::from_millis(1);
 
 /// The code of a program as changes of single routes find it.
 pub trait CodeTable: Send + 'static {
@@ -242,7 +247,9 @@ impl<T: CodeTable> Shared<T> {
             if state.is_over {
                 return;
             }
-            self.work(state, put);
+            drop(state);
+            std::thread::sleep(GATHERING);
+            self.work(self.lock(), put);
         }
     }
 
@@ -346,7 +353,7 @@ mod tests {
         while reports.try_iter().last() != Some(3) {
             allow.send(()).unwrap();
             last = put.recv().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(last.len(), 1001); // 1,000, and a and c, without 5
         assert!(last.contains(&("c.test".to_owned(), 1002)));
@@ -384,7 +391,7 @@ mod tests {
             let sender = sender.clone();
             let report = move || sender.send(name).unwrap();
             assert!(!updates.change(change(&[(number, name)], &[]), report));
-            let wait = std::time::Duration::from_secs(10);
+            let wait = Duration::from_secs(10);
             assert_eq!(reports.recv_timeout(wait).unwrap(), name, "the change is reported");
         }
         let routes = put.try_recv().unwrap();
