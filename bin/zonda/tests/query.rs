@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 use zonda_wire::message::{Message, Opt, Record};
 use zonda_wire::query::flag;
-use zonda_wire::{Class, Section, Type};
+use zonda_wire::{Section, Type};
 
 /// Sockets for UDP and TCP on the same free port.
 fn sockets() -> (UdpSocket, TcpListener) {
@@ -36,15 +36,7 @@ fn answer(query: &[u8]) -> Message {
     let mut reply = Message::parse(query).unwrap();
     reply.flags |= flag::QR | flag::AA;
     let owner = reply.questions[0].name.clone();
-    let record = Record {
-        section: Section::Answer,
-        owner,
-        rtype: Type::A,
-        class: Class::IN,
-        ttl: 60,
-        rdata: vec![192, 0, 2, 1],
-    };
-    reply.records.push(record);
+    reply.records.push(Record::new(Section::Answer, owner, Type::A, 60, vec![192, 0, 2, 1]));
     reply
 }
 
@@ -73,15 +65,16 @@ fn a_reply_is_shown_section_by_section() {
         reply.id = 0; // the number of a wrong reply
         let wrong = reply.to_wire();
         let mut reply = answer(query);
-        let options = vec![
+        let mut opt = Opt::new(1232);
+        opt.flags = 0x8000;
+        opt.options = vec![
             (3, b"a\x1b[0m".to_vec()),
             (15, b"\0\x12no\n".to_vec()),
             (8, vec![0, 1, 24, 20, 192, 0, 2]),
             (8, vec![0; 4]),
             (99, vec![1]),
         ];
-        let (udp_bytes, flags) = (1232, 0x8000);
-        reply.opt = Some(Opt { udp_bytes, rcode_high: 0, version: 0, flags, options });
+        reply.opt = Some(opt);
         vec![b"junk".to_vec(), wrong, reply.to_wire()]
     });
     let question = Message::parse(&question).unwrap();

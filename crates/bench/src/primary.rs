@@ -284,22 +284,19 @@ mod tests {
     use super::*;
     use crate::transfer::transfer;
     use zonda_wire::message::{Question, Record};
-    use zonda_wire::{Class, Message, Name, Section, rdata};
+    use zonda_wire::{Message, Name, Section, rdata};
 
     /// A query of a secondary that has this serial.
     fn query(qtype: Type, serial: Option<u32>) -> Vec<u8> {
         let name: Name = "z7.test".parse().unwrap();
-        let soa = |serial: u32| Record {
-            section: Section::Authority,
-            owner: name.clone(),
-            rtype: Type::SOA,
-            class: Class::IN,
-            ttl: 0,
-            rdata: rdata::from_text(Type::SOA, &format!("a. b. {serial} 1 2 3 4")).unwrap(),
+        let soa = |serial: u32| {
+            let data = format!("a. b. {serial} 1 2 3 4");
+            let rdata = rdata::from_text(Type::SOA, &data).unwrap();
+            Record::new(Section::Authority, name.clone(), Type::SOA, 0, rdata)
         };
-        let questions = vec![Question { name: name.clone(), qtype, qclass: Class::IN }];
-        let records = serial.map(soa).into_iter().collect();
-        Message { id: 5, flags: 0, questions, records, opt: None }.to_wire()
+        let mut query = Message::new(5, 0, Question::new(name.clone(), qtype));
+        query.records.extend(serial.map(soa));
+        query.to_wire()
     }
 
     /// The types of a reply's records.

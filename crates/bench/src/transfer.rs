@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use zonda_wire::message::{Message, Question};
 use zonda_wire::query::HEADER_BYTES;
-use zonda_wire::{Class, Name, Rcode, Type};
+use zonda_wire::{Name, Rcode, Type};
 
 use crate::load::check::{skip_name, skip_record};
 
@@ -66,9 +66,7 @@ pub fn transfer(
 
 /// Returns the query for a whole zone.
 fn question(zone: &Name) -> Vec<u8> {
-    let question = Question { name: zone.clone(), qtype: Type::AXFR, qclass: Class::IN };
-    let (questions, records) = (vec![question], Vec::new());
-    Message { id: ID, flags: 0, questions, records, opt: None }.to_wire()
+    Message::new(ID, 0, Question::new(zone.clone(), Type::AXFR)).to_wire()
 }
 
 /// Counts the records of a message; whether it ends the zone. The first of all records is a SOA
@@ -153,13 +151,9 @@ mod tests {
 
     fn message(flags: u16, records: &[(Type, &str)]) -> Vec<u8> {
         let name: Name = "a.test".parse().unwrap();
-        let record = |(rtype, text): &(Type, &str)| Record {
-            section: Section::Answer,
-            owner: name.clone(),
-            rtype: *rtype,
-            class: Class::IN,
-            ttl: 60,
-            rdata: rdata::from_text(*rtype, text).unwrap(),
+        let record = |(rtype, text): &(Type, &str)| {
+            let rdata = rdata::from_text(*rtype, text).unwrap();
+            Record::new(Section::Answer, name.clone(), *rtype, 60, rdata)
         };
         let records = records.iter().map(record).collect();
         let mut message = Message::parse(&question(&name)).unwrap();

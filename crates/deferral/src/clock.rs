@@ -24,7 +24,7 @@ impl Clock {
     pub fn now(&self) -> Now {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Truncation is meant: DNS compares such times in serial number arithmetic, rfc4034#3.1.5
-        Now { monotonic_nanos: self.monotonic_nanos(), unix_secs: unix.as_secs() as u32 }
+        Now::new(self.monotonic_nanos(), unix.as_secs() as u32)
     }
 
     /// The monotonic clock alone.

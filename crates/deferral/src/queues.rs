@@ -201,7 +201,7 @@ mod tests {
     fn query(to: To) -> (Deferred, mpsc::Receiver<Vec<u8>>) {
         let (sender, receiver) = mpsc::channel(1);
         let address = ([192, 0, 2, 1], 53).into();
-        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let peer = Peer::new(address, Transport::Tcp, 0);
         let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
         let (deferral, reply_to) = (Deferral::new(to, 0), ReplyTo::Connection(sender));
         (Deferred { query, peer, deferral, reply_to }, receiver)

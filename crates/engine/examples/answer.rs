@@ -464,7 +464,7 @@ fn run(workload: &Workload, count: usize) {
     let mut batch = Memory {
         buffers: vec![[0; BUFFER_BYTES]; BATCH],
         lengths: vec![0; BATCH],
-        peer: Peer { address, transport: Transport::Udp, listener: 0 },
+        peer: Peer::new(address, Transport::Udp, 0),
     };
     let mut next = queries.iter().cycle();
     for round in 0..count.div_ceil(BATCH) {
@@ -474,7 +474,7 @@ fn run(workload: &Workload, count: usize) {
             *length = query.len();
         }
         let nanos = round as u64 * 1000;
-        engine.answer_batch(Now { monotonic_nanos: nanos, unix_secs: 0 }, &mut batch);
+        engine.answer_batch(Now::new(nanos, 0), &mut batch);
         assert!(batch.lengths.iter().all(|length| *length > 0), "every query has a reply");
     }
 }

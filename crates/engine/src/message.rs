@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 /// The time, read by the caller once per batch.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Now {
     /// Nanoseconds since a moment that is fixed while the process runs.
     pub monotonic_nanos: u64,
@@ -14,6 +15,12 @@ pub struct Now {
 }
 
 impl Now {
+    /// Makes a time of nanoseconds since a fixed moment, and seconds since 1970.
+    #[must_use]
+    pub const fn new(monotonic_nanos: u64, unix_secs: u32) -> Self {
+        Self { monotonic_nanos, unix_secs }
+    }
+
     /// Whole seconds of the monotonic clock, by which kept answers age; they wrap after a century.
     #[must_use]
     pub fn monotonic_secs(self) -> u32 {
@@ -58,6 +65,7 @@ impl Transport {
 
 /// The client, and the way its message came.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Peer {
     /// The client's address and port.
     pub address: SocketAddr,
@@ -66,6 +74,14 @@ pub struct Peer {
     /// The listener it came to, by its place in the configuration; [`u16::MAX`] for a question of
     /// the server itself.
     pub listener: u16,
+}
+
+impl Peer {
+    /// Makes the peer of an address and a transport, which came to the listener of a number.
+    #[must_use]
+    pub const fn new(address: SocketAddr, transport: Transport, listener: u16) -> Self {
+        Self { address, transport, listener }
+    }
 }
 
 impl From<&Peer> for Client {

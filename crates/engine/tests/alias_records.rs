@@ -21,7 +21,7 @@ use zonda_zone::{
 
 const SEED: HashSeed = HashSeed(1);
 /// The time of all queries: ten seconds after answers were cached.
-const NOW: Now = Now { monotonic_nanos: 10_000_000_000, unix_secs: 10 };
+const NOW: Now = Now::new(10_000_000_000, 10);
 /// The number of the upstreams of all names.
 const ALL: u32 = 7;
 /// The number of the upstreams that look up targets.
@@ -95,7 +95,7 @@ fn engine_steered(
 
 /// A client over UDP.
 fn peer() -> Peer {
-    Peer { address: ([203, 0, 113, 1], 5300).into(), transport: Transport::Udp, listener: 0 }
+    Peer::new(([203, 0, 113, 1], 5300).into(), Transport::Udp, 0)
 }
 
 /// The octets of a query for addresses with DO and CD, but not RD: what no fetch depends on.

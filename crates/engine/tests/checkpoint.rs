@@ -18,7 +18,7 @@ use zonda_wire::{Name, Rcode};
 use zonda_zone::{HashSeed, Zone, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1_700_000_000 };
+const NOW: Now = Now::new(1, 1_700_000_000);
 /// The address that upstreams give.
 const FETCHED: [u8; 4] = [192, 0, 2, 7];
 /// The address that zones and overlays of this server give.
@@ -99,7 +99,7 @@ fn defer(engine: &mut Engine, peer: &Peer, query: &[u8]) -> History {
 }
 
 fn peer(transport: Transport) -> Peer {
-    Peer { address: ([192, 0, 2, 9], 5300).into(), transport, listener: 0 }
+    Peer::new(([192, 0, 2, 9], 5300).into(), transport, 0)
 }
 
 #[test]

@@ -27,7 +27,7 @@ use zonda_wire::{ClientSubnet, Name, Query, Rcode, Section, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 /// Code of the CLIENT-SUBNET option.
 const CLIENT_SUBNET: u16 = 8;
 
@@ -155,7 +155,7 @@ fn ask(
     let mut buffer = vec![0; 4096];
     buffer[..query.len()].copy_from_slice(&query);
     let address = (client.address, 5300).into();
-    let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+    let peer = Peer::new(address, Transport::Udp, 0);
     let outcome = match engine.answer(NOW, &peer, &mut buffer, query.len()) {
         Outcome::Deferred(deferral) => {
             let reply = code(deferral.query.client_subnet(&query), client.address);
@@ -653,7 +653,7 @@ fn resume(
     let (query, mut buffer) = (client.query("text.example"), vec![0; 4096]);
     buffer[..query.len()].copy_from_slice(&query);
     let address = (client.address, 5300).into();
-    let peer = &Peer { address, transport: Transport::Udp, listener: 0 };
+    let peer = &Peer::new(address, Transport::Udp, 0);
     let (buffer_of, len) = (&mut buffer, query.len());
     let waiting = DeferredQuery { query: None, peer, history, buffer: buffer_of, len };
     let outcome = engine.resume(NOW, waiting, Resumption::Code(supplied));
@@ -700,7 +700,7 @@ fn an_answer_that_code_elsewhere_was_shown_keeps_its_scope() {
     let (query, mut buffer) = (client.query("text.example"), vec![0; 4096]);
     buffer[..query.len()].copy_from_slice(&query);
     let address = (client.address, 5300).into();
-    let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+    let peer = Peer::new(address, Transport::Udp, 0);
     let Outcome::Reply(len) = engine.answer_below(NOW, &peer, &mut buffer, query.len()) else {
         panic!("the zone answers")
     };

@@ -164,8 +164,8 @@ impl Server {
         let query = [&header[..], name.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
         buffer[..query.len()].copy_from_slice(&query);
         let address = "192.0.2.7:53".parse().unwrap();
-        let peer = Peer { address, transport: Transport::Udp, listener: 0 };
-        let now = Now { monotonic_nanos: 0, unix_secs: 0 };
+        let peer = Peer::new(address, Transport::Udp, 0);
+        let now = Now::new(0, 0);
         let Outcome::Reply(len) = self.engine.answer(now, &peer, &mut buffer, query.len()) else {
             panic!("no reply");
         };

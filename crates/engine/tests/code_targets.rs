@@ -26,7 +26,7 @@ use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 
 /// Records of `example`, of which some are aliases of names that code has.
 const EXAMPLE: &str = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n\
@@ -138,7 +138,7 @@ fn reply(fill: impl FnOnce(&mut HandlerReply)) -> HandlerReply {
 
 /// A client over a transport.
 fn peer(transport: Transport) -> Peer {
-    Peer { address: ([192, 0, 2, 99], 5300).into(), transport, listener: 0 }
+    Peer::new(([192, 0, 2, 99], 5300).into(), transport, 0)
 }
 
 /// The octets of a query with an OPT record that has a client subnet, and DO if that is wanted.

@@ -18,7 +18,7 @@ use zonda_wire::{Class, Name, Rcode, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 /// RD, as clients set it that want recursion.
 const RECURSION_DESIRED: u16 = 0x0100;
 
@@ -59,7 +59,7 @@ fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
 
 /// A client over UDP.
 fn peer() -> Peer {
-    Peer { address: ([127, 0, 0, 1], 5300).into(), transport: Transport::Udp, listener: 0 }
+    Peer::new(([127, 0, 0, 1], 5300).into(), Transport::Udp, 0)
 }
 
 /// The octets of a query, with an OPT record.
@@ -282,7 +282,7 @@ fn a_kept_answer_is_given_again_aged_with_the_id_and_case_of_the_question() {
     let query_a = query(4711, RECURSION_DESIRED, "WWW.example.net", Type::A);
     let mut buffer = [0; 1232];
     buffer[..query_a.len()].copy_from_slice(&query_a);
-    let now = Now { monotonic_nanos: 10_000_000_000, unix_secs: 10 };
+    let now = Now::new(10_000_000_000, 10);
     let outcome = engine.answer(now, &peer(), &mut buffer, query_a.len());
     let reply = Message::parse(&buffer[..outcome.reply_bytes()]).unwrap();
     assert_eq!((reply.id, reply.flags & 0x07f0), (4711, 0x0180));
@@ -315,7 +315,7 @@ fn a_kept_answer_is_not_for_another_question_nor_for_ever() {
     let flags_at = dnssec_ok.len() - 4;
     dnssec_ok[flags_at] = 0x80;
     assert!(is_deferred(&mut engine, NOW, &dnssec_ok));
-    let later = Now { monotonic_nanos: 60_000_000_000, unix_secs: 60 };
+    let later = Now::new(60_000_000_000, 60);
     assert!(is_deferred(&mut engine, later, &query(1, RECURSION_DESIRED, name, Type::A)));
 }
 
@@ -333,7 +333,7 @@ fn nobody_is_asked_again_a_moment_after_a_failure() {
         let query = query(1, RECURSION_DESIRED, "www.example.net", qtype);
         let mut buffer = [0; 1232];
         buffer[..query.len()].copy_from_slice(&query);
-        let now = Now { monotonic_nanos: u64::from(secs) * 1_000_000_000, unix_secs: secs };
+        let now = Now::new(u64::from(secs) * 1_000_000_000, secs);
         let octets = engine.answer(now, &peer(), &mut buffer, query.len()).reply_bytes();
         (octets > 0).then(|| Message::parse(&buffer[..octets]).unwrap())
     };
@@ -466,7 +466,7 @@ fn header_bits_are_right_whatever_becomes_of_a_query() {
     }
     let mut engine = engine_with(cache);
     let large = BODY.repeat(100);
-    let now = Now { monotonic_nanos: 10_000_000_000, unix_secs: 10 };
+    let now = Now::new(10_000_000_000, 10);
     for (asked, flags, rcode, expected) in [
         ("hit.test", RD, Rcode::NOERROR, "rd ra"),
         ("hit.test", RD | AD, Rcode::NOERROR, "rd ra"),

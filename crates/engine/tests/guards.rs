@@ -17,15 +17,12 @@ use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
-const PEER: Peer = Peer {
-    address: std::net::SocketAddr::new(
-        std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 99)),
-        5300,
-    ),
-    transport: Transport::Tcp,
-    listener: 0,
-};
+const NOW: Now = Now::new(1, 1);
+const PEER: Peer = Peer::new(
+    std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 99)), 5300),
+    Transport::Tcp,
+    0,
+);
 
 /// An engine that holds the zone `zone.example`, with code in front of it.
 fn engine(handlers: Handlers) -> Engine {

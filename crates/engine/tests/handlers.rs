@@ -23,7 +23,7 @@ use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 const AA: u16 = 0x0400;
 const TC: u16 = 0x0200;
 
@@ -87,7 +87,7 @@ fn elsewhere(pattern: &str, handler: u32) -> Route<Handler> {
 
 /// A client.
 fn peer(transport: Transport) -> Peer {
-    Peer { address: ([192, 0, 2, 99], 5300).into(), transport, listener: 0 }
+    Peer::new(([192, 0, 2, 99], 5300).into(), transport, 0)
 }
 
 /// The octets of a query, with an OPT record.
@@ -338,7 +338,7 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
     let Outcome::Deferred(deferral) = outcome else { panic!("{outcome:?}") };
     let other = ask(&mut engine, "c.example", Type::MX);
     assert!(other.ends_with("(type=MX 0)"), "a query has none of another's tags: {other}");
-    let later = Now { monotonic_nanos: NOW.monotonic_nanos + 3_000_000_000, ..NOW };
+    let later = Now::new(NOW.monotonic_nanos + 3_000_000_000, NOW.unix_secs);
     let history = &deferral.history;
     let supplied = HandlerOutcome::Reply(&given);
     let (peer, len) = (&peer, query.len());
@@ -392,7 +392,7 @@ fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
     let mut ask_at = |secs: u64| {
         let (query, mut buffer) = (query("x.test", Type::A), vec![0; 4096]);
         buffer[..query.len()].copy_from_slice(&query);
-        let now = Now { monotonic_nanos: secs * 1_000_000_000, unix_secs: 1 };
+        let now = Now::new(secs * 1_000_000_000, 1);
         let outcome = engine.answer(now, &peer(Transport::Udp), &mut buffer, query.len());
         let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
         let reply = Message::parse(&buffer[..len]).unwrap();
@@ -481,7 +481,7 @@ fn what_a_cache_gives_again_has_aged_and_has_none_of_the_tags_of_who_asked_first
     let ttls = [100, 104, 190].map(|secs: u64| {
         let (query, mut buffer) = (query("x.test", Type::A), vec![0; 4096]);
         buffer[..query.len()].copy_from_slice(&query);
-        let now = Now { monotonic_nanos: secs * 1_000_000_000, unix_secs: 1 };
+        let now = Now::new(secs * 1_000_000_000, 1);
         let outcome = engine.answer(now, &peer(Transport::Udp), &mut buffer, query.len());
         let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
         Message::parse(&buffer[..len]).unwrap().records[0].ttl

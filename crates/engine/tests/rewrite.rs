@@ -24,7 +24,7 @@ use zonda_wire::{Name, Query, Rcode, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 
 /// A rule for names.
 fn rule(kind: MatchKind, text: &str, to: &str) -> RewriteRule {
@@ -71,7 +71,7 @@ fn engine_with(settings: Settings) -> Engine {
 
 /// A client over a transport.
 fn peer(transport: Transport) -> Peer {
-    Peer { address: ([127, 0, 0, 1], 5300).into(), transport, listener: 0 }
+    Peer::new(([127, 0, 0, 1], 5300).into(), transport, 0)
 }
 
 /// The octets of a query, with an OPT record for 512 octets.

@@ -58,7 +58,7 @@ use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, Zone, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 5_000_000_000, unix_secs: 1_000_000 };
+const NOW: Now = Now::new(5_000_000_000, 1_000_000);
 
 /// Checks one file.
 fn check(name: &str) {
@@ -503,7 +503,7 @@ impl HandlerQuery {
     /// Sends it and prints the reply.
     fn send(&self, engine: &mut ScenarioEngine) -> String {
         let address = "192.0.2.99:4444".parse().unwrap();
-        let peer = Peer { address, transport: self.transport, listener: 0 };
+        let peer = Peer::new(address, self.transport, 0);
         let mut buffer = vec![0xaa; 65_535];
         buffer[..self.message.len()].copy_from_slice(&self.message);
         let replies = engine.answer(&peer, &mut buffer, self.message.len());

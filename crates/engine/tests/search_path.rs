@@ -20,7 +20,7 @@ use zonda_wire::{Class, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, Zone, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 
 /// The upstreams of all names, and those of `corp.example`.
 const GROUPS: [u32; 2] = [7, 8];
@@ -133,7 +133,7 @@ impl World {
         (name, qtype, flags): (&str, Type, u16),
         upstreams: Upstreams<'_>,
     ) -> String {
-        let peer = Peer { address: (client, 5300).into(), transport: Transport::Udp, listener: 0 };
+        let peer = Peer::new((client, 5300).into(), Transport::Udp, 0);
         let wire = name.parse::<Name>().unwrap();
         let header = [7, flags, 1, 0, 0, 1].map(u16::to_be_bytes).concat();
         let opt = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];

@@ -14,7 +14,7 @@ use zonda_zone::HashSeed;
 
 const SEED: HashSeed = HashSeed(1);
 /// The time at which the corpus was signed.
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1_700_000_000 };
+const NOW: Now = Now::new(1, 1_700_000_000);
 
 /// The response code of the reply to a query that is signed with a key of the server, and whether
 /// the reply is signed.
@@ -35,7 +35,7 @@ fn ask_signed(otherwise: Access, rewrites: Option<Arc<RewriteRules>>) -> (String
     let mut buffer = vec![0; 1232];
     buffer[..query.len()].copy_from_slice(&query);
     let address = "192.0.2.7:53".parse().unwrap();
-    let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+    let peer = Peer::new(address, Transport::Udp, 0);
     let len = engine.answer(NOW, &peer, &mut buffer, query.len()).reply_bytes();
     let reply = Message::parse(&buffer[..len]).unwrap();
     let is_signed = reply.records.iter().any(|record| record.rtype == Type::TSIG);

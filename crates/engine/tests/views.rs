@@ -15,7 +15,7 @@ use zonda_wire::{Name, Rcode, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
-const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const NOW: Now = Now::new(1, 1);
 
 /// A zone of this server.
 fn zone(apex: &str, records: &str) -> Arc<ZoneEntry> {
@@ -71,7 +71,7 @@ fn engine() -> Engine {
 
 /// A client that asks a listener.
 fn peer(listener: u16, transport: Transport) -> Peer {
-    Peer { address: ([127, 0, 0, 1], 5300).into(), transport, listener }
+    Peer::new(([127, 0, 0, 1], 5300).into(), transport, listener)
 }
 
 /// The octets of a query.

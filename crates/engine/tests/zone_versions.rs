@@ -82,8 +82,8 @@ impl Server {
         let query = [&header[..], name.as_wire(), &Type::A.0.to_be_bytes(), &[0, 1]].concat();
         buffer[..query.len()].copy_from_slice(&query);
         let address = "192.0.2.7:53".parse().unwrap();
-        let peer = Peer { address, transport: Transport::Udp, listener: 0 };
-        let now = Now { monotonic_nanos: 0, unix_secs: 0 };
+        let peer = Peer::new(address, Transport::Udp, 0);
+        let now = Now::new(0, 0);
         let Outcome::Reply(len) = self.engine.answer(now, &peer, &mut buffer, query.len()) else {
             panic!("no reply");
         };
@@ -158,7 +158,7 @@ impl zonda_engine::Batch for Messages {
     fn get(&mut self, index: usize) -> zonda_engine::Message<'_> {
         let (buffer, len) = &mut self.0[index];
         let address = "192.0.2.9:5300".parse().unwrap();
-        let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+        let peer = Peer::new(address, Transport::Udp, 0);
         zonda_engine::Message { peer, buffer, len }
     }
 
@@ -179,7 +179,7 @@ fn an_observer_that_panics_leaves_the_replies_of_its_batch_to_be_sent() {
         (message, len)
     };
     let mut batch = Messages((0..70).map(query).collect());
-    let now = Now { monotonic_nanos: 0, unix_secs: 0 };
+    let now = Now::new(0, 0);
     let answer = std::panic::AssertUnwindSafe(|| server.engine.answer_batch(now, &mut batch));
     assert!(std::panic::catch_unwind(answer).is_err(), "the panic is told");
     for (id, (buffer, len)) in batch.0.iter().enumerate() {

@@ -140,7 +140,7 @@ impl Bench {
     /// Has a query answered; returns whether it had to wait for the upstream.
     fn ask(&mut self, query: &[u8]) -> bool {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 5353));
-        let peer = Peer { address, transport: Transport::Udp, listener: 0 };
+        let peer = Peer::new(address, Transport::Udp, 0);
         self.buffer[..query.len()].copy_from_slice(query);
         let now = self.clock.now();
         match self.engine.answer(now, &peer, &mut self.buffer, query.len()) {

@@ -334,7 +334,7 @@ mod tests {
     fn query(client: u8, name_hash: u64) -> (PendingQuery, mpsc::Receiver<Vec<u8>>) {
         let (sender, receiver) = mpsc::channel(1);
         let address = ([192, 0, 2, client], 5353).into();
-        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let peer = Peer::new(address, Transport::Tcp, 0);
         let deferral = Deferral::new(To::Forward(0), name_hash);
         let reply_to = ReplyTo::Connection(sender);
         (Deferred { query: Vec::new(), peer, deferral, reply_to }.into(), receiver)

@@ -177,7 +177,7 @@ mod tests {
     /// A query of so many octets.
     fn query(octets: usize) -> Deferred {
         let address = ([192, 0, 2, 1], 53).into();
-        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let peer = Peer::new(address, Transport::Tcp, 0);
         let deferral = Deferral::new(To::Forward(0), 0);
         let reply_to = ReplyTo::Connection(mpsc::channel(1).0);
         Deferred { query: vec![0; octets], peer, deferral, reply_to }

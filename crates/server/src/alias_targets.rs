@@ -153,7 +153,7 @@ impl Follower {
                 continue;
             }
             let listener = name.listener;
-            let (snapshot, peer) = (snapshot.at(listener), Peer { address, transport, listener });
+            let (snapshot, peer) = (snapshot.at(listener), Peer::new(address, transport, listener));
             let apex = LookupName::new(name.zone.as_wire(), snapshot.zones.seed());
             let Some(entry) = snapshot.zones.with_apex(&apex) else { continue };
             let (zone, question) = ((snapshot, &**entry), (&*name.owner, name.qtype));

@@ -30,7 +30,7 @@ impl Batch for ReceivedBatch {
 
     fn get(&mut self, index: usize) -> Message<'_> {
         let datagram = self.0.get(index);
-        let peer = Peer { address: datagram.peer, transport: Transport::Udp, listener: 0 };
+        let peer = Peer::new(datagram.peer, Transport::Udp, 0);
         Message { peer, buffer: datagram.buffer, len: datagram.len }
     }
 
@@ -121,7 +121,7 @@ fn allocations_of(snapshot: Arc<ArcSwap<Snapshot>>, queries: &[Vec<u8>]) -> u64 
         let allocated = allocation_counter::measure(|| {
             while left > 0 {
                 left -= batch.0.receive(&socket).unwrap();
-                let now = Now { monotonic_nanos: u64::from(unix_secs) * 1_000_000, unix_secs };
+                let now = Now::new(u64::from(unix_secs) * 1_000_000, unix_secs);
                 engine.answer_batch(now, &mut batch);
                 answered += batch.0.send(&socket).replies;
             }

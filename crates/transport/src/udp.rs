@@ -270,7 +270,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
             let (address, listener) = (datagram.peer, self.batch.listener);
             Deferred {
                 query: keep_octets(&datagram.buffer[..len], &mut deferral),
-                peer: Peer { address, transport: Transport::Udp, listener },
+                peer: Peer::new(address, Transport::Udp, listener),
                 deferral,
                 reply_to: ReplyTo::Datagram(Arc::clone(socket), path),
             }
@@ -328,7 +328,7 @@ impl Batch for ReceivedBatch {
     fn get(&mut self, index: usize) -> Message<'_> {
         let datagram = self.datagrams.get(index);
         let (address, listener) = (datagram.peer, self.listener);
-        let peer = Peer { address, transport: Transport::Udp, listener };
+        let peer = Peer::new(address, Transport::Udp, listener);
         Message { peer, buffer: datagram.buffer, len: datagram.len }
     }
 

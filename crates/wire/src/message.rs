@@ -14,6 +14,7 @@ use std::fmt;
 
 /// A DNS message, read whole (rfc1035#4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// Id that the sender chose.
     pub id: u16,
@@ -29,6 +30,7 @@ pub struct Message {
 
 /// A question of a message (rfc1035#4.1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Question {
     /// The name, in the case it came in.
     pub name: Name,
@@ -40,6 +42,7 @@ pub struct Question {
 
 /// A record of one of the sections.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Section of the record.
     pub section: Section,
@@ -57,6 +60,7 @@ pub struct Record {
 
 /// An OPT record (rfc6891#6.1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Opt {
     /// The largest UDP message the sender takes, octets.
     pub udp_bytes: u16,
@@ -68,6 +72,30 @@ pub struct Opt {
     pub flags: u16,
     /// The options: code and data.
     pub options: Vec<(u16, Vec<u8>)>,
+}
+
+impl Question {
+    /// Makes the question for a name and a type, of class IN.
+    #[must_use]
+    pub fn new(name: Name, qtype: Type) -> Self {
+        Self { name, qtype, qclass: Class::IN }
+    }
+}
+
+impl Record {
+    /// Makes a record of class IN; its data are wire form, with their names written out.
+    #[must_use]
+    pub fn new(section: Section, owner: Name, rtype: Type, ttl: u32, rdata: Vec<u8>) -> Self {
+        Self { section, owner, rtype, class: Class::IN, ttl, rdata }
+    }
+}
+
+impl Opt {
+    /// Makes an OPT record of version 0, without flags and options.
+    #[must_use]
+    pub fn new(udp_bytes: u16) -> Self {
+        Self { udp_bytes, rcode_high: 0, version: 0, flags: 0, options: Vec::new() }
+    }
 }
 
 /// Octets that are no message: a part ends early, a name is wrong, something follows the last
@@ -84,6 +112,12 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl Message {
+    /// Makes a message of a question, without records.
+    #[must_use]
+    pub fn new(id: u16, flags: u16, question: Question) -> Self {
+        Self { id, flags, questions: vec![question], records: Vec::new(), opt: None }
+    }
+
     /// Reads a message.
     ///
     /// # Errors

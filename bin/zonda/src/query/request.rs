@@ -298,11 +298,9 @@ impl Request {
             }
         }
         let usual = if query.reverse.is_some() { Type::PTR } else { Type::A };
-        let question = Question {
-            name: name.ok_or("give a name to ask for, or an address with -x")??,
-            qtype: qtype.unwrap_or(usual),
-            qclass: class.unwrap_or(Class::IN),
-        };
+        let name = name.ok_or("give a name to ask for, or an address with -x")??;
+        let mut question = Question::new(name, qtype.unwrap_or(usual));
+        question.qclass = class.unwrap_or(Class::IN);
         if matches!(question.qtype, Type::AXFR | Type::IXFR) {
             return Err(format!("{}: transfers of zones are not supported", question.qtype));
         }
@@ -439,16 +437,14 @@ impl Settings {
             options.push((option::COOKIE, random().to_be_bytes().to_vec())); // rfc7873#4.1
         }
         options.extend(self.subnet.map(|it| (option::CLIENT_SUBNET, subnet_option(it))));
-        let flags = if self.dnssec { 0x8000 } else { 0 };
-        let opt = Opt { udp_bytes: self.bufsize, rcode_high: 0, version: 0, flags, options };
+        let mut opt = Opt::new(self.bufsize);
+        opt.flags = if self.dnssec { 0x8000 } else { 0 };
+        opt.options = options;
         let is_due = self.edns || self.dnssec || self.nsid || self.cookie || self.subnet.is_some();
-        Message {
-            id: random() as u16,
-            flags: if self.recursion { flag::RD } else { 0 },
-            questions: vec![question],
-            records: Vec::new(),
-            opt: is_due.then_some(opt),
-        }
+        let flags = if self.recursion { flag::RD } else { 0 };
+        let mut query = Message::new(random() as u16, flags, question);
+        query.opt = is_due.then_some(opt);
+        query
     }
 }
 

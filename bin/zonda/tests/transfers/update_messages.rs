@@ -16,12 +16,10 @@ pub struct Update(pub Message);
 impl Update {
     /// A message that asks for nothing, for a zone.
     pub fn new(zone: &str) -> Self {
-        let question = Question { name: name(zone), qtype: Type::SOA, qclass: Class::IN };
-        let options = Vec::new();
-        let opt = Opt { udp_bytes: 1232, rcode_high: 0, version: 0, flags: 0, options };
         let flags = u16::from(Opcode::UPDATE.0) << 11;
-        let (questions, records) = (vec![question], Vec::new());
-        Self(Message { id: 0x4711, flags, questions, records, opt: Some(opt) })
+        let mut update = Message::new(0x4711, flags, Question::new(name(zone), Type::SOA));
+        update.opt = Some(Opt::new(1232));
+        Self(update)
     }
 
     /// Gives the message another id.
@@ -52,7 +50,9 @@ impl Update {
             "" => Vec::new(),
             data => rdata::from_text(rtype, data).unwrap(),
         };
-        self.0.records.push(Record { section, owner, rtype, class, ttl, rdata });
+        let mut record = Record::new(section, owner, rtype, ttl, rdata);
+        record.class = class;
+        self.0.records.push(record);
         self
     }
 

@@ -68,7 +68,7 @@ impl Core {
         token: u32,
     ) -> napi::Result<Either<Buffer, u32>> {
         let address = parsed::<SocketAddr>(&address, "a client must be an address and port")?;
-        let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
+        let peer = Peer::new(address, Transport::Tcp, u16::MAX);
         let running = self.shared.running()?;
         self.expect(server::ask_below(&running, query, peer, |below| below.message), token)
     }

@@ -279,10 +279,15 @@ mod tests {
                 Record::parse(&tokens(text).unwrap()).unwrap();
             let owner = Name::from_wire(&owner).unwrap();
             let (section, ttl) = (Section::Answer, ttl as u32);
-            message::Record { section, owner, rtype, class, ttl, rdata }
+            let mut record = message::Record::new(section, owner, rtype, ttl, rdata);
+            record.class = class;
+            record
         };
         let records = answer.iter().enumerate().map(record).collect();
-        Message { flags: 0x8100 | flags, records, ..asked }.to_wire()
+        let mut reply = asked;
+        reply.flags = 0x8100 | flags;
+        reply.records = records;
+        reply.to_wire()
     }
 
     const LINES: &str = "\

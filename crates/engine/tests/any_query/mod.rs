@@ -63,8 +63,8 @@ pub fn check(engine: &mut Engine, octets: &[u8]) {
     let octets = &octets[..octets.len().min(4096)];
     for transport in Transport::ALL {
         let address = ([192, 0, 2, 99], 53).into();
-        let peer = Peer { address, transport, listener: 0 };
-        let now = Now { monotonic_nanos: 7_000_000_000, unix_secs: 7 };
+        let peer = Peer::new(address, transport, 0);
+        let now = Now::new(7_000_000_000, 7);
         let mut buffer = [0; 65_535];
         buffer[..octets.len()].copy_from_slice(octets);
         let len = engine.answer(now, &peer, &mut buffer, octets.len()).reply_bytes();

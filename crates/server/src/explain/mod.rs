@@ -58,11 +58,7 @@ pub fn explain(control: &Control, asked: &ExplainedQuery) -> Result<Value, Strin
     let state = control.state();
     let (config, mut steps) = (state.config(), Steps::default());
     let place = Place::find(config, asked, &mut steps)?;
-    let peer = Peer {
-        address: SocketAddr::new(asked.client, 53_000),
-        transport: asked.transport,
-        listener: place.listener,
-    };
+    let peer = Peer::new(SocketAddr::new(asked.client, 53_000), asked.transport, place.listener);
     let query = asked.message().to_wire();
     let (outcome, reply, told) = answer(&snapshot, control, (&peer, &query));
     place.tell_zones(&snapshot, (config, asked), told.reason, &mut steps);

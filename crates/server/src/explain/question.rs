@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use zonda_engine::Transport;
 use zonda_wire::message::{Message, Opt, Question};
 use zonda_wire::query::{flag, option};
-use zonda_wire::{Class, Name, Type};
+use zonda_wire::{Name, Type};
 
 /// Octets of a reply over UDP that the query has room for.
 const UDP_BYTES: u16 = 1232;
@@ -39,15 +39,11 @@ impl ExplainedQuery {
             data.extend(&octets[..usize::from(bits.div_ceil(8)).min(octets.len())]);
             options.push((option::CLIENT_SUBNET, data));
         }
-        let flags = if self.dnssec { 1 << 15 } else { 0 };
-        let (udp_bytes, rcode_high, version) = (UDP_BYTES, 0, 0);
-        let (name, qtype) = (self.name.clone(), self.qtype);
-        Message {
-            id: 1,
-            flags: flag::RD,
-            questions: vec![Question { name, qtype, qclass: Class::IN }],
-            records: Vec::new(),
-            opt: Some(Opt { udp_bytes, rcode_high, version, flags, options }),
-        }
+        let mut opt = Opt::new(UDP_BYTES);
+        opt.flags = if self.dnssec { 1 << 15 } else { 0 };
+        opt.options = options;
+        let mut query = Message::new(1, flag::RD, Question::new(self.name.clone(), self.qtype));
+        query.opt = Some(opt);
+        query
     }
 }

@@ -295,7 +295,7 @@ mod tests {
     /// A message of so many octets that waits for something.
     fn message_to(to: To, octets: usize) -> Deferred {
         let (address, listener) = (([192, 0, 2, 1], 53).into(), 0);
-        let peer = Peer { address, transport: Transport::Tcp, listener };
+        let peer = Peer::new(address, Transport::Tcp, listener);
         let (deferral, reply_to) = (Deferral::new(to, 0), mpsc::channel(1).0);
         Deferred { query: vec![0; octets], peer, deferral, reply_to: ReplyTo::Connection(reply_to) }
     }

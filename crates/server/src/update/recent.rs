@@ -175,7 +175,7 @@ mod tests {
 
     /// A message, from a port of this number.
     fn message(octets: &[u8], port: u16, transport: Transport) -> Deferred {
-        let peer = Peer { address: ([192, 0, 2, 1], port).into(), transport, listener: 0 };
+        let peer = Peer::new(([192, 0, 2, 1], port).into(), transport, 0);
         let (deferral, reply_to) = (Deferral::new(To::Update, 0), mpsc::channel(1).0);
         let reply_to = ReplyTo::Connection(reply_to);
         Deferred { query: octets.to_vec(), peer, deferral, reply_to }
@@ -199,7 +199,7 @@ mod tests {
     /// So many seconds after the time of the signatures.
     fn after(secs: u64) -> Now {
         let unix_secs = SIGNED + secs as u32;
-        Now { monotonic_nanos: (secs + 1) * 1_000_000_000, unix_secs }
+        Now::new((secs + 1) * 1_000_000_000, unix_secs)
     }
 
     /// The outcome with a response code.

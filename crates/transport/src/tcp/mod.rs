@@ -295,7 +295,7 @@ impl<R: Responder> TcpServer<R> {
         let Some(ticket) = self.admission.admit(Some(address.ip()), now, counters) else { return };
         // Replies are written whole; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
-        let peer = Peer { address, transport: Transport::Tcp, listener };
+        let peer = Peer::new(address, Transport::Tcp, listener);
         let connection = Connection::new(Arc::clone(self), stream, peer, (ticket, now));
         tasks.spawn(connection.run(stop.clone()));
     }

@@ -7,10 +7,11 @@ use zonda_wire::{Name, rdata};
 /// Octets of a response to a question with records as a zone file has them; `>` stands before those
 /// of the authority section.
 fn response(asked: (&str, Type), rcode: Rcode, records: &[&str]) -> Vec<u8> {
-    let question = Question { name: asked.0.parse().unwrap(), qtype: asked.1, qclass: Class::IN };
-    let records = records.iter().map(|line| record(line)).collect();
+    let question = Question::new(asked.0.parse().unwrap(), asked.1);
     let flags = flag::QR | flag::RD | flag::RA | rcode.0;
-    Message { id: 1, flags, questions: vec![question], records, opt: None }.to_wire()
+    let mut response = Message::new(1, flags, question);
+    response.records.extend(records.iter().map(|line| record(line)));
+    response.to_wire()
 }
 
 /// Returns a record: `OWNER TTL TYPE DATA`.
@@ -33,7 +34,7 @@ fn record(text: &str) -> Full {
     let tokens: Vec<_> = text.split(' ').map(token).collect();
     let mut data = Vec::new();
     rdata::parse(rtype, &tokens, &[0], &mut data).unwrap();
-    Full { section, owner, rtype, class: Class::IN, ttl, rdata: data }
+    Full::new(section, owner, rtype, ttl, data)
 }
 
 /// Returns what is kept of a response: the kind, then the records in the notation of [`response`].

@@ -24,12 +24,11 @@ pub struct Frame {
 /// Returns the OPT record of all messages of a form; none without EDNS.
 pub fn opt(form: &Form) -> Option<Opt> {
     let Form { edns, dnssec, options, .. } = form;
-    (*edns || *dnssec || !options.is_empty()).then(|| Opt {
-        udp_bytes: UDP_BYTES,
-        rcode_high: 0,
-        version: 0,
-        flags: if *dnssec { 0x8000 } else { 0 },
-        options: options.clone(),
+    (*edns || *dnssec || !options.is_empty()).then(|| {
+        let mut opt = Opt::new(UDP_BYTES);
+        opt.flags = if *dnssec { 0x8000 } else { 0 };
+        opt.options.clone_from(options);
+        opt
     })
 }
 
@@ -41,13 +40,9 @@ impl Frame {
             Opcode::NOTIFY => flag::AA, // rfc1996#3.6
             _ => 0,
         };
-        let message = Message {
-            id: 0,
-            flags: u16::from(form.operation.0) << flag::OPCODE.trailing_zeros() | flags,
-            questions: vec![Question { name: Name::root(), qtype: Type::A, qclass: Class::IN }],
-            records: Vec::new(),
-            opt: opt(form),
-        };
+        let flags = u16::from(form.operation.0) << flag::OPCODE.trailing_zeros() | flags;
+        let mut message = Message::new(0, flags, Question::new(Name::root(), Type::A));
+        message.opt = opt(form);
         let mut header = message.to_wire();
         let opt = header.split_off(HEADER_BYTES + ROOT_QUESTION_BYTES);
         header.truncate(HEADER_BYTES);

@@ -91,13 +91,10 @@ fn parse_line(
 /// Returns an update of a zone that changes nothing.
 fn empty_update(zone: &str, opt: Option<&Opt>) -> Result<Message, String> {
     let name: Name = zone.parse().map_err(|error| format!("{zone}: {error}"))?;
-    Ok(Message {
-        id: 0,
-        flags: u16::from(Opcode::UPDATE.0) << flag::OPCODE.trailing_zeros(),
-        questions: vec![Question { name, qtype: Type::SOA, qclass: Class::IN }],
-        records: Vec::new(),
-        opt: opt.cloned(),
-    })
+    let flags = u16::from(Opcode::UPDATE.0) << flag::OPCODE.trailing_zeros();
+    let mut update = Message::new(0, flags, Question::new(name, Type::SOA));
+    update.opt = opt.cloned();
+    Ok(update)
 }
 
 /// Reads a prerequisite or a change, as a record of its section (rfc2136#2.4, #2.5).
@@ -138,7 +135,9 @@ fn parse_record(line: &str, zone: &Name) -> Result<Record, String> {
         rdata::parse(rtype, &tokens, zone.as_wire(), &mut rdata)
             .map_err(|error| format!("{word}: {}", error.error))?;
     }
-    Ok(Record { section, owner, rtype, class, ttl, rdata })
+    let mut record = Record::new(section, owner, rtype, ttl, rdata);
+    record.class = class;
+    Ok(record)
 }
 
 /// Returns the first word of a line, and what follows it.
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(update.questions[0].name.to_string(), "example.com.");
         assert_eq!((update.questions[0].qtype, &update.opt), (Type::SOA, &None));
         let text = |record: &Record| {
-            let Record { section, owner, rtype, class, ttl, rdata } = record;
+            let Record { section, owner, rtype, class, ttl, rdata, .. } = record;
             let section = if *section == Section::Answer { "need" } else { "change" };
             format!("{section} {owner} {class} {rtype} {ttl} {}", rdata.len())
         };

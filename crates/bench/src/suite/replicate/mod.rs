@@ -27,7 +27,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use zonda_netio::process::{pin_thread, thread_cpu_time, use_exact_timers};
 use zonda_wire::message::{Message, Question};
-use zonda_wire::{Class, Name, Rcode, Type};
+use zonda_wire::{Name, Rcode, Type};
 
 use super::measure::{MeasureError, QueryRun};
 use crate::data::Traffic;
@@ -119,9 +119,7 @@ impl SerialClient {
     /// Asks for the serial of a zone; nothing if the server does not say.
     fn ask(&mut self, zone: &Name) -> Option<u32> {
         self.id = self.id.wrapping_add(1);
-        let question = Question { name: zone.clone(), qtype: Type::SOA, qclass: Class::IN };
-        let (questions, records) = (vec![question], Vec::new());
-        let query = Message { id: self.id, flags: 0, questions, records, opt: None };
+        let query = Message::new(self.id, 0, Question::new(zone.clone(), Type::SOA));
         self.socket.send(&query.to_wire()).ok()?;
         loop {
             let len = self.socket.recv(&mut self.buffer).ok()?;

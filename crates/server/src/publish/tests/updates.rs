@@ -62,8 +62,7 @@ fn message(first: u8) -> (Deferred, Reply) {
     let mut query = vec![first, 0, 0x28, 0, 0, 1, 0, 0, 0, 1, 0, 0];
     query.extend(b"\x07example\x03org\0\0\x06\0\x01");
     query.extend(b"\x01x\x07example\x03org\0\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07");
-    let peer =
-        Peer { address: ([127, 0, 0, 1], 53).into(), transport: Transport::Tcp, listener: 0 };
+    let peer = Peer::new(([127, 0, 0, 1], 53).into(), Transport::Tcp, 0);
     let (sender, reply) = mpsc::channel(1);
     let (deferral, reply_to) = (Deferral::new(To::Update, 0), ReplyTo::Connection(sender));
     (Deferred { query, peer, deferral, reply_to }, reply)
