@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use zonda_wire::name::{self, Presentation};
@@ -55,20 +56,25 @@ impl FieldError {
     /// What is wrong with a quote.
     pub const OPEN_QUOTE: &str = "a quote is not closed";
 
-    /// An exception that names type and field.
-    pub fn into_error(self, py: Python<'_>, rtype: Type, field: &'static str) -> PyErr {
-        match self {
+    /// An exception that names type and field, and has the value.
+    pub fn into_error(self, rtype: Type, field: &'static str, value: &Bound<'_, PyAny>) -> PyErr {
+        let (py, given) = (value.py(), shown(value));
+        let error = match self {
             Self::Fault(fault) => {
                 let error = rdata::RdataError { field, fault };
-                RecordError::new_err(format!("{rtype} record: {error}"))
+                RecordError::new_err(format!("{rtype} record: {error}; it is {given}"))
             }
             Self::OpenQuote => {
-                RecordError::new_err(format!("{rtype} record: {field}: {}", Self::OPEN_QUOTE))
+                let what = Self::OPEN_QUOTE;
+                RecordError::new_err(format!("{rtype} record: {field}: {what}; it is {given}"))
             }
             Self::Python(error) => {
                 RecordTypeError::new_err(format!("{rtype} record: {field}: {}", error.value(py)))
             }
-        }
+        };
+        // An exception takes attributes; if not, its text has the value.
+        let _ = error.value(py).setattr(intern!(py, "value"), value);
+        error
     }
 }
 

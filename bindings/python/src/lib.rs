@@ -64,5 +64,7 @@ mod _core {
     #[pymodule_export]
     use crate::server::log_lines;
     #[pymodule_export]
+    use crate::store::check_zone_name;
+    #[pymodule_export]
     use crate::store::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store};
 }

@@ -58,11 +58,11 @@ pub fn whole_u16(value: &Bound<'_, PyAny>, what: &str) -> Result<u16, NumberErro
     whole(value, what, u16::MAX.into()).map(|number| number as u16) // that was the bound
 }
 
-/// A code by its number or name.
+/// A code by its number, up to a bound, or by its name.
 pub fn known<C>(
     code: &Bound<'_, PyAny>,
     by_name: fn(&str) -> Option<C>,
-    by_number: fn(u16) -> C,
+    (by_number, max): (fn(u16) -> C, u16),
     (what, example): (&str, &str),
 ) -> PyResult<C> {
     match code.cast::<PyString>() {
@@ -70,7 +70,7 @@ pub fn known<C>(
             let given = shown(name);
             RecordError::new_err(format!("{given} is not the name of {what}, such as {example:?}"))
         }),
-        Err(_) => Ok(by_number(whole_u16(code, what)?)),
+        Err(_) => Ok(by_number(whole(code, what, max.into())? as u16)), // that was the bound
     }
 }
 

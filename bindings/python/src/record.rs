@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
 use zonda_engine::code::HandlerReply;
 use zonda_server::RecordLine;
 use zonda_wire::rdata::schema::{self, Schema};
-use zonda_wire::rdata::{self, Presentation, tokens};
+use zonda_wire::rdata::{self, Field, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
 
 use crate::field::{self, FieldError};
@@ -329,32 +329,41 @@ fn typed(
     arguments: &Bound<'_, PyTuple>,
     named: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Vec<u8>> {
-    let py = arguments.py();
     let Some(schema) = schema::of(rtype) else {
         return Err(RecordTypeError::new_err(format!("{rtype} has no fields: give rdata=octets")));
     };
     let wrong = |what: String| RecordTypeError::new_err(format!("{rtype} record: {what}"));
-    let (mut out, mut used) = (Vec::with_capacity(16), 0);
     let last = schema.fields.len() - 1;
+    for name in named.into_iter().flat_map(PyDictMethods::keys) {
+        let is_name = |field: &Field| name.eq(field.name).unwrap_or(false);
+        match schema.fields.iter().position(is_name) {
+            Some(place) if place < arguments.len() => {
+                return Err(wrong(format!("{name} is given twice")));
+            }
+            Some(_) => {}
+            None => {
+                let names = names(schema);
+                return Err(wrong(format!(
+                    "there is no field {name}; its fields are {names}, owner, ttl"
+                )));
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(16);
     for (place, field) in schema.fields.iter().enumerate() {
         let value = if place == last && arguments.len() > last + 1 && field::is_list(field.kind) {
             Some(arguments.get_slice(last, arguments.len()).into_any())
         } else if place < arguments.len() {
             Some(arguments.get_item(place)?)
         } else {
-            let value = named.map(|named| named.get_item(field.name)).transpose()?.flatten();
-            used += usize::from(value.is_some());
-            value
+            named.map(|named| named.get_item(field.name)).transpose()?.flatten()
         };
         match value.filter(|value| !value.is_none()) {
             Some(value) => field::encode(field, &value, &mut out)
-                .map_err(|error| error.into_error(py, rtype, field.name))?,
+                .map_err(|error| error.into_error(rtype, field.name, &value))?,
             None if field::is_optional(field.kind) => {}
             None => return Err(wrong(format!("{} is missing", field.name))),
         }
-    }
-    if named.map_or(0, PyDictMethods::len) > used {
-        return Err(wrong(format!("expected {}", names(schema))));
     }
     if arguments.len() > last + 1 && !field::is_list(schema.fields[last].kind) {
         return Err(wrong(format!("expected {} and no more", names(schema))));

@@ -22,6 +22,8 @@ pyo3::import_exception!(zonda.errors, StateError);
 
 /// The option that says why there is no, or another, answer (rfc8914#2).
 const EXTENDED_ERROR: u16 = 15;
+/// The largest response code, which has twelve bits (rfc6891#6.1.3).
+const RCODE_MAX: u16 = 0xfff;
 /// The bits of a reply's header that are kept of one that was received.
 const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 
@@ -357,7 +359,9 @@ impl Reply {
 
     #[setter]
     fn set_rcode(&mut self, rcode: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rcode = known(rcode, Rcode::from_mnemonic, Rcode, ("a response code", "NXDOMAIN"))?;
+        let by_number = (Rcode as fn(u16) -> Rcode, RCODE_MAX);
+        let words = ("a response code", "NXDOMAIN");
+        let rcode = known(rcode, Rcode::from_mnemonic, by_number, words)?;
         self.open()?.reply(rcode);
         Ok(())
     }
@@ -417,7 +421,8 @@ impl Reply {
     // `help` shows the text.
     #[pyo3(signature = (code, text=Text::EMPTY), text_signature = "($self, code, text='')")]
     fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: Text) -> PyResult<()> {
-        let code = known(code, Ede::from_mnemonic, Ede, ("an extended error", "Blocked"))?;
+        let by_number = (Ede as fn(u16) -> Ede, u16::MAX);
+        let code = known(code, Ede::from_mnemonic, by_number, ("an extended error", "Blocked"))?;
         let text = text.named("the text of an extended error")?;
         self.open()?.extended_error(code, &text);
         Ok(())

@@ -220,6 +220,12 @@ pub fn zone_name(text: &str) -> PyResult<Name> {
     read_zone_name(text).map_err(ZoneError::new_err)
 }
 
+/// Raises `ZoneError` for a text that is not the name of a zone.
+#[pyfunction]
+pub fn check_zone_name(text: &str) -> PyResult<()> {
+    zone_name(text).map(drop)
+}
+
 /// The name of a zone, in lower case, or what is wrong with it.
 pub fn read_zone_name(text: &str) -> Result<Name, String> {
     let name = text.parse::<Name>().map(|name| name.to_lowercase());

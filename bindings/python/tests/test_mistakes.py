@@ -146,6 +146,8 @@ def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
         (lambda: app.zone("a.example", text=5), "the text of a zone must be that of a master"),
         (lambda: app.store(None, zonda.MemoryStore()), "the name of a zone must be a text"),
         (lambda: zonda.MemoryStore().load("a..b"), 'zone "a..b": '),
+        (lambda: app.zone("a..b", text="x"), 'zone "a..b": '),
+        (lambda: app.store("a..b", zonda.MemoryStore()), 'zone "a..b": '),
     ]:
         with pytest.raises(zonda.ZoneError, match=text) as told:
             call()
@@ -170,6 +172,58 @@ def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
         ):
             with pytest.raises(kind, match=f"{seconds} {every!r}"):
                 store(url, compare_every=every)
+
+
+def test_advice_and_errors_name_the_options_of_a_program_and_not_flags_and_keys(caplog):
+    async def scenario():
+        async with zonda.App("0.0.0.0:0", workers=1):
+            pass
+        with pytest.raises(zonda.ConfigError, match='^listen: it cannot be "127.0.0.1:x"; write '):
+            async with zonda.App("127.0.0.1:x"):
+                pass
+
+    with caplog.at_level("WARNING", logger="zonda"):
+        asyncio.run(scenario())
+    advice = [record.getMessage() for record in caplog.records if "flood" in record.getMessage()]
+    assert len(advice) == 1 and "--" not in advice[0], advice
+    assert "listen: 0.0.0.0:0 can be reached" in advice[0] and "`config`" in advice[0]
+
+
+def test_a_wrong_field_of_a_record_has_its_value():
+    with pytest.raises(zonda.RecordError) as told:
+        zonda.A("999.1.1.1")
+    assert told.value.value == "999.1.1.1"
+
+
+def test_a_response_code_of_more_than_twelve_bits_is_told(app, serve):
+    @app.handle("*")
+    def large(query, reply):
+        with pytest.raises(zonda.RecordError, match="from 0 to 4095, not 5000"):
+            reply.rcode = 5000
+        reply.rcode = 4095
+
+    async def scenario(client):
+        assert (await app.query("a.example")).rcode == "RCODE4095"
+
+    serve(app, scenario)
+
+
+def test_an_error_handler_gets_what_its_parameters_are_named_as(app, serve):
+    @app.handle("*")
+    def fails(query, reply):
+        raise KeyError(query.name)
+
+    @app.on_error
+    def answer(query, reply, error):
+        return zonda.TXT(f"{query.name} {type(error).__name__}")
+
+    with pytest.raises(zonda.ConfigTypeError, match=r"error handler .* \(error, query, reply\)"):
+        app.on_error(lambda: None)
+
+    async def scenario(client):
+        assert (await app.query("a.example", "TXT")).of(zonda.TXT)[0].txts == ("a.example. KeyError",)
+
+    serve(app, scenario)
 
 
 def test_texts_and_flags_of_a_reply_that_are_none_are_told(app, serve):
@@ -239,9 +293,9 @@ def test_numbers_of_a_reply_that_are_out_of_bounds_are_told(app, serve):
         f"{ttl} 1099511627776",
         f"{ttl} '60'",
         'vary must be "client" or "subnet", not 5',
-        "a response code must be a whole number from 0 to 65535, not 99999",
+        "a response code must be a whole number from 0 to 4095, not 99999",
         "'NXDOMIAN' is not the name of a response code, such as \"NXDOMAIN\"",
-        "a response code must be a whole number from 0 to 65535, not 1.5",
+        "a response code must be a whole number from 0 to 4095, not 1.5",
         "an extended error must be a whole number from 0 to 65535, not -1",
         "'Blokced' is not the name of an extended error, such as \"Blocked\"",
     ]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags, LogLevel, Origin, Problem};
+use zonda_config::{Advice, Config, ConfigError, Flags, LogLevel, Origin, Problem, Warning};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Guard, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{AnswerBelow, Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -155,7 +155,9 @@ pub fn read_config(
     // Code answers where there is no zone, and the program itself asks where there is no listener.
     let is_meant = |advice: &Advice| matches!(advice, Advice::NoZones | Advice::NoListeners);
     let warnings = loaded.warnings.iter().filter(|warning| !is_meant(&warning.advice));
-    warnings.for_each(|warning| tracing::warn!(%warning, "configuration"));
+    warnings.for_each(|warning| {
+        tracing::warn!(warning = option_warning(warning, file), "configuration");
+    });
     let mut config = loaded.config;
     if file.is_none() {
         config.admin.socket = None; // a program has its own ways; several apps may be in one
@@ -171,19 +173,40 @@ pub fn read_config(
     Ok(config)
 }
 
-/// What is wrong with the configuration of a program, which has options in place of flags.
-fn option_error(mut error: ConfigError) -> String {
-    if let Origin::Flag(flag) = error.origin {
-        error.origin = Origin::Flag(flag.trim_start_matches('-'));
+/// What is wrong with the configuration of a program, which has options in place of flags, and
+/// their names in place of keys.
+fn option_error(error: ConfigError) -> String {
+    let place = option_name(&error.origin);
+    match &error.problem {
+        Problem::ZoneFile(_) => format!(
+            "{place}: this is a zone file, and not a configuration file; give it to `zone`, with \
+             the name of the zone"
+        ),
+        Problem::Value { found, form, .. } if matches!(error.origin, Origin::Flag(_)) => {
+            format!("{place}: it cannot be {found}; write {form}")
+        }
+        problem => format!("{place}: {problem}"),
     }
-    if let Problem::ZoneFile(_) = error.problem {
-        return format!(
-            "{}: this is a zone file, and not a configuration file; give it to `zone`, with the \
-             name of the zone",
-            error.origin
-        );
+}
+
+/// What a program may want to change in its configuration, which is in a file or in options.
+fn option_warning(warning: &Warning, file: Option<&Path>) -> String {
+    let place = option_name(&warning.origin);
+    match &warning.advice {
+        Advice::Unlimited(address) if file.is_none() => format!(
+            "{place}: {address} can be reached from the Internet and used to flood others; have \
+             `config` name a file that has `responses-per-second = 20` in [rate-limit]"
+        ),
+        advice => format!("{place}: {advice}"),
     }
-    error.to_string()
+}
+
+/// What a program calls a place of its configuration: flags are options there.
+fn option_name(origin: &Origin) -> String {
+    match origin {
+        Origin::Flag(flag) => flag.trim_start_matches('-').to_owned(),
+        place => place.to_string(),
+    }
 }
 
 impl Code {
@@ -296,7 +319,7 @@ impl OwnQueries {
     /// Asks a query, at most 65,535 octets, as a client at `address` would over TCP.
     pub(crate) fn ask(&self, query: &[u8], address: Option<SocketAddr>) -> OwnReply {
         let address = address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
-        let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
+        let peer = Peer::new(address, Transport::Tcp, u16::MAX);
         let reply = |message: &[u8], _: &mut Engine| message.to_vec();
         self.ask_with(query, peer, Engine::answer, reply, ReplyTo::Connection)
     }
@@ -305,7 +328,8 @@ impl OwnQueries {
     /// it that does not run in the workers. Neither counted nor logged, which the query is that the
     /// code has to answer.
     pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply<AnswerBelow> {
-        let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
+        let mut peer = peer;
+        peer.transport = Transport::Tcp; // neither truncated nor limited
         let below = |message: &[u8], engine: &mut Engine| {
             AnswerBelow::new(message.to_vec(), engine.take_facts())
         };

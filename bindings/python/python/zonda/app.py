@@ -323,7 +323,8 @@ class App:
         """Has a function answer where an exception of a class was raised."""
         function = recovery.function
         _check(function, "an error handler")
-        self._error_handlers.append(recovery)
+        called = with_captures(function, "the error handler", ("error", "query", "reply"), "")
+        self._error_handlers.append(recovery._replace(function=called))
         # In a stable order: those with the longest suffix first, those of the app last.
         self._error_handlers.sort(key=lambda it: -it.labels)
         if self._core is not None:

@@ -50,8 +50,10 @@ def with_captures(
     if places == [*range(len(own))] and not named:
         return function
 
+    query_place = own.index("query")
+
     def call(*arguments: Any) -> Any:
-        capture = arguments[0].capture
+        capture = arguments[query_place].capture
         positional = [capture(it) if isinstance(it, str) else arguments[it] for it in places]
         keywords = {
             name: capture(it) if isinstance(it, str) else arguments[it]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from ._core import check_zone_name
 from .errors import ConfigError, ZoneError
 
 # Addresses to listen on, or of servers: texts, or pairs of address and port as `App.addresses` has
@@ -110,10 +111,11 @@ def metrics(given: Any) -> str | None:
 
 
 def zone_name(given: Any) -> None:
-    """Raises ``ZoneError`` for what is no text; whether a zone can have the name, the core says."""
+    """Raises ``ZoneError`` for what is not the name of a zone."""
     if not isinstance(given, str):
         wanted = 'a text such as "example.org"'
         raise ZoneError(f"the name of a zone must be {wanted}, not {given!r}")
+    check_zone_name(given)
 
 
 def zone_text(given: Any) -> str:
