@@ -234,6 +234,16 @@ pub(super) fn type_covered(rtype: Type, rdata: &[u8]) -> Type {
     }
 }
 
+/// Counts one more name one label below the node at the beginning of some octets, which was written
+/// with a number of them.
+pub(super) fn count_child(octets: &mut [u8]) {
+    let behind = Node::new(octets).behind_sets().len();
+    let at = octets.len() - behind;
+    if let Some(count) = octets.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *count = u32::from_le_bytes(*count).saturating_add(1).to_le_bytes();
+    }
+}
+
 /// Writes a node behind what is in a buffer.
 pub(super) struct NodeWriter<'o> {
     /// The buffer that the node is appended to.
@@ -282,8 +292,14 @@ impl<'o> NodeWriter<'o> {
 
     /// Ends the node with the number of names one label below it.
     pub(super) fn end(self, children: u32) {
+        self.end_with(Some(children).filter(|children| *children > 0));
+    }
+
+    /// Ends the node with a number of names one label below it, for which there is room even if it
+    /// is 0, or without one.
+    pub(super) fn end_with(self, children: Option<u32>) {
         self.out[self.start + 2..self.start + 4].copy_from_slice(&self.sets.to_le_bytes());
-        if children > 0 {
+        if let Some(children) = children {
             self.out[self.start] |= node_flag::HAS_CHILDREN;
             self.out.extend_from_slice(&children.to_le_bytes());
         }

@@ -1,0 +1,259 @@
+//! From records by the hashes of their owners to a snapshot, part by part.
+//!
+//! 1. *Count*: how many names there are decides how many shards the zone has.
+//! 2. *Lay out*: the nodes of some parts become the shards of a branch, or of some branches; the
+//!    parts are freed.
+//! 3. *Relate*: names that lie deeper than one label are counted at those above them, and marked if
+//!    they lie below a delegation or a DNAME. A zone that has none is not read again.
+//!
+//! What comes out is what [`build()`](super::build()) makes of the same records.
+
+use super::directory::Layout;
+use super::directory_builder::{DirectoryBuilder, NodePlace};
+use super::hashed_records::{HashedRecords, PARTS, Part, Run};
+use super::node::{NodeWriter, node_flag, type_covered};
+use super::record_sorter::RecordSorter;
+use super::shard::ApexNode;
+use super::sort_form::OwnerName;
+use super::{BuildError, HIDDEN, TooLarge, Zone};
+use crate::lookup_name::LookupName;
+use crate::records::Record;
+use std::mem;
+use zonda_wire::Type;
+
+impl HashedRecords {
+    /// Builds the zone of the records, which are freed while it grows.
+    ///
+    /// # Errors
+    /// When the zone could not be served.
+    pub fn build(mut self) -> Result<Zone, BuildError> {
+        let apex_has = |rtype| self.of_apex.iter().any(|record| record.rtype == rtype);
+        if !apex_has(Type::SOA) {
+            return Err(BuildError::NoSoa);
+        }
+        let is_signed = apex_has(Type::DNSKEY);
+        if cfg!(not(feature = "nsec3")) && is_signed && apex_has(Type::NSEC3PARAM) {
+            return Err(BuildError::NoNsec3);
+        }
+        let is_below_dname = apex_has(Type::DNAME);
+        let has_parents = self.parts.iter().any(|part| !part.parents.is_empty());
+        let builder = DirectoryBuilder::new(Layout::for_names(self.count_names()));
+        let apex = self.apex.as_wire().to_vec();
+        let mut nodes = NodeBuilder {
+            builder,
+            apex: &apex,
+            is_signed,
+            is_below_dname,
+            has_aliases: apex_has(Type::ALIAS),
+            names: 0,
+            apex_children: 0,
+            cuts: Vec::new(),
+        };
+        // Each branch has its names in one of so many groups of parts.
+        let branches = nodes.builder.branch_count();
+        let groups = branches.min(PARTS);
+        for group in 0..groups {
+            for number in (group..PARTS).step_by(groups) {
+                nodes.add(&mem::take(&mut self.parts[number]))?;
+            }
+            for branch in (group..branches).step_by(groups) {
+                nodes.builder.seal(branch)?;
+            }
+        }
+        if has_parents {
+            nodes.cuts.sort_unstable();
+            nodes.relate(self.seed)?;
+        }
+        let apex_node = self.apex_node(&nodes)?;
+        let (names, has_aliases) = (nodes.names, nodes.has_aliases);
+        let directory = nodes.builder.finish()?;
+        let apex = (self.apex, self.seed);
+        let zone = Zone::new(apex, ApexNode::new(&apex_node), (directory, names))?;
+        Ok(Zone { has_aliases, ..zone }.with_proofs()?)
+    }
+
+    /// The number of names below the apex. Different names with one hash count once, which matters
+    /// to nothing that depends on the number.
+    fn count_names(&self) -> usize {
+        let mut hashes: Vec<u64> = Vec::new();
+        let mut count = 0;
+        for part in &self.parts {
+            hashes.clear();
+            hashes.extend(part.hashes());
+            hashes.sort_unstable();
+            hashes.dedup();
+            count += hashes.len();
+        }
+        count
+    }
+
+    /// The octets of the apex's node.
+    fn apex_node(&self, nodes: &NodeBuilder<'_>) -> Result<Vec<u8>, BuildError> {
+        let mut sorter = RecordSorter::new(nodes.is_signed);
+        let mut flags = if self.has_apex_wildcard { node_flag::WILDCARD_CHILD } else { 0 };
+        for record in self.of_apex.iter() {
+            flags |= flag_of(record) & !node_flag::CUT;
+            sorter.add(record);
+        }
+        let mut octets = Vec::new();
+        let mut writer = NodeWriter::begin(&mut octets, flags, &[]);
+        sorter.write(&mut writer, true, &[])?;
+        writer.end(nodes.apex_children);
+        Ok(octets)
+    }
+}
+
+/// The flag of a node that a record of its name, below the apex, stands for.
+fn flag_of(record: Record<'_>) -> u8 {
+    match record.rtype {
+        Type::NS => node_flag::CUT,
+        Type::DNAME => node_flag::DNAME,
+        Type::ALIAS => node_flag::ALIAS,
+        _ => 0,
+    }
+}
+
+/// The nodes of a zone while they are built.
+struct NodeBuilder<'a> {
+    /// The shards of the nodes.
+    builder: DirectoryBuilder,
+    /// The apex in lower case.
+    apex: &'a [u8],
+    /// Whether the zone has a key.
+    is_signed: bool,
+    /// Whether the apex has a DNAME record, below which all names lie.
+    is_below_dname: bool,
+    /// Whether any name has an ALIAS record.
+    has_aliases: bool,
+    /// The number of names below the apex.
+    names: usize,
+    /// The number of names one label below the apex.
+    apex_children: u32,
+    /// The hashes of names with NS or DNAME records that have others below them; in ascending
+    /// order once all nodes are there.
+    cuts: Vec<u64>,
+}
+
+/// What a node is to know of those around it.
+enum Relation {
+    /// A name lies one label below it.
+    Child(NodePlace),
+    /// It lies below a delegation or a DNAME, as the flag says.
+    Below(NodePlace, u8),
+}
+
+impl NodeBuilder<'_> {
+    /// Adds the nodes of the names of a part.
+    fn add(&mut self, part: &Part) -> Result<(), BuildError> {
+        let mut runs: Vec<Run> = part.runs().collect();
+        runs.sort_unstable();
+        let mut sorter = RecordSorter::new(self.is_signed);
+        for same_hash in runs.chunk_by_mut(|one, other| one.hash == other.hash) {
+            let is_one_name = |runs: &[Run]| {
+                runs.windows(2).all(|pair| part.owner(pair[0]) == part.owner(pair[1]))
+            };
+            if !is_one_name(same_hash) {
+                same_hash.sort_by(|one, other| part.owner(*one).cmp(part.owner(*other)));
+            }
+            for of_name in same_hash.chunk_by(|one, other| part.owner(*one) == part.owner(*other)) {
+                self.add_node(part, of_name, &mut sorter)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the node of a name that has these runs, at least one.
+    fn add_node<'p>(
+        &mut self,
+        part: &'p Part,
+        runs: &[Run],
+        sorter: &mut RecordSorter<'p>,
+    ) -> Result<(), BuildError> {
+        let Some(first) = runs.first() else { return Ok(()) };
+        let owner = part.owner(*first);
+        let parent = runs.iter().find(|run| run.is_parent());
+        let mut flags = parent.map_or(0, |parent| part.parents.flags(*parent));
+        if self.is_below_dname {
+            flags |= node_flag::BELOW_DNAME;
+        }
+        let mut is_nsec3_only = parent.is_none();
+        for record in runs.iter().flat_map(|run| part.records(*run)) {
+            flags |= flag_of(record);
+            is_nsec3_only &= type_covered(record.rtype, record.rdata) == Type::NSEC3;
+            sorter.add(record);
+        }
+        self.has_aliases |= flags & node_flag::ALIAS != 0;
+        self.names += 1;
+        if usize::from(owner[0]) + 1 == owner.len() {
+            self.apex_children += 1;
+        }
+        if parent.is_some() && flags & (node_flag::CUT | node_flag::DNAME) != 0 {
+            self.cuts.push(first.hash);
+        }
+        let (hash, hidden) = match is_nsec3_only {
+            true => (first.hash ^ HIDDEN, node_flag::NSEC3_ONLY),
+            false => (first.hash, 0),
+        };
+        let apex = self.apex;
+        self.builder.push(hash, |out| {
+            let mut writer = NodeWriter::begin(out, flags | hidden, owner);
+            sorter.write(&mut writer, false, apex)?;
+            writer.end_with(parent.map(|_| 0));
+            Ok(())
+        })
+    }
+
+    /// Has each node know how many names lie one label below it, and whether it lies below a
+    /// delegation or a DNAME, of which the topmost counts.
+    fn relate(&mut self, seed: crate::HashSeed) -> Result<(), TooLarge> {
+        let (mut name, mut relations) = (LookupName::default(), Vec::new());
+        let apex_labels = LookupName::new(self.apex, seed).label_count();
+        for shard in 0..self.builder.layout().shards() {
+            for (place, node) in self.builder.nodes_of(shard) {
+                let relative = node.relative_owner();
+                if usize::from(relative[0]) + 1 == relative.len() {
+                    continue; // one label below the apex
+                }
+                name.set(OwnerName::new(relative, self.apex)?.as_wire(), seed);
+                if let Some((parent, _)) = self.find(&name, 1) {
+                    relations.push(Relation::Child(parent));
+                }
+                if !self.is_below_dname
+                    && let Some(flag) = self.flag_below(&name, name.label_count() - apex_labels)
+                {
+                    relations.push(Relation::Below(place, flag));
+                }
+            }
+            for relation in relations.drain(..) {
+                match relation {
+                    Relation::Child(parent) => self.builder.count_child(parent),
+                    Relation::Below(place, flag) => self.builder.add_flags(place, flag),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The node of the suffix of a name that begins at a label, below the apex.
+    fn find(&self, name: &LookupName, label: usize) -> Option<(NodePlace, super::Node<'_>)> {
+        let suffix = name.suffix(label);
+        let relative = &suffix[..suffix.len() - self.apex.len()];
+        self.builder.find(name.hash(label), |owner| owner == relative)
+    }
+
+    /// The flag of a name, so many labels below the apex, that lies below a delegation or a DNAME.
+    fn flag_below(&self, name: &LookupName, depth: usize) -> Option<u8> {
+        if self.cuts.is_empty() {
+            return None;
+        }
+        (1..depth).rev().find_map(|label| {
+            self.cuts.binary_search(&name.hash(label)).ok()?;
+            let flags = self.find(name, label)?.1.flags();
+            match flags & (node_flag::CUT | node_flag::DNAME) {
+                0 => None,
+                of if of & node_flag::CUT != 0 => Some(node_flag::BELOW_CUT),
+                _ => Some(node_flag::BELOW_DNAME),
+            }
+        })
+    }
+}
