@@ -11,9 +11,10 @@ use super::secondary_work::{MemoryWait, ZoneWork};
 use super::secondary_zone::{SecondaryZone, now_secs};
 use crate::log_budget::LogBudget;
 use std::time::{Duration, Instant};
-use zonda_secondary::budget::octets_of;
+use zonda_secondary::budget::{octets_of_changes, octets_of_zone};
 use zonda_secondary::intake::octets_of_record;
 use zonda_zone::Zone;
+use zonda_zone::snapshot::{node_flag, parent_bytes};
 
 /// Bounds the lines about transfers that wait: thousands may at once.
 static WAITS: LogBudget = LogBudget::new();
@@ -42,7 +43,7 @@ pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> 
 pub fn octets_max(zone: &SecondaryZone) -> u64 {
     let limits = zone.limits(); // changes may have twice as much
     let [records, most] = [limits.records_max, limits.octets_max].map(|it| it.saturating_mul(2));
-    octets_of(records, most)
+    octets_of_changes(records, most).max(octets_of_zone(records, most))
 }
 
 /// Has all that read know of a wait.
@@ -103,10 +104,13 @@ pub fn estimate(zone: Option<&Zone>) -> u64 {
     let (mut records, mut stored) = (1, soa); // the SOA record comes twice
     for node in zone.nodes() {
         let owner = node.relative_owner().len() + zone.apex().len();
+        if node.flags() & node_flag::HAS_CHILDREN != 0 {
+            stored += parent_bytes(owner) as u64;
+        }
         for rdata in node.sets().flat_map(|set| set.rdatas()) {
             records += 1;
             stored += octets_of_record(owner, rdata.len());
         }
     }
-    octets_of(records, stored)
+    octets_of_zone(records, stored)
 }
