@@ -28,8 +28,9 @@ const GROWN_NAMES: usize = 288;
 /// Names per shard below which a zone that shrinks gets fewer shards.
 const SHRUNK_NAMES: usize = 64;
 /// Shards of a branch. A change copies 24 octets for each; their segment of some 4 MiB is large
-/// enough for huge pages, and small enough to be written anew within two milliseconds.
-pub(super) const BRANCH: u32 = 256;
+/// enough for huge pages, and small enough to be written anew within two milliseconds. A power of
+/// two; tests have zones of several branches with few names.
+pub(super) const BRANCH: u32 = if cfg!(test) { 16 } else { 256 };
 /// The part of a branch, one in so many of its words, that may lie unused in its segment. A larger
 /// part costs memory, a smaller one time: a shard that changes for the first time has two or
 /// three other shards copied on average.
@@ -126,7 +127,7 @@ impl Entry {
 }
 
 /// A segment of shards, each of so many words, that a function writes.
-pub(super) fn segment_of(
+fn segment_of(
     lens: &[usize],
     mut write: impl FnMut(usize, &mut [Word]) -> Result<(), TooLarge>,
 ) -> Result<Arc<[Word]>, TooLarge> {
@@ -360,11 +361,11 @@ mod tests {
 
     #[test]
     fn shards_that_never_changed_move_when_a_sixth_of_the_branch_lies_unused_in_its_segment() {
-        let mut directory = directory(20_000); // 128 shards, one branch
+        let mut directory = directory(2_500); // 16 shards, one branch
         let first = directory.bytes();
         let segment = |directory: &Directory| directory.memory().next().map(<[Word]>::as_ptr);
         let (mut present, mut moves) = (segment(&directory), 0);
-        for index in (0..128).chain(0..128) {
+        for index in (0..16).chain(0..16) {
             let shard = directory.shards().nth(index).map(|shard| shard.0.into()).unwrap();
             let layout = directory.layout();
             directory = directory.with_replaced([(index as u32, shard)].into(), layout).unwrap();
@@ -373,7 +374,7 @@ mod tests {
             moves += usize::from(segment(&directory) != present);
             present = segment(&directory);
         }
-        assert_eq!((moves, present), (6, None), "the last move is that of the last shard");
-        assert_eq!(directory.shards().map(|it| it.nodes().count()).sum::<usize>(), 20_000);
+        assert_eq!((moves, present), (5, None), "the last move is that of the last shard");
+        assert_eq!(directory.shards().map(|it| it.nodes().count()).sum::<usize>(), 2_500);
     }
 }

@@ -1,16 +1,18 @@
 //! The shards of a zone that is built, before the zone shares them.
 //!
 //! ```text
-//! push ─► part of a branch: nodes ─► seal ─► segment of the branch ─► finish ─► directory
+//! push ─► pieces of a branch: nodes ─► seal ─► segment of the branch ─► finish ─► directory
 //! ```
 //!
 //! Nodes are collected by branch and sorted into shards branch by branch, so that memory is read
-//! and written in order, or within what the processor's cache holds. Nodes in segments may still be
-//! changed, as long as they keep their lengths.
+//! and written in order, or within what the processor's cache holds. The nodes of a branch that is a
+//! large part of the zone lie in several pieces of memory, which are freed one by one while its
+//! segment is written. Nodes in segments may still be changed, as long as they keep their lengths.
 
-use super::directory::{BRANCH, Directory, Layout, segment_of};
+use super::directory::{BRANCH, Directory, Layout};
 use super::node::Node;
-use super::shard::{Entry, Shard, ShardWriter, Word};
+use super::segment_words::{PIECE_HEADER, Piece, nodes_of, segment};
+use super::shard::{Shard, ShardWriter, Word};
 use super::{TooLarge, node};
 use std::sync::Arc;
 
@@ -18,6 +20,8 @@ use std::sync::Arc;
 pub(super) struct DirectoryBuilder {
     /// How many shards and slots there will be.
     layout: Layout,
+    /// The number of shards whose nodes lie in one piece.
+    piece_shards: u32,
     /// The branches, sealed or not.
     branches: Vec<UnfinishedBranch>,
     /// What lays out shards.
@@ -27,8 +31,9 @@ pub(super) struct DirectoryBuilder {
 /// A branch while its zone is built.
 #[derive(Default)]
 struct UnfinishedBranch {
-    /// The nodes that came before the branch was sealed, each behind its hash and its length.
-    part: Vec<u8>,
+    /// The nodes that came before the branch was sealed, each behind its hash and its length: those
+    /// of some shards in each piece.
+    pieces: Vec<Vec<u8>>,
     /// The shards, one behind the other; none before the branch is sealed.
     segment: Arc<[Word]>,
     /// The number of words of each shard.
@@ -38,7 +43,7 @@ struct UnfinishedBranch {
 }
 
 /// Where a node lies in a sealed branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodePlace {
     /// The number of the branch.
     branch: usize,
@@ -46,21 +51,26 @@ pub(super) struct NodePlace {
     octet: usize,
 }
 
-/// Octets before a node in a part: hash u64, length u32.
-const PART_HEADER: usize = 12;
-/// The least octets by which a part grows.
-const PART_GROWTH_MIN: usize = 64 << 10;
-/// A part grows by this part of its octets at least: so it is copied seldom, and little of its
+/// The least number of pieces that the nodes of a zone of several shards lie in: while the nodes of
+/// one are copied, it is in memory twice. A power of two.
+const PIECES_MIN: u32 = 16;
+/// The least octets by which a piece grows.
+const PIECE_GROWTH_MIN: usize = 64 << 10;
+/// A piece grows by this part of its octets at least: so it is copied seldom, and little of its
 /// memory is unused.
-const PART_GROWTH: usize = 8;
+const PIECE_GROWTH: usize = 8;
 
 impl DirectoryBuilder {
     /// Begins the shards of a zone of that layout.
     pub(super) fn new(layout: Layout) -> Self {
         let mut branches = Vec::new();
-        let count = layout.shards().div_ceil(BRANCH) as usize;
-        branches.resize_with(count, UnfinishedBranch::default);
-        Self { layout, branches, writer: ShardWriter::default() }
+        let (count, of_each) = (layout.shards().div_ceil(BRANCH), layout.shards().min(BRANCH));
+        let pieces = (PIECES_MIN / count).clamp(1, of_each);
+        branches.resize_with(count as usize, || UnfinishedBranch {
+            pieces: vec![Vec::new(); pieces as usize],
+            ..UnfinishedBranch::default()
+        });
+        Self { layout, piece_shards: of_each / pieces, branches, writer: ShardWriter::default() }
     }
 
     /// How many shards and slots there will be.
@@ -80,40 +90,32 @@ impl DirectoryBuilder {
         hash: u64,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let part = &mut self.branches[(self.layout.shard_of(hash) / BRANCH) as usize].part;
-        let header = part.len();
-        if part.capacity() - header < PART_GROWTH_MIN / 2 && header > PART_GROWTH_MIN {
-            part.reserve_exact(PART_GROWTH_MIN.max(header / PART_GROWTH));
+        let shard = self.layout.shard_of(hash);
+        let pieces = &mut self.branches[(shard / BRANCH) as usize].pieces;
+        let piece = &mut pieces[(shard % BRANCH / self.piece_shards) as usize];
+        let header = piece.len();
+        if piece.capacity() - header < PIECE_GROWTH_MIN / 2 && header > PIECE_GROWTH_MIN {
+            piece.reserve_exact(PIECE_GROWTH_MIN.max(header / PIECE_GROWTH));
         }
-        part.extend_from_slice(&hash.to_le_bytes());
-        part.extend_from_slice(&[0; 4]);
-        debug_assert_eq!(part.len(), header + PART_HEADER);
-        write(part)?;
-        let len = u32::try_from(part.len() - header - PART_HEADER).map_err(|_| TooLarge)?;
-        part[header + 8..header + PART_HEADER].copy_from_slice(&len.to_le_bytes());
+        piece.extend_from_slice(&hash.to_le_bytes());
+        piece.extend_from_slice(&[0; 4]);
+        debug_assert_eq!(piece.len(), header + PIECE_HEADER);
+        write(piece)?;
+        let len = u32::try_from(piece.len() - header - PIECE_HEADER).map_err(|_| TooLarge)?;
+        piece[header + 8..header + PIECE_HEADER].copy_from_slice(&len.to_le_bytes());
         Ok(())
     }
 
     /// Lays out the shards of a branch of which all nodes have come, and frees what they were
     /// collected in.
     pub(super) fn seal(&mut self, branch: usize) -> Result<(), TooLarge> {
-        let layout = self.layout;
+        let (layout, piece_shards) = (self.layout, self.piece_shards);
         let unfinished = &mut self.branches[branch];
-        let part = std::mem::take(&mut unfinished.part);
-        let sorted = SortedPart::new(&part, layout);
-        let mut nodes = Vec::new();
-        let lens = (0..sorted.shards()).map(|shard| {
-            sorted.nodes_of(shard, &mut nodes);
-            self.writer.lay_out(layout.slot_mask, &nodes)
-        });
-        unfinished.lens = lens.collect::<Result<_, _>>()?;
-        let mut nodes = Vec::new();
-        unfinished.segment = segment_of(&unfinished.lens, |shard, words| {
-            sorted.nodes_of(shard, &mut nodes);
-            self.writer.lay_out(layout.slot_mask, &nodes)?;
-            self.writer.write(&nodes, words);
-            Ok(())
-        })?;
+        let in_piece = |hash| (layout.shard_of(hash) % piece_shards) as usize;
+        let pieces = std::mem::take(&mut unfinished.pieces).into_iter();
+        let pieces = pieces.map(|octets| Piece::new(octets, piece_shards as usize, in_piece));
+        let sealed = segment(pieces.collect(), layout, &mut self.writer)?;
+        (unfinished.segment, unfinished.lens) = sealed;
         let mut end = 0;
         unfinished.starts.push(end);
         unfinished.starts.extend(unfinished.lens.iter().map(|len| {
@@ -125,11 +127,12 @@ impl DirectoryBuilder {
 
     /// Ends with all shards; seals the branches that are not yet.
     pub(super) fn finish(mut self) -> Result<Directory, TooLarge> {
-        if let [UnfinishedBranch { part, lens, .. }] = &self.branches[..]
+        if let [UnfinishedBranch { pieces, lens, .. }] = &self.branches[..]
             && self.layout.shards() == 1
             && lens.is_empty()
         {
-            let nodes = nodes_of(part).map(|(_, hash, node)| (hash as u32, node));
+            let nodes = pieces.iter().flat_map(|piece| nodes_of(piece));
+            let nodes = nodes.map(|(_, hash, node)| (hash as u32, node));
             let shard = self.writer.make(self.layout.slot_mask, &nodes.collect::<Vec<_>>())?;
             return Ok(Directory::of_shard(self.layout, shard));
         }
@@ -192,59 +195,4 @@ impl DirectoryBuilder {
             _ => (branch, &[]),
         }
     }
-}
-
-/// The nodes of a part, in the order of their shards.
-struct SortedPart<'p> {
-    /// The part.
-    part: &'p [u8],
-    /// The place of each node in the part, behind those of the shards before its own.
-    places: Vec<usize>,
-    /// Where the places of each shard begin, and where the last ones end.
-    starts: Vec<usize>,
-}
-
-impl<'p> SortedPart<'p> {
-    /// The nodes of a branch of a zone of that layout.
-    fn new(part: &'p [u8], layout: Layout) -> Self {
-        let count = layout.shards().min(BRANCH) as usize;
-        let shard_of = |hash: u64| (layout.shard_of(hash) % BRANCH) as usize;
-        let mut starts = vec![0_usize; count + 1];
-        nodes_of(part).for_each(|(_, hash, _)| starts[shard_of(hash) + 1] += 1);
-        (0..count).for_each(|shard| starts[shard + 1] += starts[shard]);
-        let (mut places, mut next) = (vec![0; starts[count]], starts.clone());
-        for (place, hash, _) in nodes_of(part) {
-            let at = &mut next[shard_of(hash)];
-            places[*at] = place;
-            *at += 1;
-        }
-        Self { part, places, starts }
-    }
-
-    /// The number of shards.
-    fn shards(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Puts the nodes of a shard, with the lower halves of their hashes, in the place of others.
-    fn nodes_of(&self, shard: usize, nodes: &mut Vec<Entry<'p>>) {
-        let places = &self.places[self.starts[shard]..self.starts[shard + 1]];
-        let node_at = |place: &usize| nodes_of(&self.part[*place..]).next();
-        nodes.clear();
-        let found = places.iter().filter_map(node_at);
-        nodes.extend(found.map(|(_, hash, node)| (hash as u32, node)));
-    }
-}
-
-/// The nodes of a part with their places and hashes.
-fn nodes_of(part: &[u8]) -> impl Iterator<Item = (usize, u64, &[u8])> {
-    let mut rest = part;
-    std::iter::from_fn(move || {
-        let place = part.len() - rest.len();
-        let (hash, tail) = rest.split_first_chunk()?;
-        let (len, tail) = tail.split_first_chunk()?;
-        let (node, tail) = tail.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        rest = tail;
-        Some((place, u64::from_le_bytes(*hash), node))
-    })
 }

@@ -21,6 +21,7 @@
 //! - Each name between an owner and the apex is noted.
 //! - No record lies in two chunks.
 
+use super::directory::BRANCH;
 use super::{Slots, TooLarge, node_flag};
 use crate::lookup_name::{HashSeed, LookupName};
 use crate::records::{Record, Records};
@@ -31,7 +32,7 @@ use zonda_wire::{Name, Type, name};
 pub(super) const PARTS: usize = 32;
 /// The lowest bit of a hash that says which part a name belongs to: the lowest of those that say
 /// which branch of the zone.
-const PART_SHIFT: u32 = 40;
+const PART_SHIFT: u32 = 32 + BRANCH.trailing_zeros();
 /// Octets of the first chunks of a part, and of the last ones of a large part. Small ones would not
 /// be given back to the system, and the system allows a process some thousands.
 const CHUNK_MIN: usize = 32 << 10;

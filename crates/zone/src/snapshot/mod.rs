@@ -31,6 +31,7 @@ mod merge;
 mod node;
 mod record_set;
 mod record_sorter;
+mod segment_words;
 mod shard;
 mod share;
 mod slots;
