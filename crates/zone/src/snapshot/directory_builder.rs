@@ -173,9 +173,10 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Counts one more name below a node that was written as one with names below it.
-    pub(super) fn count_child(&mut self, place: NodePlace) {
-        node::count_child(self.octets_from(place));
+    /// Counts more names below a node that was written as one with names below it. Takes as long as
+    /// the node has sets.
+    pub(super) fn count_children(&mut self, place: NodePlace, more: u32) {
+        node::count_children(self.octets_from(place), more);
     }
 
     /// The octets from the first of a node on.

@@ -11,15 +11,22 @@
 use super::directory::Layout;
 use super::directory_builder::{DirectoryBuilder, NodePlace};
 use super::hashed_records::{HashedRecords, PARTS, Part, Run};
-use super::node::{NodeWriter, node_flag, type_covered};
+use super::node::{Node, NodeWriter, node_flag, type_covered};
 use super::record_sorter::RecordSorter;
 use super::shard::ApexNode;
 use super::sort_form::OwnerName;
 use super::{BuildError, HIDDEN, TooLarge, Zone};
 use crate::lookup_name::LookupName;
 use crate::records::Record;
+use crate::release::free_in_steps;
+use std::collections::BTreeMap;
 use std::mem;
 use zonda_wire::Type;
+
+/// Sets of a node up to which each name below it is counted where the number stands, behind the
+/// sets. Names below other nodes are counted beside these first, so that one name with very many
+/// types does not have each of very many names below it take that long.
+const SETS_PASSED_MAX: u16 = 16;
 
 impl HashedRecords {
     /// Builds the zone of the records, which are freed while it grows.
@@ -48,6 +55,7 @@ impl HashedRecords {
             names: 0,
             apex_children: 0,
             cuts: Vec::new(),
+            children: BTreeMap::new(),
         };
         // Each branch has its names in one of so many groups of parts.
         let branches = nodes.builder.branch_count();
@@ -64,11 +72,10 @@ impl HashedRecords {
             nodes.cuts.sort_unstable();
             nodes.relate(self.seed)?;
         }
-        let apex_node = self.apex_node(&nodes)?;
+        let apex_node = ApexNode::new(&self.take_apex_node(&nodes)?);
         let (names, has_aliases) = (nodes.names, nodes.has_aliases);
         let directory = nodes.builder.finish()?;
-        let apex = (self.apex, self.seed);
-        let zone = Zone::new(apex, ApexNode::new(&apex_node), (directory, names))?;
+        let zone = Zone::new((self.apex, self.seed), apex_node, (directory, names))?;
         Ok(Zone { has_aliases, ..zone }.with_proofs()?)
     }
 
@@ -84,14 +91,16 @@ impl HashedRecords {
             hashes.dedup();
             count += hashes.len();
         }
+        free_in_steps(hashes);
         count
     }
 
-    /// The octets of the apex's node.
-    fn apex_node(&self, nodes: &NodeBuilder<'_>) -> Result<Vec<u8>, BuildError> {
+    /// The octets of the apex's node, whose records are freed.
+    fn take_apex_node(&mut self, nodes: &NodeBuilder<'_>) -> Result<Vec<u8>, BuildError> {
+        let records = mem::take(&mut self.of_apex);
         let mut sorter = RecordSorter::new(nodes.is_signed);
         let mut flags = if self.has_apex_wildcard { node_flag::WILDCARD_CHILD } else { 0 };
-        for record in self.of_apex.iter() {
+        for record in records.iter() {
             flags |= flag_of(record) & !node_flag::CUT;
             sorter.add(record);
         }
@@ -132,12 +141,14 @@ struct NodeBuilder<'a> {
     /// The hashes of names with NS or DNAME records that have others below them; in ascending
     /// order once all nodes are there.
     cuts: Vec<u64>,
+    /// How many names lie one label below nodes with more than [`SETS_PASSED_MAX`] sets.
+    children: BTreeMap<NodePlace, u32>,
 }
 
 /// What a node is to know of those around it.
 enum Relation {
-    /// A name lies one label below it.
-    Child(NodePlace),
+    /// A name lies one label below it, which has so many sets.
+    Child(NodePlace, u16),
     /// It lies below a delegation or a DNAME, as the flag says.
     Below(NodePlace, u8),
 }
@@ -159,6 +170,7 @@ impl NodeBuilder<'_> {
                 self.add_node(part, of_name, &mut sorter)?;
             }
         }
+        free_in_steps(runs);
         Ok(())
     }
 
@@ -215,8 +227,8 @@ impl NodeBuilder<'_> {
                     continue; // one label below the apex
                 }
                 name.set(OwnerName::new(relative, self.apex)?.as_wire(), seed);
-                if let Some((parent, _)) = self.find(&name, 1) {
-                    relations.push(Relation::Child(parent));
+                if let Some((place, parent)) = self.find(&name, 1) {
+                    relations.push(Relation::Child(place, parent.set_count()));
                 }
                 if !self.is_below_dname
                     && let Some(flag) = self.flag_below(&name, name.label_count() - apex_labels)
@@ -226,16 +238,24 @@ impl NodeBuilder<'_> {
             }
             for relation in relations.drain(..) {
                 match relation {
-                    Relation::Child(parent) => self.builder.count_child(parent),
+                    Relation::Child(parent, ..=SETS_PASSED_MAX) => {
+                        self.builder.count_children(parent, 1);
+                    }
+                    Relation::Child(parent, _) => {
+                        *self.children.entry(parent).or_default() += 1;
+                    }
                     Relation::Below(place, flag) => self.builder.add_flags(place, flag),
                 }
             }
+        }
+        for (parent, count) in mem::take(&mut self.children) {
+            self.builder.count_children(parent, count);
         }
         Ok(())
     }
 
     /// The node of the suffix of a name that begins at a label, below the apex.
-    fn find(&self, name: &LookupName, label: usize) -> Option<(NodePlace, super::Node<'_>)> {
+    fn find(&self, name: &LookupName, label: usize) -> Option<(NodePlace, Node<'_>)> {
         let suffix = name.suffix(label);
         let relative = &suffix[..suffix.len() - self.apex.len()];
         self.builder.find(name.hash(label), |owner| owner == relative)
@@ -255,5 +275,123 @@ impl NodeBuilder<'_> {
                 _ => Some(node_flag::BELOW_DNAME),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::node::SETS_PASSED;
+    use super::super::{Node, build};
+    use super::*;
+    use crate::lookup_name::HashSeed;
+    use crate::records::Records;
+    use std::collections::BTreeMap;
+    use zonda_wire::Name;
+
+    const SEED: HashSeed = HashSeed(7);
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    /// Records of a zone, the SOA record first.
+    struct ZoneRecords(Records);
+
+    impl ZoneRecords {
+        fn new() -> Self {
+            let numbers = [7, 3600, 600, 86_400, 300].map(u32::to_be_bytes).concat();
+            let names = [name("ns.example"), name("host.example")];
+            let soa = [names[0].as_wire(), names[1].as_wire(), &numbers].concat();
+            let mut records = Self(Records::default());
+            records.add("example", Type::SOA, 60, &soa);
+            records
+        }
+
+        fn add(&mut self, owner: &str, rtype: Type, ttl: u32, rdata: &[u8]) {
+            let owner = name(owner);
+            self.0.push(Record { owner: owner.as_wire(), rtype, ttl, rdata }, 0).unwrap();
+        }
+
+        /// The records by the hashes of their owners.
+        fn hashed(&self) -> HashedRecords {
+            let mut hashed = HashedRecords::new(&name("example"), SEED);
+            self.0.iter().for_each(|record| hashed.push(record).unwrap());
+            hashed
+        }
+    }
+
+    /// The octets of all nodes, by owner.
+    fn nodes(zone: &Zone) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let octets = |node: Node<'_>| (node.relative_owner().to_vec(), node.octets().to_vec());
+        zone.nodes().map(octets).collect()
+    }
+
+    /// Records of all kinds, of so many names and more; those of one name do not all follow each
+    /// other.
+    fn records_of_all_kinds(names: u32) -> ZoneRecords {
+        let mut records = ZoneRecords::new();
+        let target = name("host-1.example");
+        let target = target.as_wire();
+        let text = |len: usize| [&[200_u8][..], &[b'a'; 200]].concat().repeat(len);
+        records.add("*.example", Type::MX, 60, &[&[0, 9][..], target].concat());
+        for number in 0..names {
+            let (host, address) = (format!("host-{number}.example"), number.to_be_bytes());
+            records.add(&host, Type::A, 60, &address);
+            match number % 41 {
+                0 => records.add(&format!("b.a.{host}"), Type::A, 60, &address),
+                1 => records.add(&format!("*.{host}"), Type::TXT, 60, b"\x02hi"),
+                2 => records.add(&host, Type::TXT, 60, &text(1 + number as usize % 3)), // LONG, too
+                3 => {
+                    records.add(&host, Type::NS, 60, target);
+                    records.add(&format!("glue.{host}"), Type::A, 60, &address);
+                    records.add(&format!("x.glue.{host}"), Type::A, 60, &address);
+                }
+                4 => {
+                    records.add(&host, Type::DNAME, 60, target);
+                    records.add(&format!("below.{host}"), Type::NS, 60, target);
+                }
+                5 => records.add(&format!("alias-{number}.example"), Type::CNAME, 60, target),
+                _ => {}
+            }
+        }
+        records.add("host-2.example", Type::TXT, 60, &text(300));
+        for number in (0..names).step_by(7) {
+            let host = format!("Host-{number}.example");
+            records.add(&host, Type::A, 30 + number % 9, &(number + 1).to_be_bytes());
+            records.add(&host, Type::A, 60, &number.to_be_bytes()); // once more
+        }
+        records
+    }
+
+    #[test]
+    fn a_zone_of_one_or_of_many_branches_has_the_nodes_that_it_has_when_built_of_a_list() {
+        for names in [200, 3_000, 16_000, 60_000] {
+            let records = records_of_all_kinds(names);
+            let zone = records.hashed().build().unwrap();
+            let expected = build(&name("example"), &records.0, SEED).unwrap();
+            assert!(nodes(&zone) == nodes(&expected), "the nodes differ for {names} names");
+            assert_eq!(zone.bytes(), expected.bytes());
+            assert_eq!(zone.name_count(), expected.name_count());
+            let mut hosts = (0..names).step_by(17).map(|number| format!("host-{number}.example"));
+            assert!(hosts.all(|host| zone.records_at(&name(&host)).next().is_some()));
+        }
+    }
+
+    #[test]
+    fn names_below_one_with_very_many_types_are_counted_in_steps_of_their_number() {
+        let (mut records, types, names) = (ZoneRecords::new(), 4_000, 3_000);
+        for number in 0..types {
+            records.add("large.example", Type(1_000 + number), 60, &[7]);
+        }
+        for number in 0..names {
+            records.add(&format!("n{number}.large.example"), Type::A, 60, &[192, 0, 2, 1]);
+        }
+        SETS_PASSED.set(0);
+        let zone = records.hashed().build().unwrap();
+        let most = usize::from(types) + names * usize::from(SETS_PASSED_MAX);
+        assert!(SETS_PASSED.get() <= most, "{} sets", SETS_PASSED.get());
+        let large = zone.nodes().find(|node| node.relative_owner() == b"\x05large").unwrap();
+        assert_eq!(large.child_count(), names as u32);
     }
 }

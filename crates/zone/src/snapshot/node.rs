@@ -92,6 +92,11 @@ impl<'z> Node<'z> {
         self.bytes[2..4] == [0, 0]
     }
 
+    /// The number of sets.
+    pub(super) fn set_count(&self) -> u16 {
+        u16::from_le_bytes([self.bytes[2], self.bytes[3]])
+    }
+
     /// How many names one label longer exist below it.
     #[must_use]
     pub fn child_count(&self) -> u32 {
@@ -234,13 +239,21 @@ pub(super) fn type_covered(rtype: Type, rdata: &[u8]) -> Type {
     }
 }
 
-/// Counts one more name one label below the node at the beginning of some octets, which was written
-/// with a number of them.
-pub(super) fn count_child(octets: &mut [u8]) {
+#[cfg(test)]
+thread_local! {
+    /// The number of sets that were passed over to count names.
+    pub(super) static SETS_PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts more names one label below the node at the beginning of some octets, which was written
+/// with a number of them. Takes as long as the node has sets.
+pub(super) fn count_children(octets: &mut [u8], more: u32) {
+    #[cfg(test)]
+    SETS_PASSED.with(|sets| sets.set(sets.get() + usize::from(Node::new(octets).set_count())));
     let behind = Node::new(octets).behind_sets().len();
     let at = octets.len() - behind;
     if let Some(count) = octets.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-        *count = u32::from_le_bytes(*count).saturating_add(1).to_le_bytes();
+        *count = u32::from_le_bytes(*count).saturating_add(more).to_le_bytes();
     }
 }
 
