@@ -262,7 +262,7 @@ impl ZoneFile {
 /// A new file, for its owner alone, while it is written. One that is small is written at once.
 struct UnfinishedFile {
     file: File,
-    /// What is not written yet: less than [`WRITTEN_AT_A_TIME`], and what was added last.
+    /// What is not written yet: less than [`WRITTEN_AT_A_TIME`], and the last segments.
     octets: Vec<u8>,
     /// The number of octets before these.
     written: u64,
@@ -281,10 +281,13 @@ impl UnfinishedFile {
     /// Adds octets to the segment.
     fn add(&mut self, octets: &[u8]) -> io::Result<()> {
         self.sum.add(octets);
-        self.octets.extend_from_slice(octets);
-        if self.octets.len() >= WRITTEN_AT_A_TIME {
-            self.write()?;
+        if self.octets.len() + octets.len() < WRITTEN_AT_A_TIME {
+            self.octets.extend_from_slice(octets);
+            return Ok(());
         }
+        self.write()?;
+        self.file.write_all(octets)?;
+        self.written += octets.len() as u64;
         Ok(())
     }
 
