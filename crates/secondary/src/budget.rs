@@ -31,8 +31,9 @@ const STEP: u64 = 1 << 20;
 const OF_OCTET: u64 = 3;
 const OF_RECORD: u64 = 80;
 /// Octets that many records of a zone count as for each four octets of them, for each record, and
-/// besides: the zone, of which its records take the place while they come, a part of it that is
-/// being made, and memory for more records. More than few records ever count as.
+/// for all: the zone, of which its records take the place while they come, and a part of it that is
+/// being made. More than few records ever count as. What names take that have others below them, or
+/// very many records, comes on top.
 const OF_FOUR_IN_ZONE: u64 = 5;
 const OF_RECORD_IN_ZONE: u64 = 60;
 const OF_ZONE: u64 = 4 << 20;
@@ -481,16 +482,18 @@ pub fn octets_of_changes(records: u64, stored: u64) -> u64 {
     stored.saturating_mul(OF_OCTET).saturating_add(of_records).saturating_add(MESSAGE_BYTES_MAX)
 }
 
-/// Octets that a whole zone counts as that has so many records, which take so many octets.
+/// Octets that a whole zone counts as that has so many records, which take so many octets, and if
+/// they are not few, so many besides as a function says.
 #[must_use]
-pub fn octets_of_zone(records: u64, stored: u64) -> u64 {
+pub fn octets_of_zone(records: u64, stored: u64, besides: impl FnOnce() -> u64) -> u64 {
     let kept = records.saturating_mul(PLACE_BYTES).saturating_add(stored);
     if kept <= FEW_OCTETS_MAX as u64 {
         return octets_of_changes(records, stored);
     }
     let of_records = records.saturating_mul(OF_RECORD_IN_ZONE);
     let of_octets = stored.saturating_mul(OF_FOUR_IN_ZONE) / 4;
-    of_octets.saturating_add(of_records).saturating_add(OF_ZONE + MESSAGE_BYTES_MAX)
+    let of_zone = besides().saturating_add(OF_ZONE + MESSAGE_BYTES_MAX);
+    of_octets.saturating_add(of_records).saturating_add(of_zone)
 }
 
 #[cfg(test)]
@@ -801,7 +804,7 @@ mod tests {
     #[test]
     fn more_records_or_octets_of_a_zone_never_count_as_less() {
         for octets_of_one in [11, 40, 300, 70_000_u64] {
-            let counted = (0..200_000_u64).map(|it| octets_of_zone(it, it * octets_of_one));
+            let counted = (0..200_000_u64).map(|it| octets_of_zone(it, it * octets_of_one, || 0));
             assert!(counted.is_sorted(), "{octets_of_one}");
         }
     }

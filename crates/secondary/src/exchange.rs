@@ -238,7 +238,7 @@ fn raise(
     let (records, stored) = (intake.counts().records, intake.octets_stored());
     let octets = match intake.has_changes() {
         true => octets_of_changes(records, stored),
-        false => octets_of_zone(records, stored),
+        false => octets_of_zone(records, stored, || intake.octets_besides()),
     };
     let is_of_whole_zone = intake.is_unasked_whole_zone();
     let begins = is_of_whole_zone && !was_whole_zone;

@@ -140,11 +140,17 @@ impl Intake {
         !self.changes.is_empty()
     }
 
-    /// Returns the octets of memory that the records take so far, with the names of the whole zone
-    /// that have others below them.
+    /// Returns the octets of memory that the records take so far.
     #[must_use]
     pub fn octets_stored(&self) -> u64 {
-        self.stored.saturating_add(self.zone.parents_bytes())
+        self.stored
+    }
+
+    /// Returns the octets of memory, at most, that the whole zone takes at some moment until it is
+    /// made, besides what its records tell by their number and their octets.
+    #[must_use]
+    pub fn octets_besides(&self) -> u64 {
+        self.zone.bytes_besides()
     }
 
     /// Takes the next message, of so many octets; returns whether the reply is whole.

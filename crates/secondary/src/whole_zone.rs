@@ -60,13 +60,13 @@ impl WholeZone {
         }
     }
 
-    /// Returns the octets of memory, at most, that the names take which have others below them; few
-    /// records have few such names.
+    /// Returns the octets of memory, at most, that the zone takes at some moment until it is made
+    /// besides what its records tell by their number and their octets; few take few.
     #[must_use]
-    pub fn parents_bytes(&self) -> u64 {
+    pub fn bytes_besides(&self) -> u64 {
         match self {
             Self::Few(_) => 0,
-            Self::Many(records) => records.parents_bytes() as u64,
+            Self::Many(records) => records.bytes_besides() as u64,
         }
     }
 

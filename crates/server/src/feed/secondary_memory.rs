@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use zonda_secondary::budget::{octets_of_changes, octets_of_zone};
 use zonda_secondary::intake::octets_of_record;
 use zonda_zone::Zone;
-use zonda_zone::snapshot::{node_flag, parent_bytes};
 
 /// Bounds the lines about transfers that wait: thousands may at once.
 static WAITS: LogBudget = LogBudget::new();
@@ -39,11 +38,13 @@ pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> 
     }
 }
 
-/// The octets of memory that a transfer of a zone is to have before it begins, at most.
+/// The octets of memory that a transfer of a zone is to have before it begins, at most. Names that
+/// have others below them, or very many records, may make it take more: it waits for that in the
+/// middle.
 pub fn octets_max(zone: &SecondaryZone) -> u64 {
     let limits = zone.limits(); // changes may have twice as much
     let [records, most] = [limits.records_max, limits.octets_max].map(|it| it.saturating_mul(2));
-    octets_of_changes(records, most).max(octets_of_zone(records, most))
+    octets_of_changes(records, most).max(octets_of_zone(records, most, || 0))
 }
 
 /// Has all that read know of a wait.
@@ -104,13 +105,10 @@ pub fn estimate(zone: Option<&Zone>) -> u64 {
     let (mut records, mut stored) = (1, soa); // the SOA record comes twice
     for node in zone.nodes() {
         let owner = node.relative_owner().len() + zone.apex().len();
-        if node.flags() & node_flag::HAS_CHILDREN != 0 {
-            stored += parent_bytes(owner) as u64;
-        }
         for rdata in node.sets().flat_map(|set| set.rdatas()) {
             records += 1;
             stored += octets_of_record(owner, rdata.len());
         }
     }
-    octets_of_zone(records, stored)
+    octets_of_zone(records, stored, || zone.bytes_besides() as u64)
 }

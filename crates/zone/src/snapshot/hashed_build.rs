@@ -281,6 +281,7 @@ impl NodeBuilder<'_> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::hashed_records::part_of;
     use super::super::node::SETS_PASSED;
     use super::super::{Node, build};
     use super::*;
@@ -379,6 +380,24 @@ mod tests {
     }
 
     #[test]
+    fn names_with_one_hash_have_their_own_records() {
+        let hash = 0x0123_4567_89ab_cdef;
+        let mut hashed = ZoneRecords::new().hashed();
+        let part = &mut hashed.parts[part_of(hash)];
+        for (label, address) in [(b'a', 1_u8), (b'b', 2), (b'a', 3), (b'b', 4)] {
+            let rdata = &[192, 0, 2, address];
+            let owner = &[1, label][..];
+            part.push_apart((hash, owner), Record { owner, rtype: Type::A, ttl: 60, rdata });
+        }
+        let zone = hashed.build().unwrap();
+        let last = |node: Node<'_>| node.set(Type::A).unwrap().rdatas().map(|it| it[3]).collect();
+        let found: BTreeMap<&[u8], Vec<u8>> =
+            zone.nodes().skip(1).map(|node| (node.relative_owner(), last(node))).collect();
+        assert_eq!(found, [(&b"\x01a"[..], vec![1, 3]), (b"\x01b", vec![2, 4])].into());
+        assert_eq!(zone.name_count(), 3);
+    }
+
+    #[test]
     fn names_below_one_with_very_many_types_are_counted_in_steps_of_their_number() {
         let (mut records, types, names) = (ZoneRecords::new(), 4_000, 3_000);
         for number in 0..types {
@@ -393,5 +412,17 @@ mod tests {
         assert!(SETS_PASSED.get() <= most, "{} sets", SETS_PASSED.get());
         let large = zone.nodes().find(|node| node.relative_owner() == b"\x05large").unwrap();
         assert_eq!(large.child_count(), names as u32);
+    }
+
+    #[test]
+    fn records_of_which_most_are_of_one_name_count_as_more_by_what_their_sorting_takes() {
+        let (mut one, mut many) = (ZoneRecords::new(), ZoneRecords::new());
+        for number in 0..30_000_u32 {
+            one.add("large.example", Type::A, 60, &number.to_be_bytes());
+            many.add(&format!("n{number}.example"), Type::A, 60, &number.to_be_bytes());
+        }
+        let (one, many) = (one.hashed().bytes_besides(), many.hashed().bytes_besides());
+        assert!(one >= 30_000 * (72 + 9 + 15 + 4), "{one}");
+        assert!(many <= one / 2, "{many}");
     }
 }

@@ -1,8 +1,8 @@
 //! The records of a large zone by the hashes of their owners, before they become a zone.
 //!
 //! A zone is built of them part by part, and what was built of is freed: records and zone are never
-//! in memory as a whole together. A part is made of chunks that the allocator gives back to the
-//! system one by one.
+//! in memory as a whole together. A part is made of chunks, few of them, that the allocator gives
+//! back to the system.
 //!
 //! ```text
 //! part     chunk | chunk | …     the names with equal bits 40 to 44 of their hashes
@@ -22,23 +22,25 @@
 //! - No record lies in two chunks.
 
 use super::directory::BRANCH;
+use super::name_weights::NameWeights;
 use super::{Slots, TooLarge, node_flag};
 use crate::lookup_name::{HashSeed, LookupName};
-use crate::records::{Record, Records};
+use crate::records::{Record, Records, octets_len};
+use crate::release::free_in_steps;
+use std::mem;
 use zonda_wire::{Name, Type, name};
 
-/// Parts of the records, a power of two. More would have more memory unused at the ends of their
-/// chunks, 1 MiB in all of a small zone; fewer would be larger beside the zone.
+/// Parts of the records, a power of two. More would have more chunks; fewer would be larger beside
+/// the zone.
 pub(super) const PARTS: usize = 32;
 /// The lowest bit of a hash that says which part a name belongs to: the lowest of those that say
 /// which branch of the zone.
 const PART_SHIFT: u32 = 32 + BRANCH.trailing_zeros();
-/// Octets of the first chunks of a part, and of the last ones of a large part. Small ones would not
-/// be given back to the system, and the system allows a process some thousands.
-const CHUNK_MIN: usize = 32 << 10;
-const CHUNK_MAX: usize = 8 << 20;
-/// A chunk has this part of the octets of those before it.
-const CHUNK_PART: usize = 4;
+/// Octets of the first chunk of a part, and of the last ones of a large part. A chunk is as large as
+/// all before it: memory that is not written takes none of the system's, and the allocator gives
+/// some thousand pieces of memory back to the system, those of all transfers together.
+const CHUNK_MIN: usize = 64 << 10;
+const CHUNK_MAX: usize = 64 << 20;
 /// Octets of a run before its owner.
 const RUN_HEAD: usize = 4 + 8 + 1;
 /// Most octets of a set and a record before the data.
@@ -72,6 +74,13 @@ pub struct HashedRecords {
     len: usize,
     /// Octets of memory that the names take which have others below them.
     parents_bytes: usize,
+    /// What names take while they are built.
+    weights: NameWeights,
+    /// The type and TTL of the last record of the last owner that is no signature, and whether its
+    /// set was counted among those with several TTLs.
+    last_set: Option<(Type, u32, bool)>,
+    /// The number of sets with several TTLs.
+    mixed_sets: usize,
 }
 
 /// Where the records of an owner belong.
@@ -102,6 +111,9 @@ impl HashedRecords {
             name: Box::default(),
             len: 0,
             parents_bytes: 0,
+            weights: NameWeights::default(),
+            last_set: None,
+            mixed_sets: 0,
         }
     }
 
@@ -122,7 +134,29 @@ impl HashedRecords {
             }
         }
         self.len += 1;
+        let octets = octets_len(record.owner.len(), record.rdata.len());
+        self.weights.add(self.name.hash(0) as u32, octets);
+        self.note_ttl(record);
         Ok(())
+    }
+
+    /// Counts the set of a record if it has another TTL than the one of its set before it.
+    fn note_ttl(&mut self, Record { rtype, ttl, .. }: Record<'_>) {
+        if rtype == Type::RRSIG {
+            return; // its set is that of the type it covers
+        }
+        let of_set = self.last_set.filter(|(last, ..)| *last == rtype);
+        let is_counted = of_set.is_some_and(|(_, last, is_counted)| is_counted || last != ttl);
+        let was_counted = of_set.is_some_and(|(.., is_counted)| is_counted);
+        self.mixed_sets += usize::from(is_counted && !was_counted);
+        self.last_set = Some((rtype, ttl, is_counted));
+    }
+
+    /// Returns the number of sets in which a record has another TTL than the one in front of it, as
+    /// primaries send the records of a set together; of signatures, none is counted.
+    #[must_use]
+    pub fn mixed_sets(&self) -> usize {
+        self.mixed_sets
     }
 
     /// Returns the number of records, those that are there twice counted twice.
@@ -137,17 +171,19 @@ impl HashedRecords {
         self.len == 0
     }
 
-    /// Returns the octets of memory, at most, that the names take which have others below them:
-    /// here, and in the zone if they have no records. A record may have over a hundred of them.
+    /// Returns the octets of memory, at most, that the zone takes at some moment until it is built
+    /// besides what its records tell by their number and their octets: for names that have others
+    /// below them, of which a record may have over a hundred, here and in the zone; and for the
+    /// largest name and the largest shard, which are there twice while they are made.
     #[must_use]
-    pub fn parents_bytes(&self) -> usize {
-        self.parents_bytes
+    pub fn bytes_besides(&self) -> usize {
+        self.parents_bytes.saturating_add(self.weights.bytes())
     }
 
     /// Has the next record be of another owner.
     fn set_owner(&mut self, owner: &[u8]) -> Result<(), TooLarge> {
         self.last_owner.clear();
-        self.last_place = OwnerPlace::Outside;
+        (self.last_place, self.last_set) = (OwnerPlace::Outside, None);
         if name::is_at_or_below(owner, self.apex.as_wire()) {
             self.name.set(owner, self.seed);
             let depth = self.name.label_count() - self.apex.label_count();
@@ -183,7 +219,7 @@ impl HashedRecords {
 }
 
 /// The part of the names with a hash.
-fn part_of(hash: u64) -> usize {
+pub(super) fn part_of(hash: u64) -> usize {
     (hash >> PART_SHIFT) as usize % PARTS
 }
 
@@ -204,6 +240,13 @@ pub(super) struct Part {
     run: Option<(usize, Type, u32)>,
     /// The names that have others below them.
     pub(super) parents: ParentNames,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        mem::take(&mut self.chunks).into_iter().for_each(free_in_steps);
+        free_in_steps(mem::take(&mut self.parents.octets));
+    }
 }
 
 /// A run of records, or a name without records, among those of a part. Runs of one name are in the
@@ -235,7 +278,7 @@ impl Part {
         let octets = RUN_HEAD + owner.1.len() + RECORD_HEAD + record.rdata.len();
         let room = self.chunks.last().map_or(0, |chunk| chunk.capacity() - chunk.len());
         if room < octets {
-            let size = (self.octets / CHUNK_PART).clamp(CHUNK_MIN, CHUNK_MAX).max(octets);
+            let size = self.octets.clamp(CHUNK_MIN, CHUNK_MAX).max(octets);
             self.chunks.push(Vec::with_capacity(size));
             (self.octets, self.run) = (self.octets + size, None);
         }
@@ -261,6 +304,13 @@ impl Part {
         chunk[start..start + 4].copy_from_slice(&behind.to_le_bytes());
         self.run = Some((start, record.rtype, record.ttl));
         Ok(())
+    }
+
+    /// Adds a record of an owner in a run of its own.
+    #[cfg(test)]
+    pub(super) fn push_apart(&mut self, owner: (u64, &[u8]), record: Record<'_>) {
+        self.run = None;
+        assert!(self.push(owner, record).is_ok());
     }
 
     /// The hashes of all owners, and of all names that have others below them; some of them twice.
@@ -350,10 +400,10 @@ fn split_owner(octets: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Octets of memory that a name takes which has others below it, at most: the name with what stands
-/// before it, and two to four slots.
-#[must_use]
-pub fn parent_bytes(name: usize) -> usize {
-    PARENT_HEAD + name + 4 * size_of::<u64>()
+/// before it, in memory for twice as many; four slots, and two of the table that these replace. Its
+/// node takes less if it has no records.
+pub(super) fn parent_bytes(name: usize) -> usize {
+    2 * (PARENT_HEAD + name) + 6 * size_of::<u64>()
 }
 
 /// Names that have others below them, each once.
@@ -386,9 +436,15 @@ impl ParentNames {
         self.count += 1;
         if self.slots.insert(hash, place).is_err() {
             let entries = self.iter().map(|run| (run.hash, run.offset));
-            self.slots = Slots::with_all(self.count * 2, entries);
+            self.slots = Slots::with_all(self.count, entries); // twice as many slots
         }
         Ok(true)
+    }
+
+    /// The octets of memory that the names take.
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.octets.capacity() + self.slots.bytes()
     }
 
     /// Whether there are no names.
@@ -415,5 +471,56 @@ impl ParentNames {
     /// The flags of the node of a name.
     pub(super) fn flags(&self, run: Run) -> u8 {
         self.octets[run.offset as usize + PARENT_FLAGS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// No records of a zone.
+    fn no_records() -> HashedRecords {
+        HashedRecords::new(&"example".parse().unwrap(), HashSeed(7))
+    }
+
+    /// Adds an address of a name.
+    fn push(records: &mut HashedRecords, owner: &str, ttl: u32) {
+        let owner: Name = owner.parse().unwrap();
+        let record = Record { owner: owner.as_wire(), rtype: Type::A, ttl, rdata: &[192, 0, 2, 1] };
+        records.push(record).unwrap();
+    }
+
+    #[test]
+    fn names_with_others_below_them_take_no_more_memory_than_they_count_as() {
+        let mut records = no_records();
+        for number in 0..20_000 {
+            push(&mut records, &format!("a.b{number}.example"), 60);
+            let bytes: usize = records.parts.iter().map(|part| part.parents.bytes()).sum();
+            let empty = PARTS * (4 * 8 + 2 * 64); // first slots, and room for the first name
+            assert!(bytes <= records.parents_bytes + empty, "{number}: {bytes} octets");
+        }
+    }
+
+    #[test]
+    fn chunks_are_few_however_many_records_there_are() {
+        let mut records = no_records();
+        let rdata = [7; 60_000];
+        for number in 0..3_000_u32 {
+            let owner: Name = format!("a{number}.example").parse().unwrap();
+            let (owner, rtype) = (owner.as_wire(), Type::TXT);
+            records.push(Record { owner, rtype, ttl: 60, rdata: &rdata }).unwrap();
+        }
+        let most = records.parts.iter().map(|part| part.chunks.len()).max().unwrap();
+        assert!(most <= 9, "{most} chunks of 6 MiB");
+    }
+
+    #[test]
+    fn sets_with_several_times_to_live_are_counted_once_each() {
+        let mut records = no_records();
+        for (owner, ttl) in [("a", 60), ("a", 60), ("b", 60), ("b", 30), ("b", 60), ("c", 1)] {
+            push(&mut records, &format!("{owner}.example"), ttl);
+        }
+        assert_eq!(records.mixed_sets(), 1);
     }
 }

@@ -3,6 +3,7 @@
 use super::BuildError;
 use super::node::{NodeWriter, SetOrder, set_order};
 use crate::records::Record;
+use crate::release::free_in_steps;
 use crate::rules::{OwnerKind, OwnerRule, binding_rule};
 use std::borrow::Cow;
 use std::mem;
@@ -19,12 +20,22 @@ pub(crate) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
     lower.into()
 }
 
+/// Octets of memory that each record of an owner takes while these are sorted: its place among them,
+/// half of which the sort takes once more.
+pub(super) const SORTED_BYTES: usize = size_of::<(SetOrder, Record<'_>)>() * 3 / 2;
+
 /// Sorts the records of one owner into sets.
 pub(super) struct RecordSorter<'r> {
     /// Whether the zone has a key; if not, its signatures lie where no set has them behind it.
     is_signed: bool,
     /// The records of the present owner.
     records: Vec<(SetOrder, Record<'r>)>,
+}
+
+impl Drop for RecordSorter<'_> {
+    fn drop(&mut self) {
+        free_in_steps(mem::take(&mut self.records));
+    }
 }
 
 impl<'r> RecordSorter<'r> {
