@@ -110,11 +110,14 @@ section! {
     at_once_per_client: u32 = "8", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
-    /// Octets of memory of all transfers from primaries together: three times the records that have
-    /// come of each, and 80 octets for each record, in steps of 1 MiB. The first MiB of a transfer
-    /// never waits; one that needs more than there is waits, if possible before it begins. Of those
-    /// that need more than 1 MiB, the one that came first grows in any case, so that a zone may be
-    /// larger; `size-max` and `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come
-    /// on top.
+    /// Octets of memory of all transfers from primaries together, in steps of 1 MiB. A zone whose
+    /// records take more than 1 MiB counts as one and a quarter times their octets, 60 octets for
+    /// each record, and 4 MiB; where few names have most of the records, as up to 72 octets for each
+    /// record and their octets once more; and for each name that has others below it, as twice its
+    /// octets and 68 more. Changes, and a smaller zone, count as three times their octets, and 80
+    /// octets for each record. The first MiB of a transfer never waits; one that needs more than
+    /// there is waits, if possible before it begins. Of those that need more than 1 MiB, the one
+    /// that came first grows in any case, so that a zone may be larger; `size-max` and
+    /// `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come on top.
     memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
 }

@@ -16,6 +16,7 @@
 
 use crate::fault::Fault;
 use crate::hooks::TransferHooks;
+use crate::whole_zone::FEW_OCTETS_MAX;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,13 +26,19 @@ use std::time::{Duration, Instant};
 pub const FREE: u64 = 1 << 20;
 /// Octets by which shares grow.
 const STEP: u64 = 1 << 20;
-/// Octets that a transfer counts as for each octet of its records, and for each record: the
-/// records, the zone that is made of them, and the text of its file are in memory together.
-/// Measured with a million A records (174 octets each, counted as 191) and with 200,000 TXT records
-/// of 200 octets (684 each, counted as 797); what the process takes besides, some 10 MiB, is not
-/// counted.
+/// Octets that changes, or few records of a zone, count as for each octet of them and for each
+/// record: they are in memory together with what is made of them.
 const OF_OCTET: u64 = 3;
 const OF_RECORD: u64 = 80;
+/// Octets that many records of a zone count as for each four octets of them, for each record, and
+/// for all: the zone, of which its records take the place while they come, and a part of it that is
+/// being made. More than few records ever count as. What names take that have others below them, or
+/// very many records, comes on top.
+const OF_FOUR_IN_ZONE: u64 = 5;
+const OF_RECORD_IN_ZONE: u64 = 60;
+const OF_ZONE: u64 = 4 << 20;
+/// Octets of a place among few records.
+const PLACE_BYTES: u64 = 8;
 /// Octets of the longest message.
 const MESSAGE_BYTES_MAX: u64 = u16::MAX as u64;
 /// How long a transfer waits in the middle, all its waits together, while its connection is open
@@ -468,11 +475,25 @@ impl Drop for Share<'_> {
     }
 }
 
-/// Octets that a transfer counts as that has so many records, which take so many octets.
+/// Octets that changes count as that have so many records, which take so many octets.
 #[must_use]
-pub fn octets_of(records: u64, stored: u64) -> u64 {
+pub fn octets_of_changes(records: u64, stored: u64) -> u64 {
     let of_records = records.saturating_mul(OF_RECORD);
     stored.saturating_mul(OF_OCTET).saturating_add(of_records).saturating_add(MESSAGE_BYTES_MAX)
+}
+
+/// Octets that a whole zone counts as that has so many records, which take so many octets, and if
+/// they are not few, so many besides as a function says.
+#[must_use]
+pub fn octets_of_zone(records: u64, stored: u64, besides: impl FnOnce() -> u64) -> u64 {
+    let kept = records.saturating_mul(PLACE_BYTES).saturating_add(stored);
+    if kept <= FEW_OCTETS_MAX as u64 {
+        return octets_of_changes(records, stored);
+    }
+    let of_records = records.saturating_mul(OF_RECORD_IN_ZONE);
+    let of_octets = stored.saturating_mul(OF_FOUR_IN_ZONE) / 4;
+    let of_zone = besides().saturating_add(OF_ZONE + MESSAGE_BYTES_MAX);
+    of_octets.saturating_add(of_records).saturating_add(of_zone)
 }
 
 #[cfg(test)]
@@ -778,6 +799,14 @@ mod tests {
         let budget = Budget::new(10 * STEP);
         let doubled = [3, 5, 7, 10, 11].map(|steps| budget.doubled(steps * STEP) / STEP);
         assert_eq!(doubled, [6, 10, 10, 10, 11]);
+    }
+
+    #[test]
+    fn more_records_or_octets_of_a_zone_never_count_as_less() {
+        for octets_of_one in [11, 40, 300, 70_000_u64] {
+            let counted = (0..200_000_u64).map(|it| octets_of_zone(it, it * octets_of_one, || 0));
+            assert!(counted.is_sorted(), "{octets_of_one}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!   in, so that each has what one message holds besides, which counts as up to 10 MiB if its names
 //!   are compressed as far as can be, and as less than 1 MiB if it has addresses.
 
-use crate::budget::{Share, octets_of};
+use crate::budget::{Share, octets_of_changes, octets_of_zone};
 use crate::fault::Fault;
 use crate::hooks::TransferHooks;
 use crate::intake::{Counts, Intake, Transferred, serial_of};
@@ -193,7 +193,7 @@ impl Primary {
         let mut connection = Connection::open(self.address, hooks.is_stopped, limits.time_max)?;
         let asked = connection.begin();
         connection.send(&query)?;
-        let (mut intake, mut octets) = (Intake::new(apex, base, limits), Vec::new());
+        let (mut intake, mut octets) = (Intake::new(apex, base, limits, hooks.seed), Vec::new());
         loop {
             connection.receive(&mut octets, limits.idle_max)?;
             let message = StreamMessage::read(&octets, id, &section)?;
@@ -235,7 +235,11 @@ fn raise(
     was_whole_zone: bool,
     hooks: &TransferHooks<'_>,
 ) -> Result<(), Fault> {
-    let octets = octets_of(intake.counts().records, intake.octets_stored());
+    let (records, stored) = (intake.counts().records, intake.octets_stored());
+    let octets = match intake.has_changes() {
+        true => octets_of_changes(records, stored),
+        false => octets_of_zone(records, stored, || intake.octets_besides()),
+    };
     let is_of_whole_zone = intake.is_unasked_whole_zone();
     let begins = is_of_whole_zone && !was_whole_zone;
     if begins && !share.reserve(octets.max((hooks.whole_zone_octets)())) {

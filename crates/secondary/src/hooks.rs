@@ -1,6 +1,7 @@
 //! What a transfer asks of the server while it runs, and tells it.
 
 use crate::intake::Counts;
+use zonda_zone::HashSeed;
 
 /// What a transfer asks of the server while it runs, and tells it.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ pub struct TransferHooks<'h> {
     /// Is told with each message how much has come so far, and the serial of the version that the
     /// primary sends.
     pub note_progress: &'h dyn Fn(Counts, Option<u32>),
+    /// The secret by which the server's zones hash names.
+    pub seed: HashSeed,
 }
 
 impl TransferHooks<'_> {
@@ -25,5 +28,6 @@ impl TransferHooks<'_> {
         note_wait: &|_| (),
         whole_zone_octets: &|| 0,
         note_progress: &|_, _| (),
+        seed: HashSeed(0),
     };
 }

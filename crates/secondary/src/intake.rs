@@ -16,10 +16,11 @@
 
 use crate::exchange::Limits;
 use crate::fault::Fault;
+use crate::whole_zone::WholeZone;
 use std::fmt;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Class, Name, Rcode, StreamMessage, StreamRecord, Type, name};
-use zonda_zone::{Diff, Record, Records, is_greater};
+use zonda_zone::{Diff, HashSeed, Record, is_greater};
 
 /// Octets of the numbers at the end of an SOA record's data.
 const SOA_NUMBERS_BYTES: usize = 5 * 4;
@@ -40,7 +41,7 @@ pub enum Transferred {
     /// The primary has no newer version, but that with this serial.
     UpToDate(u32),
     /// All records of the zone, the SOA record once.
-    Zone(Box<Records>),
+    Zone(WholeZone),
     /// Changes that follow each other; at least one.
     Changes(Vec<Diff>),
 }
@@ -61,11 +62,13 @@ pub struct Intake {
     /// The serial of the version that the secondary has, if changes were asked for.
     base: Option<u32>,
     limits: Limits,
+    /// The secret by which names are hashed.
+    seed: HashSeed,
     state: State,
     /// The SOA record of the version that the primary has: its TTL and data.
     soa: (u32, Vec<u8>),
     /// The records of the whole zone.
-    zone: Box<Records>,
+    zone: WholeZone,
     /// The changes; the last may be under way.
     changes: Vec<Diff>,
     /// Records so far.
@@ -103,16 +106,17 @@ enum State {
 
 impl Intake {
     /// Takes in a reply about the zone with an apex, to a question for changes since the version
-    /// with a serial, or else for the whole zone.
+    /// with a serial, or else for the whole zone. The zones of the server hash names by a secret.
     #[must_use]
-    pub fn new(apex: &Name, base: Option<u32>, limits: Limits) -> Self {
+    pub fn new(apex: &Name, base: Option<u32>, limits: Limits, seed: HashSeed) -> Self {
         Self {
             apex: apex.to_lowercase(),
             base,
             limits,
+            seed,
             state: State::Begin,
             soa: (0, Vec::new()),
-            zone: Box::default(),
+            zone: WholeZone::default(),
             changes: Vec::new(),
             records: 0,
             octets: 0,
@@ -130,10 +134,23 @@ impl Intake {
         self.base.is_some() && self.state == State::Whole
     }
 
+    /// Whether changes have come.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// Returns the octets of memory that the records take so far.
     #[must_use]
     pub fn octets_stored(&self) -> u64 {
         self.stored
+    }
+
+    /// Returns the octets of memory, at most, that the whole zone takes at some moment until it is
+    /// made, besides what its records tell by their number and their octets.
+    #[must_use]
+    pub fn octets_besides(&self) -> u64 {
+        self.zone.bytes_besides()
     }
 
     /// Takes the next message, of so many octets; returns whether the reply is whole.
@@ -296,7 +313,8 @@ impl Intake {
     fn begin_zone(&mut self) -> Result<(), Fault> {
         let (ttl, rdata) = &self.soa;
         let (owner, rtype, ttl) = (self.apex.as_wire(), Type::SOA, capped(*ttl));
-        self.zone.push(Record { owner, rtype, ttl, rdata }, 0).map_err(|_| ARENA_FULL)
+        let record = Record { owner, rtype, ttl, rdata };
+        self.zone.push(record, (&self.apex, self.seed)).map_err(|_| ARENA_FULL)
     }
 
     /// Checks the SOA record at the end.
@@ -319,7 +337,10 @@ impl Intake {
         let records = match (self.state, self.changes.last_mut()) {
             (State::Removed, Some(change)) => &mut change.removed,
             (State::Added, Some(change)) => &mut change.added,
-            _ => &mut *self.zone,
+            _ => {
+                let zone = self.zone.push(record, (&self.apex, self.seed));
+                return zone.map_err(|_| ARENA_FULL);
+            }
         };
         let is_pushed = records.push(record, 0).is_ok();
         match (is_pushed, self.may_be_changes()) {

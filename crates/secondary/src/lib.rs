@@ -21,6 +21,7 @@ pub mod membership;
 pub mod question;
 pub mod removed;
 pub mod timers;
+pub mod whole_zone;
 pub mod zone_file;
 
 pub use budget::{Budget, KeptPlace, Place, Share};
@@ -33,4 +34,5 @@ pub use membership::{Member, MemberStep, Membership, VersionLimits};
 pub use question::Question;
 pub use removed::MemberTag;
 pub use timers::{TimerBounds, Timers};
+pub use whole_zone::WholeZone;
 pub use zone_file::{FileState, StoredZone, ZoneFile};

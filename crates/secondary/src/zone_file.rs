@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_journal::checksum::Checksum;
 use zonda_wire::Name;
-use zonda_zone::{Diff, Records};
+use zonda_zone::{Diff, Records, Zone};
 
 /// The first octets of a file.
 const MAGIC: &[u8; 8] = b"zondasec";
@@ -41,6 +41,8 @@ const CHANGE: u8 = 2;
 const TIMERS: u8 = 3;
 /// Octets of changes and timers from which on the file is written anew, if that is half of it.
 const APPENDED_MIN: u64 = 64 << 10;
+/// Octets of a file that are written at a time.
+const WRITTEN_AT_A_TIME: usize = 64 << 10;
 /// Characters of a zone's name up to which it is the name of the file.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -181,20 +183,48 @@ impl ZoneFile {
     /// # Errors
     /// When it cannot be written; the former file is there still.
     pub fn replace(&mut self, records: &Records, timers: KeptTimers) -> io::Result<()> {
-        let mut octets = MAGIC.to_vec();
-        let payload = records.as_octets();
-        octets.reserve(payload.len() + 512);
-        segment(&mut octets, ALL, &[self.apex.as_wire(), payload])?;
-        let base_len = octets.len() as u64;
-        segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
+        let octets = records.as_octets();
+        self.write_anew(octets.len() as u64, |file| file.add(octets), timers)
+    }
+
+    /// Replaces the file by one with the records of a version of the zone, which are written some
+    /// at a time.
+    ///
+    /// # Errors
+    /// When it cannot be written; the former file is there still.
+    pub fn replace_by(&mut self, zone: &Zone, timers: KeptTimers) -> io::Result<()> {
+        let len = zone.unordered_records_len();
+        self.write_anew(len, |file| zone.write_unordered_records(|some| file.add(some)), timers)
+    }
+
+    /// Replaces the file by one with records of so many octets, which a function writes.
+    fn write_anew(
+        &mut self,
+        records_len: u64,
+        write_records: impl FnOnce(&mut UnfinishedFile) -> io::Result<()>,
+        timers: KeptTimers,
+    ) -> io::Result<()> {
+        let apex = self.apex.as_wire();
+        let len = u32::try_from(records_len + apex.len() as u64).map_err(|_| too_large())?;
         let path = self.path();
         let unfinished = path.with_extension("new");
-        let written = write_synced(&unfinished, &octets)
-            .and_then(|written| fs::rename(&unfinished, &path).map(|()| written));
-        let identity = written.inspect_err(|_| {
+        let write = || -> io::Result<_> {
+            let mut file = UnfinishedFile::create(&unfinished)?;
+            file.add(&[ALL])?;
+            file.add(&len.to_be_bytes())?;
+            file.add(apex)?;
+            write_records(&mut file)?;
+            let base_len = file.end_segment(u64::from(len))?;
+            let mut octets = Vec::new();
+            segment(&mut octets, TIMERS, &[&timers_octets(timers)])?;
+            let written = file.finish(&octets)?;
+            fs::rename(&unfinished, &path)?;
+            Ok((base_len, written))
+        };
+        let (base_len, (len, identity)) = write().inspect_err(|_| {
             let _ = fs::remove_file(&unfinished); // it may be what fills the disk
         })?;
-        self.state = FileState { len: octets.len() as u64, base_len, identity };
+        self.state = FileState { len, base_len, identity };
         File::open(&self.directory)?.sync_all()
     }
 
@@ -229,14 +259,71 @@ impl ZoneFile {
     }
 }
 
-/// Writes a new file, for its owner alone, and waits until it is on the disk; returns its device
-/// and number.
-fn write_synced(path: &Path, octets: &[u8]) -> io::Result<Option<FileIdentity>> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(octets)?;
-    file.sync_all()?;
-    identity(&file)
+/// A new file, for its owner alone, while it is written. One that is small is written at once.
+struct UnfinishedFile {
+    file: File,
+    /// What is not written yet: less than [`WRITTEN_AT_A_TIME`], and the last segments.
+    octets: Vec<u8>,
+    /// The number of octets before these.
+    written: u64,
+    /// The checksum of the segment under way.
+    sum: Checksum,
+}
+
+impl UnfinishedFile {
+    /// Creates a file, which begins with a segment.
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Self { file, octets: MAGIC.to_vec(), written: 0, sum: new_checksum() })
+    }
+
+    /// Adds octets to the segment.
+    fn add(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.sum.add(octets);
+        if self.octets.len() + octets.len() < WRITTEN_AT_A_TIME {
+            self.octets.extend_from_slice(octets);
+            return Ok(());
+        }
+        self.write()?;
+        self.file.write_all(octets)?;
+        self.written += octets.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the first segment, whose payload has so many octets; returns the length of the file so
+    /// far.
+    fn end_segment(&mut self, payload_len: u64) -> io::Result<u64> {
+        let len = self.written + self.octets.len() as u64;
+        if len != (MAGIC.len() + HEAD_BYTES) as u64 + payload_len {
+            return Err(io::Error::other("the zone has another length than was announced"));
+        }
+        let sum = std::mem::replace(&mut self.sum, new_checksum()).finish();
+        self.octets.extend_from_slice(&sum.to_be_bytes());
+        Ok(len + SUM_BYTES as u64)
+    }
+
+    /// Ends the file with more segments, and waits until it is on the disk; returns its length, its
+    /// device and its number.
+    fn finish(mut self, segments: &[u8]) -> io::Result<(u64, Option<FileIdentity>)> {
+        self.octets.extend_from_slice(segments);
+        self.write()?;
+        self.file.sync_all()?;
+        Ok((self.written, identity(&self.file)?))
+    }
+
+    /// Writes what is not written yet.
+    fn write(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.octets)?;
+        self.written += self.octets.len() as u64;
+        self.octets.clear();
+        Ok(())
+    }
+}
+
+/// The error of a zone that does not fit into a segment.
+fn too_large() -> io::Error {
+    io::Error::other("the zone has over 4 GiB")
 }
 
 /// The device and the number of a file; a file system without numbers has none.
@@ -248,7 +335,7 @@ fn identity(file: &File) -> io::Result<Option<FileIdentity>> {
 /// Appends a segment.
 fn segment(octets: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
-    let len = u32::try_from(len).map_err(|_| io::Error::other("the zone has over 4 GiB"))?;
+    let len = u32::try_from(len).map_err(|_| too_large())?;
     let start = octets.len();
     octets.push(kind);
     octets.extend_from_slice(&len.to_be_bytes());
@@ -260,9 +347,14 @@ fn segment(octets: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
 
 /// The checksum of a segment, or of what a name of a file is made of.
 pub(crate) fn checksum_of(octets: &[u8]) -> [u8; SUM_BYTES] {
-    let mut sum = Checksum::new(u64::from_be_bytes(*MAGIC));
+    let mut sum = new_checksum();
     sum.add(octets);
     sum.finish().to_be_bytes()
+}
+
+/// The checksum of no octets yet.
+fn new_checksum() -> Checksum {
+    Checksum::new(u64::from_be_bytes(*MAGIC))
 }
 
 /// The octets of timers.

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
-use zonda_secondary::{Fault, Intake, Limits, Question, Transferred};
+use zonda_secondary::{Fault, Intake, Limits, Question, Transferred, WholeZone};
 use zonda_wire::query::flag;
 use zonda_wire::{Name, StreamMessage, StreamWriter, Type};
+use zonda_zone::HashSeed;
 
 const LIMITS: Limits = Limits {
     octets_max: 100_000,
@@ -59,7 +60,7 @@ fn messages(of_each: &[&[RecordText]]) -> Vec<Vec<u8>> {
 
 /// What becomes of a reply that ends behind these messages.
 fn outcome(base: Option<u32>, of_each: &[&[RecordText]]) -> Result<Transferred, Fault> {
-    let mut intake = Intake::new(&apex(), base, LIMITS);
+    let mut intake = Intake::new(&apex(), base, LIMITS, HashSeed(7));
     let question = match base {
         Some(_) => Question::Ixfr(&[]),
         None => Question::Axfr,
@@ -77,7 +78,7 @@ fn outcome(base: Option<u32>, of_each: &[&[RecordText]]) -> Result<Transferred, 
 /// The records of a whole zone, without the data.
 fn zone(base: Option<u32>, of_each: &[&[RecordText]]) -> Vec<String> {
     match outcome(base, of_each).unwrap() {
-        Transferred::Zone(records) => {
+        Transferred::Zone(WholeZone::Few(records)) => {
             let name = |owner: &[u8]| Name::from_wire(owner).unwrap().to_string();
             records.iter().map(|it| format!("{} {}", name(it.owner), it.rtype)).collect()
         }
@@ -192,7 +193,7 @@ fn a_reply_that_does_not_begin_with_the_zones_soa_record_is_refused() {
 fn a_record_outside_the_zone_is_left_out_and_counted() {
     let reply: &[RecordText] = &[soa(1), a("www.other", 1), a("www.example", 1), soa(1)];
     assert_eq!(zone(None, &[reply]).len(), 2);
-    let mut intake = Intake::new(&apex(), None, LIMITS);
+    let mut intake = Intake::new(&apex(), None, LIMITS, HashSeed(7));
     let octets = &messages(&[reply])[0];
     let section = Question::Axfr.section(&apex());
     let message = StreamMessage::read(octets, [1, 2], &section).unwrap();
@@ -216,7 +217,7 @@ fn more_records_or_octets_than_the_limits_are_refused() {
     let twice = [reply.clone(), reply[1..].to_vec()].concat();
     let text = refusal(None, &twice);
     assert_eq!(text, "the zone has more than 20 records: raise `records-max` of [zone.secondary]");
-    let mut intake = Intake::new(&apex(), None, LIMITS);
+    let mut intake = Intake::new(&apex(), None, LIMITS, HashSeed(7));
     let octets = &messages(&[&first])[0];
     let section = Question::Axfr.section(&apex());
     let message = StreamMessage::read(octets, [1, 2], &section).unwrap();
@@ -229,7 +230,8 @@ fn an_error_of_the_primary_is_told() {
     let mut octets = messages(&[&[]]).remove(0);
     octets[3] |= 5;
     let message = StreamMessage::read(&octets, [1, 2], &Question::Axfr.section(&apex())).unwrap();
-    let error = Intake::new(&apex(), None, LIMITS).take(message, octets.len()).unwrap_err();
+    let error =
+        Intake::new(&apex(), None, LIMITS, HashSeed(7)).take(message, octets.len()).unwrap_err();
     assert!(error.to_string().starts_with("the primary answers REFUSED"), "{error}");
     assert!(error.allows_whole_zone() && error.is_without_changes());
     assert!(!error.is_lack_of_changes(), "it may send those of another zone");
@@ -241,7 +243,7 @@ fn outcome_within(
     base: Option<u32>,
     all: &[Vec<u8>],
 ) -> Result<Transferred, Fault> {
-    let mut intake = Intake::new(&apex(), base, limits);
+    let mut intake = Intake::new(&apex(), base, limits, HashSeed(7));
     let question = if base.is_some() { Question::Ixfr(&[]) } else { Question::Axfr };
     let section = question.section(&apex());
     for octets in all {

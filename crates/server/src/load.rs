@@ -19,7 +19,8 @@ use zonda_config::Config;
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
-    Diagnostics, HashSeed, JsonFile, JsonZone, Records, build, check, file, hosts, json,
+    BuildError, Diagnostics, HashSeed, HashedRecords, JsonFile, JsonZone, Records, Zone, build,
+    check, file, hosts, json,
 };
 
 /// Memory above which a zone is moved into huge pages.
@@ -245,8 +246,37 @@ pub fn make(
     if is_checked {
         log(&check::check(name, records, unix_secs()));
     }
-    let zone = build(name, records, seed)
-        .map_err(|error| LoadError { first: format!("zone {name}: {error}"), count: 1 })?;
+    let zone = build(name, records, seed).map_err(|error| no_zone(name, &error))?;
+    Ok(take_over(name, zone, (records.len(), is_checked), served))
+}
+
+/// Builds a zone of many records, which are freed while it grows, and compares it with the version
+/// in force. It is not checked.
+///
+/// # Errors
+/// Why no zone can be built of the records.
+pub fn make_large(
+    name: &Name,
+    records: HashedRecords,
+    served: &ZoneSetView,
+) -> Result<LoadedZone, LoadError> {
+    let count = records.len();
+    let zone = records.build().map_err(|error| no_zone(name, &error))?;
+    Ok(take_over(name, zone, (count, false), served))
+}
+
+/// The error of a zone that cannot be built.
+fn no_zone(name: &Name, error: &BuildError) -> LoadError {
+    LoadError { first: format!("zone {name}: {error}"), count: 1 }
+}
+
+/// Compares a zone that was built of so many records, checked or not, with the version in force.
+fn take_over(
+    name: &Name,
+    zone: Zone,
+    (records, is_checked): (usize, bool),
+    served: &ZoneSetView,
+) -> LoadedZone {
     let iterations = zone.nsec3_iterations();
     if !is_checked && iterations > 0 {
         let limit = ITERATIONS_MAX;
@@ -266,7 +296,7 @@ pub fn make(
             }
         }
     }
-    Ok(LoadedZone { zone, records: records.len(), digest: None, expiry: None })
+    LoadedZone { zone, records, digest: None, expiry: None }
 }
 
 /// Returns the seconds since 1970, by which the times of signatures are checked.

@@ -32,7 +32,7 @@ pub use random::{random_octets, try_random_octets};
 pub use records::{Position, Record, Records};
 pub use rules::{OwnerKind, OwnerRule, owner_rules};
 pub use snapshot::{
-    BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Digest, LookupResult, Merge, NetChange,
-    Node, Rdatas, RecordCursor, Serial, SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord,
-    build, is_greater,
+    BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Digest, HashedRecords, LookupResult,
+    Merge, NetChange, Node, Rdatas, RecordCursor, Serial, SerialPolicy, Set, SetChange, Start,
+    Zone, ZoneRecord, build, is_greater,
 };

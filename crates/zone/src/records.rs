@@ -62,6 +62,25 @@ pub struct Position<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyRecords;
 
+/// Appends the octets of a record, in the form that the head of this file shows. Its data are at
+/// most 65 535 octets.
+#[inline]
+pub(crate) fn write_octets(record: Record<'_>, out: &mut Vec<u8>) {
+    let mut header = [0; HEADER];
+    header[..2].copy_from_slice(&record.rtype.0.to_be_bytes());
+    header[2..6].copy_from_slice(&record.ttl.to_be_bytes());
+    header[6..8].copy_from_slice(&(record.rdata.len() as u16).to_be_bytes());
+    header[8] = record.owner.len() as u8; // a name has at most 255 octets
+    out.extend_from_slice(&header);
+    out.extend_from_slice(record.owner);
+    out.extend_from_slice(record.rdata);
+}
+
+/// The octets that a record has in that form, whose owner and data have so many.
+pub(crate) fn octets_len(owner: usize, rdata: usize) -> usize {
+    HEADER + owner + rdata
+}
+
 impl Drop for Records {
     fn drop(&mut self) {
         free_in_steps(mem::take(&mut self.bytes));
@@ -110,15 +129,8 @@ impl Records {
     /// When the arena is full; the record is then not added.
     pub fn push(&mut self, record: Record<'_>, line: u32) -> Result<(), TooManyRecords> {
         let offset = u32::try_from(self.bytes.len()).map_err(|_| TooManyRecords)?;
-        let len = u16::try_from(record.rdata.len()).map_err(|_| TooManyRecords)?;
-        let mut header = [0; HEADER];
-        header[..2].copy_from_slice(&record.rtype.0.to_be_bytes());
-        header[2..6].copy_from_slice(&record.ttl.to_be_bytes());
-        header[6..8].copy_from_slice(&len.to_be_bytes());
-        header[8] = record.owner.len() as u8; // a name has at most 255 octets
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(record.owner);
-        self.bytes.extend_from_slice(record.rdata);
+        u16::try_from(record.rdata.len()).map_err(|_| TooManyRecords)?;
+        write_octets(record, &mut self.bytes);
         self.entries.push(Entry { offset, line });
         Ok(())
     }

@@ -70,10 +70,20 @@ impl Secondary {
 
     /// The most memory that the server has had so far, KiB.
     pub fn memory_peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    /// The memory that the server has, KiB.
+    pub fn memory_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// A line of what the system says about the server.
+    fn status_kib(&self, key: &str) -> u64 {
         let leader = self.process.as_ref().unwrap().id(); // `timeout`, whose child the server is
         let child = fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
         let status = fs::read_to_string(format!("/proc/{}/status", child.trim())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 use zonda_secondary::{Intake, Limits, Question, Transferred, zone_file};
 use zonda_wire::{Name, StreamMessage};
-use zonda_zone::is_greater;
+use zonda_zone::{HashSeed, is_greater};
 
 /// The bounds of each reply.
 const LIMITS: Limits = Limits {
@@ -23,7 +23,7 @@ pub fn check(octets: &[u8]) {
     let base = (first & 1 == 1).then_some(u32::from(first >> 1));
     let question = if base.is_some() { Question::Ixfr(&[]) } else { Question::Axfr };
     let section = question.section(&apex);
-    let mut intake = Intake::new(&apex, base, LIMITS);
+    let mut intake = Intake::new(&apex, base, LIMITS, HashSeed(7));
     while let Some((len, behind)) = rest.split_first_chunk::<2>() {
         let len = usize::from(u16::from_be_bytes(*len));
         let Some((message, behind)) = behind.split_at_checked(len) else { return };

@@ -11,7 +11,7 @@ use super::secondary_work::{MemoryWait, ZoneWork};
 use super::secondary_zone::{SecondaryZone, now_secs};
 use crate::log_budget::LogBudget;
 use std::time::{Duration, Instant};
-use zonda_secondary::budget::octets_of;
+use zonda_secondary::budget::{octets_of_changes, octets_of_zone};
 use zonda_secondary::intake::octets_of_record;
 use zonda_zone::Zone;
 
@@ -38,11 +38,13 @@ pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> 
     }
 }
 
-/// The octets of memory that a transfer of a zone is to have before it begins, at most.
+/// The octets of memory that a transfer of a zone is to have before it begins, at most. Names that
+/// have others below them, or very many records, may make it take more: it waits for that in the
+/// middle.
 pub fn octets_max(zone: &SecondaryZone) -> u64 {
     let limits = zone.limits(); // changes may have twice as much
     let [records, most] = [limits.records_max, limits.octets_max].map(|it| it.saturating_mul(2));
-    octets_of(records, most)
+    octets_of_changes(records, most).max(octets_of_zone(records, most, || 0))
 }
 
 /// Has all that read know of a wait.
@@ -108,5 +110,5 @@ pub fn estimate(zone: Option<&Zone>) -> u64 {
             stored += octets_of_record(owner, rdata.len());
         }
     }
-    octets_of(records, stored)
+    octets_of_zone(records, stored, || zone.bytes_besides() as u64)
 }

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
 use zonda_secondary::{
     Budget, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks, Transferred,
+    WholeZone,
 };
 use zonda_zone::{Diff, Zone, is_greater};
 
@@ -304,6 +305,7 @@ fn attempt(
         note_wait: &|is_waiting| (around.note_wait)(&zone.apex, is_waiting),
         whole_zone_octets: &|| estimate(version.as_deref()),
         note_progress: &|counts, serial| intake.note(counts, serial),
+        seed: around.publisher.state().seed,
     };
     {
         let mut status = zone.state.lock();
@@ -447,9 +449,19 @@ fn content_of(
     let (loaded, changes) = match (content, &work.zone) {
         (Transferred::Zone(records), _) => {
             let state = around.publisher.state();
-            let made = load::make(&zone.apex, &records, false, (&state.zone_set, state.seed));
+            let (apex, served) = (&zone.apex, &state.zone_set);
+            let (made, mixed) = match records {
+                WholeZone::Few(records) => (
+                    load::make(apex, &records, false, (served, state.seed)),
+                    mixed_ttls::in_zone(&records),
+                ),
+                WholeZone::Many(records) => {
+                    let mixed = records.mixed_sets();
+                    (load::make_large(apex, *records, served), mixed)
+                }
+            };
             let made = made.map_err(|error| Refusal::of_version(error.to_string()))?;
-            mixed_ttls::tell(&zone.apex, mixed_ttls::in_zone(&records));
+            mixed_ttls::tell(apex, mixed);
             (made.packed(), None)
         }
         (Transferred::Changes(changes), Some(base)) => {

@@ -7,19 +7,19 @@
 //!
 //! Takes time linear in the number of records, and memory that is given back at the end.
 
-use super::directory::{Directory, DirectoryBuilder, Layout};
-use super::node::{NodeWriter, SetOrder, node_flag, set_order, type_covered};
+use super::directory::{Directory, Layout};
+use super::directory_builder::DirectoryBuilder;
+use super::node::{NodeWriter, node_flag, type_covered};
+use super::record_sorter::RecordSorter;
 use super::shard::ApexNode;
 use super::slots::Slots;
 use super::{HIDDEN, TooLarge, Zone};
 use crate::lookup_name::{HashSeed, LookupName};
 use crate::records::{Record, Records};
 use crate::release::free_in_steps;
-use crate::rules::{OwnerKind, OwnerRule, binding_rule};
-use std::borrow::Cow;
 use std::fmt;
 use std::mem;
-use zonda_wire::{Name, Type, name, rdata};
+use zonda_wire::{Name, Type, name};
 
 /// Why records do not make a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,7 +257,7 @@ impl<'r> Groups<'r> {
             children[group.parent as usize] += 1;
         }
         let is_signed = self.apex_has(Type::DNSKEY);
-        let mut sorter = RecordSorter { is_signed, records: Vec::new() };
+        let mut sorter = RecordSorter::new(is_signed);
         let mut apex_node = Vec::new();
         self.write(0, children[0], &mut sorter, &mut apex_node)?;
         let layout = Layout::for_names(self.groups.len() - 1);
@@ -288,7 +288,7 @@ impl<'r> Groups<'r> {
             sorter.add(self.records.get(index as usize));
             index = self.next[index as usize];
         }
-        sorter.write(&mut writer, number == 0)?;
+        sorter.write(&mut writer, number == 0, &[])?;
         writer.end(children);
         Ok(())
     }
@@ -310,65 +310,4 @@ impl<'r> Groups<'r> {
         let wire = self.group_name(group);
         &wire[..wire.len() - self.apex.as_wire().len()]
     }
-}
-
-/// Rdata in the form in which it is compared (rfc4034#6.2); nearly always as it stands.
-pub(crate) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
-    let has_upper_case = || rdata.iter().any(u8::is_ascii_uppercase);
-    if rdata::names(rtype, rdata).next().is_none() || !has_upper_case() {
-        return rdata.into();
-    }
-    let mut lower = rdata.to_vec();
-    rdata::make_canonical(rtype, &mut lower);
-    lower.into()
-}
-
-/// Sorts the records of one owner into sets.
-struct RecordSorter<'r> {
-    /// Whether the zone has a key; if not, its signatures lie where no set has them behind it.
-    is_signed: bool,
-    /// The records of the present owner.
-    records: Vec<(SetOrder, Record<'r>)>,
-}
-
-impl<'r> RecordSorter<'r> {
-    /// Adds a record of the present owner.
-    fn add(&mut self, record: Record<'r>) {
-        self.records.push((set_order(record.rtype, record.rdata, self.is_signed), record));
-    }
-
-    /// Writes the sets of the present owner; the next record is that of another. The TTL of a set
-    /// is the smallest of its records' (rfc2181#5.2).
-    fn write(&mut self, writer: &mut NodeWriter<'_>, is_apex: bool) -> Result<(), BuildError> {
-        let mut records = mem::take(&mut self.records);
-        if records.len() > 1 {
-            let key = |(order, record): &(SetOrder, Record<'r>)| {
-                (*order, canonical(record.rtype, record.rdata))
-            };
-            records.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(&key(b))));
-            records.dedup_by(|a, b| key(a) == key(b)); // of equal ones, the first stays
-            check_owner(&records, is_apex)?;
-        }
-        for set in records.chunk_by(|a, b| a.0 == b.0) {
-            let ttl = set.iter().map(|(_, record)| record.ttl).min().unwrap_or(0);
-            let rdatas = set.iter().map(|(_, record)| record.rdata);
-            writer.set(set[0].1.rtype, ttl, rdatas)?;
-        }
-        records.clear();
-        self.records = records;
-        Ok(())
-    }
-}
-
-/// Refuses an owner whose answers would be ambiguous.
-fn check_owner(records: &[(SetOrder, Record<'_>)], is_apex: bool) -> Result<(), BuildError> {
-    let sets = records.chunk_by(|a, b| a.0 == b.0).map(|set| (set[0].1.rtype, set.len()));
-    let is_wildcard = records[0].1.owner.starts_with(b"\x01*");
-    let alone = match binding_rule(OwnerKind { is_apex, is_wildcard }, sets) {
-        None => return Ok(()),
-        Some(OwnerRule::SeveralOfOne(rtype)) => rtype,
-        Some(_) => Type::CNAME,
-    };
-    let owner = Name::from_wire(records[0].1.owner).map_err(|_| BuildError::TooLarge)?;
-    Err(BuildError::NotAlone(owner, alone))
 }

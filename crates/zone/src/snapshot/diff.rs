@@ -1,6 +1,6 @@
 //! What tells two versions of a zone apart: record by record, as transfers and journals hold it.
 
-use super::build::canonical;
+use super::canonical;
 use super::change::{ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SetChange};
 use super::node::{Node, type_covered};
 use super::record_set::{RecordSet, sets_of};

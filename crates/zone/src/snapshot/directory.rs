@@ -13,7 +13,7 @@
 //! So shards that change stay out of segments, and a branch has its segment written anew five times
 //! at most.
 
-use super::shard::{Entry as NodeEntry, Shard, ShardWriter, Word, zeros};
+use super::shard::{Shard, Word, zeros};
 use super::{Node, TooLarge};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +28,9 @@ const GROWN_NAMES: usize = 288;
 /// Names per shard below which a zone that shrinks gets fewer shards.
 const SHRUNK_NAMES: usize = 64;
 /// Shards of a branch. A change copies 24 octets for each; their segment of some 4 MiB is large
-/// enough for huge pages, and small enough to be written anew within two milliseconds.
-const BRANCH: u32 = 256;
+/// enough for huge pages, and small enough to be written anew within two milliseconds. A power of
+/// two; tests have zones of several branches with few names.
+pub(super) const BRANCH: u32 = if cfg!(test) { 16 } else { 256 };
 /// The part of a branch, one in so many of its words, that may lie unused in its segment. A larger
 /// part costs memory, a smaller one time: a shard that changes for the first time has two or
 /// three other shards copied on average.
@@ -125,11 +126,11 @@ impl Entry {
     }
 }
 
-/// A branch of shards, each of so many words, that a function writes.
-fn branch_of_segment(
+/// A segment of shards, each of so many words, that a function writes.
+fn segment_of(
     lens: &[usize],
     mut write: impl FnMut(usize, &mut [Word]) -> Result<(), TooLarge>,
-) -> Result<Branch, TooLarge> {
+) -> Result<Arc<[Word]>, TooLarge> {
     let mut memory = zeros(lens.iter().sum());
     let mut rest = Arc::get_mut(&mut memory).unwrap_or_default(); // nothing else has it yet
     for (index, len) in lens.iter().enumerate() {
@@ -137,11 +138,15 @@ fn branch_of_segment(
         write(index, shard)?;
         rest = tail;
     }
+    Ok(memory)
+}
+
+/// The branch whose shards, each of so many words, lie in a segment.
+fn branch_of_segment(memory: &Arc<[Word]>, lens: &[usize]) -> Result<Branch, TooLarge> {
     let mut start = 0;
     let entries = lens.iter().map(|len| {
         let narrow = |words: usize| u32::try_from(words).map_err(|_| TooLarge);
-        let entry =
-            Entry { memory: Arc::clone(&memory), start: narrow(start)?, len: narrow(*len)? };
+        let entry = Entry { memory: Arc::clone(memory), start: narrow(start)?, len: narrow(*len)? };
         start += len;
         Ok(entry)
     });
@@ -168,10 +173,11 @@ fn with_replaced(branch: &Branch, changed: &[(u32, Arc<[Word]>)]) -> Result<Bran
     let inside: Vec<usize> =
         (0..entries.len()).filter(|place| !entries[*place].is_outside()).collect();
     let lens: Vec<usize> = inside.iter().map(|place| entries[*place].len as usize).collect();
-    let moved = branch_of_segment(&lens, |index, words| {
+    let moved = segment_of(&lens, |index, words| {
         words.copy_from_slice(entries[inside[index]].words());
         Ok(())
     })?;
+    let moved = branch_of_segment(&moved, &lens)?;
     for (place, entry) in inside.iter().zip(moved.iter()) {
         entries[*place] = entry.clone();
     }
@@ -179,6 +185,23 @@ fn with_replaced(branch: &Branch, changed: &[(u32, Arc<[Word]>)]) -> Result<Bran
 }
 
 impl Directory {
+    /// The shards in these segments, each with the words that its shards take: one for each branch.
+    pub(super) fn of_segments(
+        layout: Layout,
+        segments: &[(Arc<[Word]>, Vec<usize>)],
+    ) -> Result<Self, TooLarge> {
+        if let ([(shard, _)], 1) = (segments, layout.shards()) {
+            return Ok(Self::of_shard(layout, Arc::clone(shard)));
+        }
+        let branches = segments.iter().map(|(memory, lens)| branch_of_segment(memory, lens));
+        Ok(Self { layout, form: Form::Many(branches.collect::<Result<_, _>>()?) })
+    }
+
+    /// The only shard of a small zone.
+    pub(super) fn of_shard(layout: Layout, shard: Arc<[Word]>) -> Self {
+        Self { layout, form: Form::One(shard) }
+    }
+
     /// How many shards and slots there are.
     #[inline]
     pub(super) fn layout(&self) -> Layout {
@@ -246,6 +269,28 @@ impl Directory {
         Ok(Self { layout, form })
     }
 
+    /// Takes the shards of another directory of the same layout in the place of its own, but for
+    /// some that differ, each of which gets memory of its own. Branch by branch, so that what is
+    /// not used any more is freed before the next one is copied.
+    pub(super) fn share_with(&mut self, former: &Self, differing: &[u32]) -> Result<(), TooLarge> {
+        debug_assert_eq!(self.layout, former.layout);
+        let (Form::Many(own), Form::Many(others)) = (&mut self.form, &former.form) else {
+            return Ok(());
+        };
+        let Some(own) = Arc::get_mut(own) else { return Ok(()) }; // a zone that was just built
+        for (number, (branch, other)) in (0..).zip(own.iter_mut().zip(others.iter())) {
+            let first = differing.partition_point(|shard| shard / BRANCH < number);
+            let of_branch = differing[first..].iter().take_while(|shard| *shard / BRANCH == number);
+            let copy = |shard: &u32| (*shard, branch[(shard % BRANCH) as usize].words().into());
+            let changed: Vec<(u32, Arc<[Word]>)> = of_branch.map(copy).collect();
+            *branch = match changed.is_empty() {
+                true => Arc::clone(other),
+                false => with_replaced(other, &changed)?,
+            };
+        }
+        Ok(())
+    }
+
     /// The only shard of a small zone.
     pub(super) fn only_shard(&mut self) -> Option<&mut Arc<[Word]>> {
         match &mut self.form {
@@ -277,100 +322,10 @@ impl Directory {
     }
 }
 
-/// Builds the shards of a zone from its nodes, in whatever order they come.
-///
-/// Nodes are collected by branch and sorted into shards branch by branch, so that memory is read
-/// and written in order, or within what the processor's cache holds.
-pub(super) struct DirectoryBuilder {
-    /// How many shards and slots there will be.
-    layout: Layout,
-    /// The nodes of each branch, each behind its hash and its length.
-    parts: Vec<Vec<u8>>,
-}
-
-/// Octets before a node in a part: hash u64, length u32.
-const PART_HEADER: usize = 12;
-
-impl DirectoryBuilder {
-    /// Begins the shards of a zone of that layout.
-    pub(super) fn new(layout: Layout) -> Self {
-        Self { layout, parts: vec![Vec::new(); layout.shards().div_ceil(BRANCH) as usize] }
-    }
-
-    /// Adds the node that a function appends to a buffer, under a hash.
-    pub(super) fn push<E: From<TooLarge>>(
-        &mut self,
-        hash: u64,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let part = &mut self.parts[(self.layout.shard_of(hash) / BRANCH) as usize];
-        let header = part.len();
-        part.extend_from_slice(&hash.to_le_bytes());
-        part.extend_from_slice(&[0; 4]);
-        debug_assert_eq!(part.len(), header + PART_HEADER);
-        write(part)?;
-        let len = u32::try_from(part.len() - header - PART_HEADER).map_err(|_| TooLarge)?;
-        part[header + 8..header + PART_HEADER].copy_from_slice(&len.to_le_bytes());
-        Ok(())
-    }
-
-    /// Ends with all shards.
-    pub(super) fn finish(self) -> Result<Directory, TooLarge> {
-        let layout = self.layout;
-        let mut writer = ShardWriter::default();
-        if layout.shards() == 1 {
-            let nodes = nodes_of(&self.parts[0]).map(|(hash, node)| (hash as u32, node));
-            let shard = writer.make(layout.slot_mask, &nodes.collect::<Vec<_>>())?;
-            return Ok(Directory { layout, form: Form::One(shard) });
-        }
-        let mut branches = Vec::with_capacity(self.parts.len());
-        for part in self.parts {
-            branches.push(branch_of(&part, layout, &mut writer)?);
-        }
-        Ok(Directory { layout, form: Form::Many(branches.into()) })
-    }
-}
-
-/// The nodes of a part with their hashes.
-fn nodes_of(part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let mut rest = part;
-    std::iter::from_fn(move || {
-        let (hash, tail) = rest.split_first_chunk()?;
-        let (len, tail) = tail.split_first_chunk()?;
-        let (node, tail) = tail.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        rest = tail;
-        Some((u64::from_le_bytes(*hash), node))
-    })
-}
-
-/// Sorts the nodes of a part into the shards of a branch.
-fn branch_of(part: &[u8], layout: Layout, writer: &mut ShardWriter) -> Result<Branch, TooLarge> {
-    let count = layout.shards().min(BRANCH) as usize;
-    let shard_of = |hash: u64| (layout.shard_of(hash) % BRANCH) as usize;
-    // Where the nodes of each shard begin, then where its next one goes.
-    let mut starts = vec![0_usize; count + 1];
-    nodes_of(part).for_each(|(hash, _)| starts[shard_of(hash) + 1] += 1);
-    (0..count).for_each(|shard| starts[shard + 1] += starts[shard]);
-    let mut nodes: Vec<NodeEntry<'_>> = vec![(0, &[]); starts[count]];
-    let mut next = starts.clone();
-    for (hash, node) in nodes_of(part) {
-        let at = &mut next[shard_of(hash)];
-        nodes[*at] = (hash as u32, node);
-        *at += 1;
-    }
-    let nodes_in = |shard: usize| &nodes[starts[shard]..starts[shard + 1]];
-    let lens = (0..count).map(|shard| writer.lay_out(layout.slot_mask, nodes_in(shard)));
-    let lens = lens.collect::<Result<Vec<_>, _>>()?;
-    branch_of_segment(&lens, |shard, words| {
-        writer.lay_out(layout.slot_mask, nodes_in(shard))?;
-        writer.write(nodes_in(shard), words);
-        Ok(())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::directory_builder::DirectoryBuilder;
     use super::*;
 
     /// A directory of so many nodes; each has its number as its owner.
@@ -406,11 +361,11 @@ mod tests {
 
     #[test]
     fn shards_that_never_changed_move_when_a_sixth_of_the_branch_lies_unused_in_its_segment() {
-        let mut directory = directory(20_000); // 128 shards, one branch
+        let mut directory = directory(2_500); // 16 shards, one branch
         let first = directory.bytes();
         let segment = |directory: &Directory| directory.memory().next().map(<[Word]>::as_ptr);
         let (mut present, mut moves) = (segment(&directory), 0);
-        for index in (0..128).chain(0..128) {
+        for index in (0..16).chain(0..16) {
             let shard = directory.shards().nth(index).map(|shard| shard.0.into()).unwrap();
             let layout = directory.layout();
             directory = directory.with_replaced([(index as u32, shard)].into(), layout).unwrap();
@@ -419,7 +374,7 @@ mod tests {
             moves += usize::from(segment(&directory) != present);
             present = segment(&directory);
         }
-        assert_eq!((moves, present), (6, None), "the last move is that of the last shard");
-        assert_eq!(directory.shards().map(|it| it.nodes().count()).sum::<usize>(), 20_000);
+        assert_eq!((moves, present), (5, None), "the last move is that of the last shard");
+        assert_eq!(directory.shards().map(|it| it.nodes().count()).sum::<usize>(), 2_500);
     }
 }

@@ -8,9 +8,12 @@ use super::sorted::{Sorted, Unsorted};
 use super::{Set, Zone};
 use crate::lookup_name::LookupName;
 use crate::order::rank;
-use crate::records::{Record, Records, TooManyRecords};
+use crate::records::{Record, Records, TooManyRecords, octets_len, write_octets};
 use zonda_wire::name::is_at_or_below;
 use zonda_wire::{Name, Type};
+
+/// Octets of records that are written at a time.
+const WRITTEN_AT_A_TIME: usize = 64 << 10;
 
 /// A record of a zone.
 #[derive(Clone, Copy)]
@@ -86,23 +89,48 @@ impl Zone {
         Ok(records)
     }
 
-    /// All records, the SOA record first and the rest in no particular order: nothing is sorted,
-    /// and no name is looked up.
+    /// The number of octets that [`write_unordered_records`](Self::write_unordered_records) writes.
+    #[must_use]
+    pub fn unordered_records_len(&self) -> u64 {
+        let of_node = |node: Node<'_>| {
+            let owner = node.relative_owner().len() + self.apex().len();
+            let sets = node.sets().filter(|set| set.rtype != Type::SOA); // as a cursor has it
+            let rdatas = sets.flat_map(|set| set.rdatas());
+            rdatas.map(|rdata| octets_len(owner, rdata.len()) as u64).sum::<u64>()
+        };
+        let of_soa = octets_len(self.apex().len(), self.soa().0.first().len()) as u64;
+        self.nodes().map(of_node).sum::<u64>() + of_soa
+    }
+
+    /// Writes all records in the form of [`Records::as_octets`], the SOA record first and the rest
+    /// in no particular order, some at a time: nothing is sorted, no name is looked up, and little
+    /// memory is used.
     ///
     /// # Errors
-    /// When they take more than 4 GiB.
-    pub fn to_unordered_records(&self) -> Result<Records, TooManyRecords> {
-        let mut records = Records::with_capacity(self.bytes());
+    /// Those of what takes the octets, which end it.
+    pub fn write_unordered_records<E>(
+        &self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut octets = Vec::new();
         let (owner, (soa, _)) = (self.apex(), self.soa());
         let (ttl, rdata) = (soa.ttl, soa.first());
-        let mut pushed = records.push(Record { owner, rtype: Type::SOA, ttl, rdata }, 0);
-        if pushed.is_ok() {
-            self.take_records(&mut RecordCursor::default(), |owner, (rtype, ttl), rdata| {
-                pushed = records.push(Record { owner, rtype, ttl, rdata }, 0);
-                pushed.is_ok()
+        write_octets(Record { owner, rtype: Type::SOA, ttl, rdata }, &mut octets);
+        let mut cursor = RecordCursor::default();
+        loop {
+            let is_whole = self.take_records(&mut cursor, |owner, (rtype, ttl), rdata| {
+                let has_room = octets.len() < WRITTEN_AT_A_TIME;
+                if has_room {
+                    write_octets(Record { owner, rtype, ttl, rdata }, &mut octets);
+                }
+                has_room
             });
+            write(&octets)?;
+            if is_whole {
+                return Ok(());
+            }
+            octets.clear();
         }
-        pushed.map(|()| records)
     }
 
     /// The name and the node of a form that sorts.

@@ -21,19 +21,24 @@ mod diff;
 mod diff_octets;
 mod digest;
 mod directory;
+mod directory_builder;
 mod edit;
 mod finish;
+mod hashed_build;
+mod hashed_records;
 mod iterate;
 mod merge;
+mod name_weights;
 mod node;
 mod record_set;
+mod record_sorter;
+mod segment_words;
 mod shard;
 mod share;
 mod slots;
 mod sort_form;
 mod sorted;
 
-pub(crate) use build::canonical;
 pub use build::{BuildError, build};
 pub use change::{
     ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange, is_greater,
@@ -43,9 +48,11 @@ pub use cursor::RecordCursor;
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use diff::Diff;
 pub use digest::Digest;
+pub use hashed_records::HashedRecords;
 pub use iterate::ZoneRecord;
 pub use merge::{Merge, NetChange};
 pub use node::{Node, Set, Sets, node_flag};
+pub(crate) use record_sorter::canonical;
 pub use slots::Slots;
 pub use sort_form::OwnerName;
 pub use sorted::Sorted;

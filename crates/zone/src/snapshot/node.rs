@@ -92,6 +92,11 @@ impl<'z> Node<'z> {
         self.bytes[2..4] == [0, 0]
     }
 
+    /// The number of sets.
+    pub(super) fn set_count(&self) -> u16 {
+        u16::from_le_bytes([self.bytes[2], self.bytes[3]])
+    }
+
     /// How many names one label longer exist below it.
     #[must_use]
     pub fn child_count(&self) -> u32 {
@@ -234,6 +239,24 @@ pub(super) fn type_covered(rtype: Type, rdata: &[u8]) -> Type {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of sets that were passed over to count names.
+    pub(super) static SETS_PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts more names one label below the node at the beginning of some octets, which was written
+/// with a number of them. Takes as long as the node has sets.
+pub(super) fn count_children(octets: &mut [u8], more: u32) {
+    #[cfg(test)]
+    SETS_PASSED.with(|sets| sets.set(sets.get() + usize::from(Node::new(octets).set_count())));
+    let behind = Node::new(octets).behind_sets().len();
+    let at = octets.len() - behind;
+    if let Some(count) = octets.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *count = u32::from_le_bytes(*count).saturating_add(more).to_le_bytes();
+    }
+}
+
 /// Writes a node behind what is in a buffer.
 pub(super) struct NodeWriter<'o> {
     /// The buffer that the node is appended to.
@@ -282,8 +305,14 @@ impl<'o> NodeWriter<'o> {
 
     /// Ends the node with the number of names one label below it.
     pub(super) fn end(self, children: u32) {
+        self.end_with(Some(children).filter(|children| *children > 0));
+    }
+
+    /// Ends the node with a number of names one label below it, for which there is room even if it
+    /// is 0, or without one.
+    pub(super) fn end_with(self, children: Option<u32>) {
         self.out[self.start + 2..self.start + 4].copy_from_slice(&self.sets.to_le_bytes());
-        if children > 0 {
+        if let Some(children) = children {
             self.out[self.start] |= node_flag::HAS_CHILDREN;
             self.out.extend_from_slice(&children.to_le_bytes());
         }

@@ -1,7 +1,7 @@
 //! RRsets while zones are changed and compared.
 
 use super::TooLarge;
-use super::build::canonical;
+use super::canonical;
 use super::change::ChangeRule;
 use super::node::{Node, NodeWriter, set_order, type_covered};
 use crate::order::rank;

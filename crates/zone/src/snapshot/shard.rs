@@ -236,22 +236,24 @@ impl ShardWriter {
         slot_mask: u32,
         nodes: &[Entry<'_>],
     ) -> Result<Arc<[Word]>, TooLarge> {
-        let mut shard = zeros(self.lay_out(slot_mask, nodes)?);
+        let lens = nodes.iter().map(|(tag, node)| (*tag, node.len()));
+        let mut shard = zeros(self.lay_out(slot_mask, lens)?);
         if let Some(words) = Arc::get_mut(&mut shard) {
             self.write(nodes, words); // nothing else has the shard yet
         }
         Ok(shard)
     }
 
-    /// Decides where some nodes and their slots lie; returns how many words the shard takes.
+    /// Decides where some nodes, each of a tag and a length, and their slots lie; returns how many
+    /// words the shard takes.
     pub(super) fn lay_out(
         &mut self,
         slot_mask: u32,
-        nodes: &[Entry<'_>],
+        nodes: impl Iterator<Item = (u32, usize)> + Clone,
     ) -> Result<usize, TooLarge> {
         self.slots.clear();
         self.slots.resize(slot_mask as usize + 2, 0);
-        for (number, (tag, _)) in (1..).zip(nodes) {
+        for (number, (tag, _)) in (1..).zip(nodes.clone()) {
             let mut at = (tag & slot_mask) as usize;
             while self.slots.get(at).is_some_and(|slot| *slot != 0) {
                 at += 1;
@@ -263,21 +265,29 @@ impl ShardWriter {
         }
         self.places.clear();
         let mut at = self.slots.len() * size_of::<Word>();
-        for (_, node) in nodes {
+        for (_, len) in nodes {
             self.places.push(u32::try_from(at / ALIGNMENT).map_err(|_| TooLarge)?);
-            at = (at + node.len()).next_multiple_of(ALIGNMENT);
+            at = (at + len).next_multiple_of(ALIGNMENT);
         }
         Ok(at.div_ceil(size_of::<Word>()))
     }
 
+    /// The number of slots of the shard that was laid out.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A slot of the shard that was laid out, whose nodes have these tags.
+    pub(super) fn slot(&self, at: usize, tag_of: impl FnOnce(usize) -> u32) -> Word {
+        let Some(index) = self.slots[at].checked_sub(1) else { return [0; 8] };
+        let index = index as usize;
+        (u64::from(tag_of(index)) << 32 | u64::from(self.places[index])).to_le_bytes()
+    }
+
     /// Writes the nodes that were laid out, with their slots, into as many words of zeros.
-    pub(super) fn write(&self, nodes: &[Entry<'_>], words: &mut [Word]) {
-        for (word, index) in words.iter_mut().zip(&self.slots) {
-            if let Some(index) = index.checked_sub(1) {
-                let index = index as usize;
-                let slot = u64::from(nodes[index].0) << 32 | u64::from(self.places[index]);
-                *word = slot.to_le_bytes();
-            }
+    fn write(&self, nodes: &[Entry<'_>], words: &mut [Word]) {
+        for (at, word) in words.iter_mut().enumerate().take(self.slots.len()) {
+            *word = self.slot(at, |index| nodes[index].0);
         }
         let octets = words.as_flattened_mut();
         for ((_, node), place) in nodes.iter().zip(&self.places) {

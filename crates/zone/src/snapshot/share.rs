@@ -5,9 +5,8 @@
 //! records do or since changes were made one by one, is compared node by node.
 
 use super::node::Node;
-use super::shard::{Shard, Word};
+use super::shard::Shard;
 use super::{Directory, Zone};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The part of a zone's shards, one in so many, that may differ for the rest to be shared. Where
@@ -27,7 +26,7 @@ impl Zone {
         if new.layout() != old.layout() {
             // So many names that either layout would do, or another zone.
             let is_same = self.names == former.names
-                && former.diff(&self).is_ok_and(|difference| difference.is_empty());
+                && former.diff_within(&self, 0).is_ok_and(|difference| difference.is_empty());
             return if is_same { Arc::clone(former) } else { Arc::new(self) };
         }
         let differing = differing_shards(new, old);
@@ -38,20 +37,20 @@ impl Zone {
         if shards == 1 || differing.len() * DIFFERING_PART > shards {
             return Arc::new(self);
         }
-        let Ok(directory) = old.with_replaced(differing, old.layout()) else {
-            return Arc::new(self);
-        };
-        Arc::new(Self { directory, ..self })
+        let mut zone = self;
+        // Where that fails, what was not shared yet stays as it was built.
+        let _ = zone.directory.share_with(&former.directory, &differing);
+        Arc::new(zone)
     }
 }
 
-/// The shards of `new` that hold other nodes than those of `old`, each in memory of its own. Both
-/// have the same layout.
-fn differing_shards(new: &Directory, old: &Directory) -> BTreeMap<u32, Arc<[Word]>> {
+/// The numbers of the shards of `new` that hold other nodes than those of `old`. Both have the same
+/// layout.
+fn differing_shards(new: &Directory, old: &Directory) -> Vec<u32> {
     let mask = new.layout().slot_mask;
     let pairs = (0..).zip(new.shards().zip(old.shards()));
     let differing = pairs.filter(|(_, (new, old))| !holds_the_same(*new, *old, mask));
-    differing.map(|(index, (new, _))| (index, new.0.into())).collect()
+    differing.map(|(index, _)| index).collect()
 }
 
 /// Whether two shards hold the same nodes, in whatever order.
