@@ -202,6 +202,10 @@ impl Intake {
                 return Err(Fault::NotData(owner, record.rtype));
             }
             self.take_record(record)?;
+            // The zone would not be within its limit, however few octets its records have.
+            if self.zone.parents_bytes_least() > self.limits.octets_max {
+                return Err(Fault::TooManyOctets(self.limits.octets_max));
+            }
         }
         Ok(())
     }

@@ -70,6 +70,16 @@ impl WholeZone {
         }
     }
 
+    /// Returns the octets that names without records of their own, or above others, take in the zone
+    /// at least, as far as that is known; a record may have over a hundred of them.
+    #[must_use]
+    pub fn parents_bytes_least(&self) -> u64 {
+        match self {
+            Self::Few(_) => 0,
+            Self::Many(records) => records.parents_bytes_least() as u64,
+        }
+    }
+
     /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {

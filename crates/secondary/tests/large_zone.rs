@@ -220,14 +220,17 @@ fn no_zone_takes_more_memory_while_it_is_transferred_than_it_is_counted_as() {
 }
 
 #[test]
-fn the_limit_of_octets_is_for_the_records_and_not_for_what_is_made_of_them() {
-    let records = || records_of("names of many labels");
-    let intake = taken(records());
-    let stored = intake.octets_stored();
-    assert!(intake.octets_besides() > 10 * stored, "{} of names", intake.octets_besides());
-    let within = |octets_max| taken_within(Limits { octets_max, ..LIMITS }, records());
-    assert!(within(stored).is_ok());
-    assert!(matches!(within(stored - 1), Err(Fault::TooManyOctets(_))));
+fn the_limit_of_octets_is_for_the_records_and_for_the_names_between_their_owners() {
+    for shape in ["addresses in one branch", "names of many labels"] {
+        let intake = taken(records_of(shape));
+        let stored = intake.octets_stored();
+        let of_names = whole(intake).parents_bytes_least();
+        assert_eq!(of_names > 10 * stored, shape == "names of many labels", "{of_names} octets");
+        let limit = stored.max(of_names);
+        let within = |octets_max| taken_within(Limits { octets_max, ..LIMITS }, records_of(shape));
+        assert!(within(limit).is_ok(), "{shape}");
+        assert!(matches!(within(limit - 1), Err(Fault::TooManyOctets(_))), "{shape}");
+    }
 }
 
 #[test]

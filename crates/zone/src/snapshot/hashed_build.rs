@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_zone_of_one_or_of_many_branches_has_the_nodes_that_it_has_when_built_of_a_list() {
-        for names in [200, 3_000, 16_000, 60_000] {
+        for names in [200, 3_000, 8_000, 16_000, 60_000] {
             let records = records_of_all_kinds(names);
             let zone = records.hashed().build().unwrap();
             let expected = build(&name("example"), &records.0, SEED).unwrap();
