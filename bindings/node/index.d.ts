@@ -267,14 +267,20 @@ export declare class Reply {
 /** Goes on with what is behind a function; the promise is settled when that is done. With an error,
  * the query fails when the function ends, as if it had thrown the error. */
 export type Next = (error?: unknown) => Promise<void>;
-/** What a function may return: the reply, nothing, or records, which are added to the answer. */
+/** What a function may return: the reply, nothing (also `false`, of `condition && record`), a record,
+ * or an array, a generator or another iterable of records, which are added to the answer. An empty
+ * array is an answer without records; another iterable that gives nothing leaves the reply as it
+ * is. What else is no record is a {@link RecordError} when the function returns. */
 export type HandlerResult =
   | void
   | null
   | undefined
+  | false
   | Reply
   | ResourceRecord
-  | readonly ResourceRecord[];
+  | readonly ResourceRecord[]
+  | Iterable<ResourceRecord>
+  | AsyncIterable<ResourceRecord>;
 /** Answers names, or leaves the reply as it is. `C` is what the pattern captures. */
 export type Handler<C = Captures> = (
   query: Query<C>,
@@ -284,11 +290,18 @@ export type Handler<C = Captures> = (
 /** Sees all queries and, after `await next()`, their replies. One that neither answers nor calls
  * `next()` has the query answered SERVFAIL. `C` is what its pattern captures, if it has one. */
 export type Middleware<C = Captures> = Handler<C>;
+/** What a function for errors may return: what handlers may; numbers and `true`, of
+ * `errors.push(error)`, say nothing either. */
+export type ErrorHandlerResult = HandlerResult | boolean | number;
 /** Is told of what handlers and middleware throw. What it puts into the reply is sent, and so are
  * records that it returns; a query that it does not answer is left to the next such function, and is
  * SERVFAIL behind the last one. If it returns a promise, that is waited for. There is no reply where
  * one cannot be sent, as it has a wrong record, or was sent before. */
-export type ErrorHandler = (error: Error, query: Query, reply?: Reply) => unknown;
+export type ErrorHandler = (
+  error: Error,
+  query: Query,
+  reply?: Reply,
+) => ErrorHandlerResult | Promise<ErrorHandlerResult>;
 
 /** What is wrong with a record of a reply: the code is `ZONDA_RECORD`. */
 export interface RecordError extends Error {

@@ -601,14 +601,18 @@ class App extends EventEmitter {
     };
     const result = route.handlers[0](request, response, next);
     if (typeof result?.then !== 'function' && behind === undefined) {
-      response.addReturned(result);
-      return response.answered ? undefined : this.#leave(route, request, response);
+      const added = response.addReturned(result);
+      if (added === undefined) {
+        return response.answered ? undefined : this.#leave(route, request, response);
+      }
+      return added.then(() => (response.answered ? undefined : this.#leave(route, request, response)));
     }
     return (async () => {
       const returned = await result;
       if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
-      response.addReturned(returned);
+      const added = response.addReturned(returned);
+      if (added !== undefined) await added;
       if (response.answered) return;
       if (failed) throw failure; // it was caught, or not waited for, without an answer instead
       await this.#leave(route, request, response);

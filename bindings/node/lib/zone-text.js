@@ -6,7 +6,7 @@ const { encode } = require('./data.js');
 const { withCode } = require('./errors.js');
 const { record, wireOf } = require('./message.js');
 const native = require('./native.js');
-const { TTL, check, notARecord, secondsOf } = require('./response.js');
+const { TTL, check, notARecord, secondsOf } = require('./record.js');
 const { typeNumber } = require('./tables.js');
 
 /** A record of a line of a zone file, such as `www 300 IN A 192.0.2.1`. */
