@@ -29,6 +29,7 @@ function checkType(record) {
 /** Throws what would be served otherwise than a record says. */
 function check(record) {
   const { type, class: of = 'IN', data } = record;
+  checkNames(record);
   if (of !== 'IN' && of !== 1) {
     throw wrongValue('ZONDA_RECORD', `${type} record: class must be 'IN'`, of);
   }
@@ -36,7 +37,7 @@ function check(record) {
 }
 
 /** Throws where a record has a field that no record has: a misspelt one would be left out. A loop
- * over names makes no array of them: many records may come here. */
+ * over names makes no array of them: each record of each reply comes here. */
 function checkNames(record) {
   for (const name in record) {
     switch (name) {

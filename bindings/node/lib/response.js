@@ -6,6 +6,7 @@ const { addFormerNames } = require('./former.js');
 const { ENDING, LOOKS } = require('./batch.js');
 const { brief, errorWith, placeOf, recordError, wrongValue } = require('./errors.js');
 const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
+const { checkNames } = require('./options.js');
 const { OPT, TTL, TTL_MAX, check, checkType, notARecord, secondsOf } = require('./record.js');
 const {
   HAS_GONE_ON,
@@ -30,6 +31,10 @@ const EXTENDED_OTHER = 0;
 const SCOPE_MAX = 128;
 /** The types of records that lead to another name. */
 const ALIASES = new Set(['CNAME', 'DNAME']);
+/** The options of a negative reply, and of one that is kept. */
+const NEGATIVE_OPTIONS = ['ttl', 'soa'];
+const CACHE_OPTIONS = ['ttl', 'vary'];
+const NO_OPTIONS = {};
 /** The sections, in the order of their numbers. */
 const SECTIONS = ['answers', 'authorities', 'additionals'];
 
@@ -157,7 +162,8 @@ class Reply {
   }
 
   /** Makes it a negative reply. */
-  #deny(rcode, { ttl, soa } = {}) {
+  #deny(rcode, cached) {
+    const { ttl, soa } = cached === undefined ? NO_OPTIONS : negativeOptions(rcode, cached);
     if (!this.#change()) return this;
     const [answers, authorities] = this.#sections;
     const isReplaced = ttl !== undefined || soa !== undefined;
@@ -243,7 +249,8 @@ class Reply {
    * answer is not kept if who asks was looked at.
    *
    * Of both, in an array, `'client'` counts, which is the finer of the two. */
-  cache({ ttl, vary }) {
+  cache(options) {
+    const { ttl, vary } = checkedOptions('cache()', options, CACHE_OPTIONS);
     const varies = vary === undefined ? [] : [vary].flat();
     if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => Object.hasOwn(VARY, it))) {
       const wanted = "cache() needs whole seconds as ttl, and as vary 'client' or 'subnet'";
@@ -513,6 +520,23 @@ addFormerNames(Reply, {
   error: 'extendedError',
   extra: 'state',
 });
+
+/** The options of a method of a reply, which has those of some names; throws where there are others. */
+function checkedOptions(method, options, names) {
+  if (Object(options) === options) {
+    checkNames('ZONDA_RECORD', options, names);
+    return options;
+  }
+  throw wrongValue('ZONDA_RECORD', `${method} needs options such as { ttl: 60 }`, options);
+}
+
+/** The options of a negative reply; throws what is wrong with them. */
+function negativeOptions(rcode, options) {
+  const method = rcode === 'NXDOMAIN' ? 'nxdomain()' : 'noData()';
+  const { soa } = checkedOptions(method, options, NEGATIVE_OPTIONS);
+  if (soa === undefined || Object(soa) === soa) return options;
+  throw wrongValue('ZONDA_RECORD', `${method} needs as soa an object such as { name, data }`, soa);
+}
 
 /** Writes a response into a batch. */
 function writeResponse(batch, response) {
