@@ -589,7 +589,8 @@ export declare class App extends EventEmitter {
   listen(where: ListenAddress): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern: string): boolean;
-  /** Serves a zone from a file, or from a text as a file has it. */
+  /** Serves a zone from a file, or from a text as a file has it. A zone that was given before is an
+   * error, until `start` was rejected: then one that was wrong may be given anew. */
   zone(name: string, options: ZoneOptions): this;
   /** Serves a zone that has what a store has, and follows its changes. One that cannot be reached
    * within 3 seconds when the app starts is SERVFAIL until it can; later it keeps what it had. */
