@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 import { EventEmitter } from 'node:events';
 import type { KnownExtendedError, KnownResponseCode, KnownType } from './records.js';
 import type { ReadData, SvcParams, TypedData } from './records.js';
