@@ -387,11 +387,12 @@ export declare abstract class Store implements OwnStore {
   load(zone: string): Promise<StoredRecordSet[]>;
   /** All record sets of an owner. */
   get(owner: string): Promise<StoredRecordSet[]>;
-  /** Puts records in place of all that the owner has of that type, in one step; refuses what could
-   * not be served. Zones have them some 20 ms after the promise is settled. */
+  /** Puts records in place of all that the owner has of that type, in one step; refuses what is wrong
+   * by itself. What cannot be beside other records of the owner, such as a CNAME beside a TXT, is
+   * taken, and left out of the zone. Zones have them some 20 ms after the promise is settled. */
   set(records: RecordSet): Promise<void>;
   /** Puts each of several record sets in place of all that its owner has of its type, all in one
-   * step; one that could not be served changes nothing. */
+   * step; with one that is refused, nothing is changed. */
   setMany(sets: Iterable<RecordSet>): Promise<void>;
   /** Takes the records of an owner and a type away; tells whether there were any. */
   remove(owner: string, type: RecordType): Promise<boolean>;
@@ -665,7 +666,7 @@ export declare class App extends EventEmitter {
   unhandle(pattern: string): boolean;
 }
 
-/** A message read from its octets; `null` if they are none. */
+/** A message read from its octets; `null` for octets that are not a message. */
 export declare function decodeMessage(octets: Uint8Array): Message | null;
 /** The line of a zone file for a record, such as `www.example.org. 300 IN A 192.0.2.1`; the owner of
  * one without a name is `@`. Throws a `TypeError`, `RangeError` or `Error` that says what is wrong. */
