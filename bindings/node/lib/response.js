@@ -134,7 +134,7 @@ class Reply {
   #addIterable(value) {
     const list = listOf(value);
     if (list instanceof Promise) return list.then((records) => this.addReturned(records));
-    return this.addReturned(list === undefined ? [value] : list); // which throws for what is no record
+    return this.addReturned(list === undefined ? [value] : list); // throws for what is no record
   }
 
   /** Makes it a reply with a response code, and the records that were added. */
@@ -521,7 +521,7 @@ addFormerNames(Reply, {
   extra: 'state',
 });
 
-/** The options of a method of a reply, which has those of some names; throws where there are others. */
+/** The options of a method of a reply; throws where one has none of the names that are known. */
 function checkedOptions(method, options, names) {
   if (Object(options) === options) {
     checkNames('ZONDA_RECORD', options, names);

@@ -4,8 +4,8 @@
 
 const { types } = require('node:util');
 
-/** What a generator, a set or something else that is iterated over gives, as an array; `null` if that
- * is nothing. A promise of either where it is waited for. `undefined` for a value that is not
+/** What a generator, a set or something else that is iterated over gives, as an array; `null` if it
+ * gives nothing. A promise of either where it is waited for. `undefined` for a value that is not
  * iterated over. */
 function listOf(value) {
   if (value instanceof Uint8Array) return undefined; // octets are no records

@@ -54,8 +54,8 @@ class App extends EventEmitter {
   #published;
   /** Those that are not in force yet. */
   #publications = new Set();
-  /** The names of the zones that were given since the app was made, or could not start: in lower case
-   * and with their final dot. */
+  /** The names of the zones that were given since the app was made, or could not start: in lower
+   * case and with their final dot. */
   #zoneNames = new Set();
   #state = 'new';
   /** Settled when the app has started, or could not; while it starts. */
@@ -622,7 +622,8 @@ class App extends EventEmitter {
       if (added === undefined) {
         return response.answered ? undefined : this.#leave(route, request, response);
       }
-      return added.then(() => (response.answered ? undefined : this.#leave(route, request, response)));
+      const leave = () => this.#leave(route, request, response);
+      return added.then(() => (response.answered ? undefined : leave()));
     }
     return (async () => {
       const returned = await result;
