@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 import { EventEmitter } from 'node:events';
 import type { KnownExtendedError, KnownResponseCode, KnownType } from './records.js';
 import type { ReadData, SvcParams, TypedData } from './records.js';
@@ -267,14 +269,20 @@ export declare class Reply {
 /** Goes on with what is behind a function; the promise is settled when that is done. With an error,
  * the query fails when the function ends, as if it had thrown the error. */
 export type Next = (error?: unknown) => Promise<void>;
-/** What a function may return: the reply, nothing, or records, which are added to the answer. */
+/** What a function may return: the reply, nothing (also `false`, of `condition && record`), a record,
+ * or an array, a generator or another iterable of records, which are added to the answer. An empty
+ * array is an answer without records; another iterable that gives nothing leaves the reply as it
+ * is. What else is no record is a {@link RecordError} when the function returns. */
 export type HandlerResult =
   | void
   | null
   | undefined
+  | false
   | Reply
   | ResourceRecord
-  | readonly ResourceRecord[];
+  | readonly ResourceRecord[]
+  | Iterable<ResourceRecord>
+  | AsyncIterable<ResourceRecord>;
 /** Answers names, or leaves the reply as it is. `C` is what the pattern captures. */
 export type Handler<C = Captures> = (
   query: Query<C>,
@@ -284,11 +292,18 @@ export type Handler<C = Captures> = (
 /** Sees all queries and, after `await next()`, their replies. One that neither answers nor calls
  * `next()` has the query answered SERVFAIL. `C` is what its pattern captures, if it has one. */
 export type Middleware<C = Captures> = Handler<C>;
+/** What a function for errors may return: what handlers may; numbers and `true`, of
+ * `errors.push(error)`, say nothing either. */
+export type ErrorHandlerResult = HandlerResult | boolean | number;
 /** Is told of what handlers and middleware throw. What it puts into the reply is sent, and so are
  * records that it returns; a query that it does not answer is left to the next such function, and is
  * SERVFAIL behind the last one. If it returns a promise, that is waited for. There is no reply where
  * one cannot be sent, as it has a wrong record, or was sent before. */
-export type ErrorHandler = (error: Error, query: Query, reply?: Reply) => unknown;
+export type ErrorHandler = (
+  error: Error,
+  query: Query,
+  reply?: Reply,
+) => ErrorHandlerResult | Promise<ErrorHandlerResult>;
 
 /** What is wrong with a record of a reply: the code is `ZONDA_RECORD`. */
 export interface RecordError extends Error {
@@ -372,11 +387,12 @@ export declare abstract class Store implements OwnStore {
   load(zone: string): Promise<StoredRecordSet[]>;
   /** All record sets of an owner. */
   get(owner: string): Promise<StoredRecordSet[]>;
-  /** Puts records in place of all that the owner has of that type, in one step; refuses what could
-   * not be served. Zones have them some 20 ms after the promise is settled. */
+  /** Puts records in place of all that the owner has of that type, in one step; refuses what is wrong
+   * by itself. What cannot be beside other records of the owner, such as a CNAME beside a TXT, is
+   * taken, and left out of the zone. Zones have them some 20 ms after the promise is settled. */
   set(records: RecordSet): Promise<void>;
   /** Puts each of several record sets in place of all that its owner has of its type, all in one
-   * step; one that could not be served changes nothing. */
+   * step; with one that is refused, nothing is changed. */
   setMany(sets: Iterable<RecordSet>): Promise<void>;
   /** Takes the records of an owner and a type away; tells whether there were any. */
   remove(owner: string, type: RecordType): Promise<boolean>;
@@ -576,7 +592,8 @@ export declare class App extends EventEmitter {
   listen(where: ListenAddress): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
   removeHandler(pattern: string): boolean;
-  /** Serves a zone from a file, or from a text as a file has it. */
+  /** Serves a zone from a file, or from a text as a file has it. A zone that was given before is an
+   * error, until `start` was rejected: then one that was wrong may be given anew. */
   zone(name: string, options: ZoneOptions): this;
   /** Serves a zone that has what a store has, and follows its changes. One that cannot be reached
    * within 3 seconds when the app starts is SERVFAIL until it can; later it keeps what it had. */
@@ -649,7 +666,7 @@ export declare class App extends EventEmitter {
   unhandle(pattern: string): boolean;
 }
 
-/** A message read from its octets; `null` if they are none. */
+/** A message read from its octets; `null` for octets that are not a message. */
 export declare function decodeMessage(octets: Uint8Array): Message | null;
 /** The line of a zone file for a record, such as `www.example.org. 300 IN A 192.0.2.1`; the owner of
  * one without a name is `@`. Throws a `TypeError`, `RangeError` or `Error` that says what is wrong. */

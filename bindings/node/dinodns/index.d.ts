@@ -1,3 +1,5 @@
+/// <reference types="node" />
+
 import { EventEmitter } from 'node:events';
 import type { Http2SecureServer, Http2Server } from 'node:http2';
 import type { Server as TlsServer } from 'node:tls';

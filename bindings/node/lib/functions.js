@@ -3,6 +3,7 @@
 // Functions that methods of apps are given.
 
 const { errorWith, wrongValue } = require('./errors.js');
+const { eager } = require('./returned.js');
 
 /** The functions that a method of an app was given, also in arrays; throws where one is none, or
  * where there are none. */
@@ -14,7 +15,7 @@ function checkedFunctions(method, given) {
   for (const it of functions) {
     if (typeof it !== 'function') throw wrongValue('ZONDA_CONFIG', `${method} needs a function`, it);
   }
-  return functions;
+  return functions.map(eager);
 }
 
 module.exports = { checkedFunctions };

@@ -90,6 +90,7 @@ function isAsRead(record) {
 module.exports = {
   FLAGS,
   Message,
+  completeName,
   decodeMessage,
   isAsRead,
   record,

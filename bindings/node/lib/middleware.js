@@ -60,8 +60,9 @@ function decisive(function_) {
       return next(error);
     };
     const ended = (returned) => {
-      response.addReturned(returned);
-      if (isNextCalled || response.answered) return;
+      const added = response.addReturned(returned);
+      if (added !== undefined) return added.then(ended);
+      if (isNextCalled || response.answered) return undefined;
       throw new Error(`middleware ${function_.name || '(anonymous)'}: ${UNDECIDED}`);
     };
     const result = function_(request, response, goOn);

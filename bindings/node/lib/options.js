@@ -73,8 +73,8 @@ function checkedOptions(given) {
 
 /** Throws where an object has a name that is not one of those that are known. */
 function checkNames(code, given, names) {
-  for (const name of Object.keys(given)) {
-    if (names.includes(name)) continue;
+  for (const name in given) {
+    if (names.includes(name) || !Object.hasOwn(given, name)) continue;
     const known = `the options are ${names.join(', ')}`;
     throw errorWith(code, `there is no option ${name}; ${known}`, TypeError);
   }

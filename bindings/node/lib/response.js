@@ -4,9 +4,10 @@
 
 const { addFormerNames } = require('./former.js');
 const { ENDING, LOOKS } = require('./batch.js');
-const { checkFields } = require('./data.js');
 const { brief, errorWith, placeOf, recordError, wrongValue } = require('./errors.js');
 const { FLAGS, decodeMessage, isAsRead, readable, recordsOf, wireOf } = require('./message.js');
+const { checkNames } = require('./options.js');
+const { OPT, TTL, TTL_MAX, check, checkType, notARecord, secondsOf } = require('./record.js');
 const {
   HAS_GONE_ON,
   SAW_BELOW,
@@ -16,25 +17,24 @@ const {
   TICKET_LOW,
   ZONE,
 } = require('./request.js');
+const { listOf } = require('./returned.js');
 const { custom, shown } = require('./shown.js');
 const { errorNumber, rcodeNumber, rcodeWord, typeNumber, typeWord } = require('./tables.js');
 
-/** The time to live of a record that says nothing else, seconds. */
-const TTL = 300;
-/** The longest time to live, seconds (rfc2181#8). */
-const TTL_MAX = 0x7fffffff;
 /** What a kept answer depends on, by the core's numbers. */
 const VARY = { client: 1, subnet: 2 };
 /** The longest name as text, with the dot at its end (rfc1035#2.3.4). */
 const NAME_LENGTH_MAX = 254;
-/** The number of the type that the core itself adds to replies. */
-const OPT = 41;
 /** The extended error that has no number of its own. */
 const EXTENDED_OTHER = 0;
 /** The longest scope: all bits of an IPv6 address. */
 const SCOPE_MAX = 128;
 /** The types of records that lead to another name. */
 const ALIASES = new Set(['CNAME', 'DNAME']);
+/** The options of a negative reply, and of one that is kept. */
+const NEGATIVE_OPTIONS = ['ttl', 'soa'];
+const CACHE_OPTIONS = ['ttl', 'vary'];
+const NO_OPTIONS = {};
 /** The sections, in the order of their numbers. */
 const SECTIONS = ['answers', 'authorities', 'additionals'];
 
@@ -88,8 +88,7 @@ class Reply {
         this.#add(section, record);
       } else {
         try {
-          if (Object(record) !== record) throw notARecord(record);
-          typeNumber(record.type); // tells the mistake where it is made
+          checkType(record); // tells the mistake where it is made
         } catch (error) {
           throw this.#named(error, section, into.length, record);
         }
@@ -99,14 +98,43 @@ class Reply {
     return this;
   }
 
-  /** Adds what a function has returned to the answer, if that is a record, or an array of records.
-   * Those that the answer has already are not added again: a function that is one expression may
-   * return what it has set. */
+  /** Adds what a function has returned to the answer: a record, an array or another iterable of
+   * records; a promise where that is waited for. Those that the answer has already are not added
+   * again: a function that is one expression may return what it has set, as it may a response code.
+   * `false`, of `condition && record`, numbers and `true` say nothing; all else throws. */
   addReturned(value) {
-    if (value === undefined || value === null || value === this) return;
-    if (!Array.isArray(value) && !Object.hasOwn(Object(value), 'type')) return;
-    const known = this.#sections[0] ?? [];
-    this.#add(0, [value].flat(Infinity).filter((record) => !known.includes(record)));
+    if (value === undefined || value === null || value === this) return undefined;
+    if (Array.isArray(value)) {
+      const known = this.#sections[0] ?? [];
+      this.#add(0, value.flat(Infinity).filter((record) => !known.includes(record)));
+      return undefined;
+    }
+    switch (typeof value) {
+      case 'boolean':
+      case 'number':
+      case 'bigint':
+        return undefined;
+      case 'string':
+        if (this.#hasRcode(value)) return undefined;
+        break;
+      case 'object':
+        if (value.type === undefined) return this.#addIterable(value);
+    }
+    if (!this.#sections[0]?.includes(value)) this.#add(0, [value]);
+    return undefined;
+  }
+
+  /** Whether a text is the word of the response code that a function has set. */
+  #hasRcode(word) {
+    if (this.#ending !== ENDING.REPLY) return false;
+    return word === rcodeWord(this.#rcode) || word === `RCODE${this.#rcode}`;
+  }
+
+  /** Adds what an iterable gives; a promise where that is waited for. */
+  #addIterable(value) {
+    const list = listOf(value);
+    if (list instanceof Promise) return list.then((records) => this.addReturned(records));
+    return this.addReturned(list === undefined ? [value] : list); // throws for what is no record
   }
 
   /** Makes it a reply with a response code, and the records that were added. */
@@ -134,7 +162,8 @@ class Reply {
   }
 
   /** Makes it a negative reply. */
-  #deny(rcode, { ttl, soa } = {}) {
+  #deny(rcode, cached) {
+    const { ttl, soa } = cached === undefined ? NO_OPTIONS : negativeOptions(rcode, cached);
     if (!this.#change()) return this;
     const [answers, authorities] = this.#sections;
     const isReplaced = ttl !== undefined || soa !== undefined;
@@ -220,7 +249,8 @@ class Reply {
    * answer is not kept if who asks was looked at.
    *
    * Of both, in an array, `'client'` counts, which is the finer of the two. */
-  cache({ ttl, vary }) {
+  cache(options) {
+    const { ttl, vary } = checkedOptions('cache()', options, CACHE_OPTIONS);
     const varies = vary === undefined ? [] : [vary].flat();
     if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => Object.hasOwn(VARY, it))) {
       const wanted = "cache() needs whole seconds as ttl, and as vary 'client' or 'subnet'";
@@ -491,13 +521,21 @@ addFormerNames(Reply, {
   extra: 'state',
 });
 
-/** Throws what would be served otherwise than a record says. */
-function check(record) {
-  const { type, class: of = 'IN', data } = record;
-  if (of !== 'IN' && of !== 1) {
-    throw wrongValue('ZONDA_RECORD', `${type} record: class must be 'IN'`, of);
+/** The options of a method of a reply; throws where one has none of the names that are known. */
+function checkedOptions(method, options, names) {
+  if (Object(options) === options) {
+    checkNames('ZONDA_RECORD', options, names);
+    return options;
   }
-  if (wireOf(record) === null) checkFields(typeNumber(type), data);
+  throw wrongValue('ZONDA_RECORD', `${method} needs options such as { ttl: 60 }`, options);
+}
+
+/** The options of a negative reply; throws what is wrong with them. */
+function negativeOptions(rcode, options) {
+  const method = rcode === 'NXDOMAIN' ? 'nxdomain()' : 'noData()';
+  const { soa } = checkedOptions(method, options, NEGATIVE_OPTIONS);
+  if (soa === undefined || Object(soa) === soa) return options;
+  throw wrongValue('ZONDA_RECORD', `${method} needs as soa an object such as { name, data }`, soa);
 }
 
 /** Writes a response into a batch. */
@@ -513,20 +551,6 @@ function writeRecord(batch, section, record, request) {
   // The name asked for is read only to be compared: most handlers never ask for it.
   const owner = name === undefined || isSame(name, request.name) ? '' : String(name);
   batch.record(section, type, secondsOf(record, ttl), owner, record.data, wireOf(record));
-}
-
-/** The time to live of a record, if it is one. */
-function secondsOf({ type }, ttl) {
-  const seconds = Number(ttl);
-  if (seconds >= 0 && seconds <= TTL_MAX) return seconds;
-  const wanted = `${type} record: ttl must be a number of seconds from 0 to ${TTL_MAX}`;
-  throw errorWith('ZONDA_RECORD', `${wanted}, not ${brief(ttl)}`, RangeError);
-}
-
-/** An error for what is given in place of a record. */
-function notARecord(value) {
-  const example = "{ type: 'A', data: '192.0.2.1' }";
-  return wrongValue('ZONDA_RECORD', `a record must be an object such as ${example}`, value);
 }
 
 /** A record of a program's as it is read, in the reply to a query for a name. */
@@ -564,13 +588,4 @@ function isSame(name, asked) {
   return (left === 0 || left === 1) && asked.startsWith(text.toLowerCase());
 }
 
-module.exports = {
-  Reply,
-  TTL,
-  TTL_MAX,
-  check,
-  notARecord,
-  secondsOf,
-  writeRecord,
-  writeResponse,
-};
+module.exports = { Reply, writeRecord, writeResponse };

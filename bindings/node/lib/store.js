@@ -7,7 +7,7 @@ const { errorWith, withCode, wrongValue } = require('./errors.js');
 const native = require('./native.js');
 const { MILLISECONDS, checkNames, checkOption } = require('./options.js');
 const { pathOf } = require('./path.js');
-const { TTL, TTL_MAX } = require('./response.js');
+const { TTL, TTL_MAX } = require('./record.js');
 const { custom, shown } = require('./shown.js');
 const { typeNumber, typeWord } = require('./tables.js');
 

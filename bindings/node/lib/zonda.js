@@ -11,7 +11,7 @@ const { ErrorHandlers, tell } = require('./error-handlers.js');
 const { errorWith, withCode } = require('./errors.js');
 const { addFormerNames } = require('./former.js');
 const { checkedFunctions } = require('./functions.js');
-const { decodeMessage } = require('./message.js');
+const { completeName, decodeMessage } = require('./message.js');
 const { decisive, inGuard } = require('./middleware.js');
 const { checkedOptions, coreOptions, placeText } = require('./options.js');
 const { asError, isNothing, pass } = require('./pass.js');
@@ -54,6 +54,9 @@ class App extends EventEmitter {
   #published;
   /** Those that are not in force yet. */
   #publications = new Set();
+  /** The names of the zones that were given since the app was made, or could not start: in lower
+   * case and with their final dot. */
+  #zoneNames = new Set();
   #state = 'new';
   /** Settled when the app has started, or could not; while it starts. */
   #startup = Promise.resolve();
@@ -193,6 +196,7 @@ class App extends EventEmitter {
   /** Serves a zone from a file, or from a text as a file has it. */
   zone(name, options) {
     this.#beforeStart('zone');
+    const key = this.#newZone('zone', name);
     const { file, text } = Object(options);
     if (file !== undefined && text !== undefined) {
       throw errorWith('ZONDA_ZONE', `zone('${name}') takes a file or a text, not both`, TypeError);
@@ -205,14 +209,26 @@ class App extends EventEmitter {
     } else {
       throw errorWith('ZONDA_ZONE', `zone('${name}') needs a file or a text`, TypeError);
     }
+    this.#zoneNames.add(key);
     return this;
   }
 
   /** Serves a zone that has what a store has, and follows its changes. */
   store(zone, store) {
     this.#beforeStart('store');
+    const key = this.#newZone('store', zone);
     this.#bridge.addStore(String(zone), store);
+    this.#zoneNames.add(key);
     return this;
+  }
+
+  /** The name of a zone as names of zones are compared; throws where there is one of that name. */
+  #newZone(method, name) {
+    const key = completeName(String(name).toLowerCase());
+    if (!this.#zoneNames.has(key)) return key;
+    const later = 'setZoneText(), setZoneFile() or setZoneStore() once the app runs';
+    const why = `is given twice: keep one, or replace it by ${later}`;
+    throw errorWith('ZONDA_ZONE', `${method}('${name}') ${why}`);
   }
 
   /** Asks servers for all names that neither handlers nor zones have. */
@@ -249,6 +265,7 @@ class App extends EventEmitter {
     } catch (error) {
       this.#bridge.endLog();
       this.#state = this.#state === 'starting' ? 'new' : 'stopped';
+      this.#zoneNames.clear(); // one that was wrong may be given anew
       throw error;
     }
     if (this.#state !== 'starting') return; // it is to stop, which waits for this
@@ -601,14 +618,19 @@ class App extends EventEmitter {
     };
     const result = route.handlers[0](request, response, next);
     if (typeof result?.then !== 'function' && behind === undefined) {
-      response.addReturned(result);
-      return response.answered ? undefined : this.#leave(route, request, response);
+      const added = response.addReturned(result);
+      if (added === undefined) {
+        return response.answered ? undefined : this.#leave(route, request, response);
+      }
+      const leave = () => this.#leave(route, request, response);
+      return added.then(() => (response.answered ? undefined : leave()));
     }
     return (async () => {
       const returned = await result;
       if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
-      response.addReturned(returned);
+      const added = response.addReturned(returned);
+      if (added !== undefined) await added;
       if (response.answered) return;
       if (failed) throw failure; // it was caught, or not waited for, without an answer instead
       await this.#leave(route, request, response);

@@ -6,11 +6,14 @@ const { encode } = require('./data.js');
 const { withCode } = require('./errors.js');
 const { record, wireOf } = require('./message.js');
 const native = require('./native.js');
-const { TTL, check, notARecord, secondsOf } = require('./response.js');
+const { checkNames } = require('./options.js');
+const { TTL, check, notARecord, secondsOf } = require('./record.js');
 const { typeNumber } = require('./tables.js');
 
 /** A record of a line of a zone file, such as `www 300 IN A 192.0.2.1`. */
-function parseRecord(text, { origin, ttl = TTL } = {}) {
+function parseRecord(text, options = {}) {
+  checkNames('ZONDA_RECORD', Object(options), ['origin', 'ttl']);
+  const { origin, ttl = TTL } = options;
   const seconds = secondsOf({ type: 'a' }, ttl);
   const of = origin === undefined ? undefined : String(origin);
   const read = withCode('ZONDA_RECORD', () => native.readRecord(String(text), of, seconds));

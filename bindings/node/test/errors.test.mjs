@@ -146,6 +146,30 @@ test('each mistake has the code of its kind, and says what was given and what is
   }
 });
 
+test('a zone that is given twice is an error, unless a start that failed stands between', async (t) => {
+  const text = '@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n';
+  const wrong = (name, method = 'zone') => ({
+    code: 'ZONDA_ZONE',
+    message: `${method}('${name}') is given twice: keep one, or replace it by setZoneText(), setZoneFile() or setZoneStore() once the app runs`,
+  });
+  const none = { listen: [], log: 'off' };
+  const zones = { 'a.example': { text }, 'A.example.': { text } };
+  assert.throws(() => new App({ ...none, zones }), wrong('A.example.'));
+  const app = new App({ ...none, zones: { 'a.example': { text } } });
+  app.zone('b\\..example', { text: 'wrong' }).store('c.example', { load: () => [] });
+  assert.throws(() => app.zone('a.example.', { text }), wrong('a.example.'));
+  assert.throws(() => app.zone('a.EXAMPLE', { file: 'a.zone' }), wrong('a.EXAMPLE'));
+  assert.throws(() => app.store('a.example', { load: () => [] }), wrong('a.example', 'store'));
+  assert.throws(() => app.zone('c.example', { text }), wrong('c.example'));
+  assert.throws(() => app.zone('d..e', { text }), { code: 'ZONDA_ZONE', message: /empty label/ });
+  assert.throws(() => app.zone('d..e', { text }), { code: 'ZONDA_ZONE', message: /empty label/ });
+  await assert.rejects(app.start(), { code: 'ZONDA_ZONE' });
+  await app.zone('b\\..example', { text }).start();
+  t.after(() => app.stop());
+  const { answers } = await app.query('ns.b\\..example');
+  assert.deepEqual(answers.map(({ data }) => data), ['192.0.2.1']);
+});
+
 test('a wrong record has section, place, data and pattern as fields of its error', async (t) => {
   const errors = [];
   const app = await started(t, { listen: [], onError: (error) => errors.push(error) }, (app) => {

@@ -53,7 +53,7 @@ test('a reply says what the handler says', async (t) => {
     app.handle('nx.example', (req, res) => res.nxdomain());
     app.handle('nodata.example', (req, res) => res.noData());
     app.handle('refused.example', (req, res) => res.refused());
-    app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN')); // a text is no record
+    app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN')); // returns what it sets
     app.handle('fails.example', (req, res) => res.servfail('the database is away'));
     app.handle('blocked.example', (req, res) => res.extendedError('Blocked', 'on the list').nxdomain());
     app.handle('dropped.example', (req, res) => res.drop());

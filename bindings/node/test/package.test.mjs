@@ -189,6 +189,43 @@ test('its types are found by every way in which TypeScript resolves modules', as
   }
 });
 
+test('TypeScript compiles hello world in a folder that has only what the pages say to install', async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'zonda-typed-'));
+  t.after(() => rmSync(place, { recursive: true, force: true }));
+  const modules = join(place, 'node_modules');
+  cpSync(join(folder, 'node_modules', 'zonda'), join(modules, 'zonda'), { recursive: true });
+  for (const page of ['README.md', '../../docs/nodejs.md']) {
+    const text = readFileSync(join(here, page), 'utf8');
+    const [, names] = /npm install --save-dev ([^`\n]*typescript[^`\n]*)/.exec(text) ?? [];
+    assert.deepEqual(names?.split(' '), ['typescript', '@types/node'], page);
+  }
+  // `undici-types` comes with `@types/node`; the compiler may lie anywhere.
+  for (const module of ['@types/node', 'undici-types']) {
+    cpSync(join(here, 'node_modules', module), join(modules, module), { recursive: true });
+  }
+  const hello = readFileSync(join(here, 'examples', 'hello.mjs'), 'utf8');
+  writeFileSync(join(place, 'hello.mts'), hello);
+  const dino = "import { DefaultServer } from 'zonda/dinodns';\nnew DefaultServer({ networks: [] });\n";
+  writeFileSync(join(place, 'dino.mts'), dino);
+  const tsc = join(here, 'node_modules', '.bin', 'tsc');
+  // Programs may name the types that they use, and these then leave those of Node.js to the package.
+  for (const more of [{}, { types: [] }]) {
+    const compilerOptions = { noEmit: true, strict: true, module: 'nodenext', ...more };
+    const config = { compilerOptions, files: ['hello.mts', 'dino.mts'] };
+    writeFileSync(join(place, 'tsconfig.json'), JSON.stringify(config));
+    const { stdout } = await run(tsc, ['-p', place], { cwd: place }).catch((error) => error);
+    assert.equal(stdout, '', JSON.stringify(more));
+  }
+});
+
+test('npm knows that the types of Node.js are needed, by programs in TypeScript alone', () => {
+  const path = join(folder, 'node_modules', 'zonda', 'package.json');
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(path, 'utf8'));
+  assert.deepEqual(peerDependencies, { '@types/node': '*' });
+  assert.deepEqual(peerDependenciesMeta, { '@types/node': { optional: true } });
+  assert.ok(!existsSync(join(folder, 'node_modules', '@types', 'node')), 'npm installs none');
+});
+
 /** Programs that have dns-packet's types in what they give and take. */
 const DNS_PACKET_PROGRAMS = {
   serializer: `

@@ -278,6 +278,87 @@ test('what is no record is told, with its place and its data', async (t) => {
   }
 });
 
+test('a field that no record has is an error, of records that are returned, added, pushed and written', async (t) => {
+  const errors = [];
+  const record = { type: 'A', data: '192.0.2.1', tll: 5 };
+  const others = [
+    { owner: 'y.example', type: 'A', data: '192.0.2.1' },
+    Object.assign(Object.create(null), record),
+  ];
+  const app = await started(t, { onError: (error) => errors.push(error) }, (app) => {
+    app.handle('returned.example', () => record);
+    app.handle('added.example', (req, res) => res.answer(record));
+    app.handle('pushed.example', (req, res) => void res.answers.push(record));
+    app.handle('owner.example', () => others[0]);
+    app.handle('bare.example', () => others[1]);
+    app.handle('read.example', (req, res) => void res.answer(record).answers);
+    app.handle('soa.example', (req, res) => res.nxdomain({ soa: { owner: 'example', data: '. . 1 2 3 4 5' } }));
+  });
+  const known = 'the fields of a record are name, type, ttl, class, data';
+  const expect = { owner: `A record: there is no field owner; ${known}` };
+  expect.soa = `SOA record: there is no field owner; ${known}`;
+  for (const word of ['returned', 'added', 'pushed', 'owner', 'bare', 'read', 'soa']) {
+    assert.equal((await app.query(`${word}.example`)).rcode, 'SERVFAIL', word);
+    const { code, message } = errors.pop();
+    assert.equal(code, 'ZONDA_RECORD');
+    const text = expect[word] ?? `A record: there is no field tll; ${known}`;
+    assert.ok(message.includes(`[0]: ${text}`), message);
+  }
+  assert.throws(() => recordText(record), { code: 'ZONDA_RECORD', message: /there is no field tll/ });
+});
+
+test('copies of records, and those of programs for dns-packet and of classes, have only known fields', async (t) => {
+  class Row {
+    id = 7;
+    type = 'A';
+    data = '192.0.2.1';
+  }
+  const app = await started(t, {}, (app) => {
+    app.handle('read.example', async (req, res) => {
+      const { answers, additionals } = await app.query('source.example');
+      res.answer(answers.map((it) => ({ ...it })), { ...answers[0], data: '192.0.2.3' });
+      res.additional(additionals);
+    });
+    app.handle('source.example', () => ({ type: 'A', data: '192.0.2.1', flush: false }));
+    app.handle('row.example', () => new Row());
+    app.handle('opt.example', (req, res) => {
+      const opt = { name: '.', type: 'OPT', udpPayloadSize: 4096, flags: 0, options: [] };
+      res.answer({ name: 'opt.example', type: 'A', ttl: 1, class: 'IN', flush: false, data: '192.0.2.1' });
+      res.additional(opt);
+    });
+  });
+  const data = async (name) => (await app.query(name)).answers.map((it) => it.data).join();
+  assert.equal(await data('read.example'), '192.0.2.1,192.0.2.3');
+  assert.equal(await data('row.example'), '192.0.2.1');
+  assert.equal(await data('opt.example'), '192.0.2.1');
+});
+
+test('options of a reply are checked, and those of a line', async (t) => {
+  const thrown = [];
+  const calls = {
+    ttls: [(res) => res.nxdomain({ ttls: 60 }), 'there is no option ttls; the options are ttl, soa'],
+    data: [(res) => res.noData({ ttl: 1, data: '' }), 'there is no option data; the options are ttl, soa'],
+    varry: [(res) => res.cache({ ttl: 1, varry: 'client' }), 'there is no option varry; the options are ttl, vary'],
+    seconds: [(res) => res.nxdomain(60), 'nxdomain() needs options such as { ttl: 60 }, not 60'],
+    nothing: [(res) => res.noData(null), 'noData() needs options such as { ttl: 60 }, not null'],
+    cached: [(res) => res.cache(), 'cache() needs options such as { ttl: 60 }, not undefined'],
+    number: [(res) => res.cache(60), 'cache() needs options such as { ttl: 60 }, not 60'],
+    soa: [(res) => res.nxdomain({ soa: 'example' }), "nxdomain() needs as soa an object such as { name, data }, not 'example'"],
+  };
+  const app = await started(t, { onError: (error) => thrown.push(error) }, (app) => {
+    for (const [word, [call]] of Object.entries(calls)) app.handle(`${word}.example`, (req, res) => call(res));
+  });
+  for (const [word, [, message]] of Object.entries(calls)) {
+    assert.equal((await app.query(`${word}.example`)).rcode, 'SERVFAIL', word);
+    assert.deepEqual(
+      thrown.splice(0).map(({ code, name, message }) => [code, name, message]),
+      [['ZONDA_RECORD', 'TypeError', message]],
+    );
+  }
+  const wrong = { code: 'ZONDA_RECORD', message: /^there is no option orign; the options are origin, ttl$/ };
+  assert.throws(() => parseRecord('www A 192.0.2.1', { orign: 'a.example' }), wrong);
+});
+
 test('octets that are no message are null', () => {
   assert.equal(decodeMessage(Buffer.from([1, 2, 3])), null);
 });

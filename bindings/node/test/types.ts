@@ -118,6 +118,28 @@ app.handle('example.net', (req, res) => res.noData({ soa: { data: '' } }));
 app.handle('example.net', () => 7);
 // @ts-expect-error: an exchange is missing
 app.handle('example.net', () => ({ type: 'MX', data: { preference: 7 } }));
+// @ts-expect-error: a text is no answer
+app.handle('example.net', () => '192.0.2.1');
+// @ts-expect-error: no record has such a field
+app.handle('example.net', (): ResourceRecord => ({ type: 'A', data: '192.0.2.1', tll: 5 }));
+const records: ResourceRecord[] = [{ type: 'A', data: '192.0.2.1' }];
+app
+  .handle('example.net', (req) => req.type === 'A' && { type: 'A', data: '192.0.2.1' })
+  .handle('example.net', () => new Set(records))
+  .handle('example.net', async () => new Set(records).values())
+  .handle('example.net', function* (req) {
+    yield { type: 'TXT', data: req.name };
+  })
+  .handle('example.net', async function* (req) {
+    yield { type: 'MX', data: { preference: 10, exchange: req.name } };
+  })
+  // @ts-expect-error: a text is no record
+  .handle('example.net', () => new Set(['192.0.2.1']))
+  .onError((error) => console.error(error))
+  .onError((error) => records.push({ type: 'TXT', data: error.message }))
+  .onError(async (error, req, res) => error instanceof TypeError && res?.refused())
+  // @ts-expect-error: a text is no answer
+  .onError((error) => error.message);
 
 function read(answer: Answer, reply: Message): void {
   const { name, ttl }: { name: string; ttl: number } = answer;
