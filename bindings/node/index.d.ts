@@ -270,9 +270,8 @@ export declare class Reply {
  * the query fails when the function ends, as if it had thrown the error. */
 export type Next = (error?: unknown) => Promise<void>;
 /** What a function may return: the reply, nothing (also `false`, of `condition && record`), a record,
- * or an array, a generator or another iterable of records, which are added to the answer. An empty
- * array is an answer without records; another iterable that gives nothing leaves the reply as it
- * is. What else is no record is a {@link RecordError} when the function returns. */
+ * or an array or another collection of records, such as a set, which are added to the answer. An
+ * empty one is an answer without records. Any other value is a {@link RecordError}. */
 export type HandlerResult =
   | void
   | null
@@ -281,8 +280,7 @@ export type HandlerResult =
   | Reply
   | ResourceRecord
   | readonly ResourceRecord[]
-  | Iterable<ResourceRecord>
-  | AsyncIterable<ResourceRecord>;
+  | (Iterable<ResourceRecord> & { next?: never });
 /** Answers names, or leaves the reply as it is. `C` is what the pattern captures. */
 export type Handler<C = Captures> = (
   query: Query<C>,

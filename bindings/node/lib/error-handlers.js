@@ -32,8 +32,8 @@ function tell(functions, error, request, response, log) {
   const from = (place) => {
     if (place === functions.length || response?.answered) return undefined;
     const ended = (returned) => {
-      const added = response?.addReturned(returned);
-      return added === undefined ? from(place + 1) : added.then(ended, failed);
+      response?.addReturned(returned);
+      return from(place + 1);
     };
     const failed = (another) => {
       if (!hasFailed) log(error);

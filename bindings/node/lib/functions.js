@@ -2,8 +2,8 @@
 
 // Functions that methods of apps are given.
 
+const { types } = require('node:util');
 const { errorWith, wrongValue } = require('./errors.js');
-const { eager } = require('./returned.js');
 
 /** The functions that a method of an app was given, also in arrays; throws where one is none, or
  * where there are none. */
@@ -14,8 +14,12 @@ function checkedFunctions(method, given) {
   }
   for (const it of functions) {
     if (typeof it !== 'function') throw wrongValue('ZONDA_CONFIG', `${method} needs a function`, it);
+    if (types.isGeneratorFunction(it)) {
+      const wanted = `${method} needs a function that returns records; put those of a generator into an array`;
+      throw wrongValue('ZONDA_CONFIG', wanted, it);
+    }
   }
-  return functions.map(eager);
+  return functions;
 }
 
 module.exports = { checkedFunctions };

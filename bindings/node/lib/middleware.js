@@ -60,9 +60,8 @@ function decisive(function_) {
       return next(error);
     };
     const ended = (returned) => {
-      const added = response.addReturned(returned);
-      if (added !== undefined) return added.then(ended);
-      if (isNextCalled || response.answered) return undefined;
+      response.addReturned(returned);
+      if (isNextCalled || response.answered) return;
       throw new Error(`middleware ${function_.name || '(anonymous)'}: ${UNDECIDED}`);
     };
     const result = function_(request, response, goOn);

@@ -34,7 +34,7 @@ async function pass(functions, request, response, last) {
     // `next(error)` is as if the function had thrown the error when it ends.
     const ended = (returned) => {
       if (!isNothing(passed)) throw asError(passed);
-      return response.addReturned(returned);
+      response.addReturned(returned);
     };
     const result = functions[place](request, response, next);
     return typeof result?.then === 'function' ? result.then(ended) : ended(result);

@@ -98,43 +98,43 @@ class Reply {
     return this;
   }
 
-  /** Adds what a function has returned to the answer: a record, an array or another iterable of
-   * records; a promise where that is waited for. Those that the answer has already are not added
-   * again: a function that is one expression may return what it has set, as it may a response code.
-   * `false`, of `condition && record`, numbers and `true` say nothing; all else throws. */
+  /** Adds what a function has returned to the answer: a record, or an array or another collection of
+   * records. Those that the answer has already are not added again: a function that is one expression
+   * may return what it has set, as it may a response code. What such expressions give is ignored, too:
+   * numbers, `true` and `false`, an empty text, and what emits events, as a logger that returns itself;
+   * all else throws. */
   addReturned(value) {
-    if (value === undefined || value === null || value === this) return undefined;
+    if (value === undefined || value === null || value === this) return;
     if (Array.isArray(value)) {
       const known = this.#sections[0] ?? [];
       this.#add(0, value.flat(Infinity).filter((record) => !known.includes(record)));
-      return undefined;
+      return;
     }
     switch (typeof value) {
       case 'boolean':
       case 'number':
       case 'bigint':
-        return undefined;
+        return;
       case 'string':
-        if (this.#hasRcode(value)) return undefined;
+        if (value === '' || this.#hasRcode(value)) return;
         break;
       case 'object':
-        if (value.type === undefined) return this.#addIterable(value);
+        if (value.type === undefined) {
+          if (typeof value.on === 'function') return;
+          const list = listOf(value);
+          if (list !== undefined) {
+            this.addReturned(list);
+            return;
+          }
+        }
     }
     if (!this.#sections[0]?.includes(value)) this.#add(0, [value]);
-    return undefined;
   }
 
   /** Whether a text is the word of the response code that a function has set. */
   #hasRcode(word) {
     if (this.#ending !== ENDING.REPLY) return false;
     return word === rcodeWord(this.#rcode) || word === `RCODE${this.#rcode}`;
-  }
-
-  /** Adds what an iterable gives; a promise where that is waited for. */
-  #addIterable(value) {
-    const list = listOf(value);
-    if (list instanceof Promise) return list.then((records) => this.addReturned(records));
-    return this.addReturned(list === undefined ? [value] : list); // throws for what is no record
   }
 
   /** Makes it a reply with a response code, and the records that were added. */

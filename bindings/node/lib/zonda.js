@@ -224,7 +224,7 @@ class App extends EventEmitter {
 
   /** The name of a zone as names of zones are compared; throws where there is one of that name. */
   #newZone(method, name) {
-    const key = completeName(String(name).toLowerCase());
+    const key = completeName(String(name).replace(/[A-Z]/g, (it) => it.toLowerCase()));
     if (!this.#zoneNames.has(key)) return key;
     const later = 'setZoneText(), setZoneFile() or setZoneStore() once the app runs';
     const why = `is given twice: keep one, or replace it by ${later}`;
@@ -618,19 +618,14 @@ class App extends EventEmitter {
     };
     const result = route.handlers[0](request, response, next);
     if (typeof result?.then !== 'function' && behind === undefined) {
-      const added = response.addReturned(result);
-      if (added === undefined) {
-        return response.answered ? undefined : this.#leave(route, request, response);
-      }
-      const leave = () => this.#leave(route, request, response);
-      return added.then(() => (response.answered ? undefined : leave()));
+      response.addReturned(result);
+      return response.answered ? undefined : this.#leave(route, request, response);
     }
     return (async () => {
       const returned = await result;
       if (!isSettled) await behind; // else the function has waited for it, and has seen its error
       if (!isNothing(passed)) throw asError(passed);
-      const added = response.addReturned(returned);
-      if (added !== undefined) await added;
+      response.addReturned(returned);
       if (response.answered) return;
       if (failed) throw failure; // it was caught, or not waited for, without an answer instead
       await this.#leave(route, request, response);

@@ -2,6 +2,7 @@
 // an error.
 
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import { test } from 'node:test';
 import { started, told } from './helpers.mjs';
 
@@ -20,39 +21,25 @@ class Address {
   }
 }
 
-async function* both() {
-  yield one;
-  await undefined;
-  yield two;
-}
-
 /** What functions return, each with the answer that it is. */
 const RETURNED = {
   record: [() => one, [one]],
   array: [() => [one, [two]], [one, two]],
   set: [() => new Set([one, two]), [one, two]],
-  values: [() => new Map([['a', one]]).values(), [one]],
   instance: [() => new Address(), [one]],
   bare: [() => Object.assign(Object.create(null), one), [one]],
   and: [() => true && one, [one]],
-  *generator() {
-    yield one;
-    yield [two];
-  },
-  both,
-  iterated: [() => both(), [one, two]],
+  empty: [() => new Set(), []],
+  collection: [() => ({ *[Symbol.iterator]() { yield one; yield two; } }), [one, two]],
   awaited: [async () => new Set([one]), [one]],
-  later: [async () => ({ [Symbol.asyncIterator]: both }), [one, two]],
 };
-RETURNED.generator = [RETURNED.generator, [one, two]];
-RETURNED.both = [RETURNED.both, [one, two]];
 
 /** Fails, so that functions for errors are asked. */
 function fails() {
   throw new Error('broken');
 }
 
-test('iterables of records are the answer, of handlers, middleware and functions for errors', async (t) => {
+test('collections of records are the answer, of handlers, middleware and functions for errors', async (t) => {
   const app = await started(t, {}, (app) => {
     for (const [word, [function_]] of Object.entries(RETURNED)) {
       app.handle(`${word}.handler.example`, function_);
@@ -72,7 +59,7 @@ test('iterables of records are the answer, of handlers, middleware and functions
 });
 
 test('what is returned that says nothing leaves the reply as it is', async (t) => {
-  const values = [undefined, null, false, true, 0, 7, 7n, Number.NaN, [], new Set()];
+  const values = [undefined, null, false, true, 0, 7, 7n, Number.NaN, '', [], new Set(), new EventEmitter()];
   const app = await started(t, {}, (app) => {
     values.forEach((value, place) => {
       app.handle(`${place}.example`, (req, res) => {
@@ -85,13 +72,11 @@ test('what is returned that says nothing leaves the reply as it is', async (t) =
       });
     });
     app.handle('reply.example', async (req, res) => res.answer(one));
-    app.handle('empty.example', function* () {}).handle('*', (req, res) => res.refused());
   });
   const names = values.flatMap((_, place) => [`${place}.example.`, `later.${place}.example.`]);
   for (const name of [...names, 'reply.example.']) {
     assert.equal(await told(app, name), `NOERROR ${name} A 192.0.2.1`);
   }
-  assert.equal(await told(app, 'empty.example'), 'REFUSED');
 });
 
 /** What is no answer, and what the error of it says. */
@@ -151,41 +136,33 @@ test('what a function for errors returns that is no answer is logged, and the ne
   }
 });
 
-test('generators may go on, wait, and fail', async (t) => {
+/** A collection that does not end. */
+const ENDLESS = {
+  *[Symbol.iterator]() {
+    for (;;) yield one;
+  },
+};
+
+test('generators, and collections that do not end, are errors', async (t) => {
   const errors = [];
-  const onError = (error) => errors.push(error.message);
-  const app = await started(t, { onError }, (app) => {
-    app.middleware('*.on.example', async function* (req, res, next) {
-      await next();
-      if (!res.answered) yield one;
-    });
-    app.handle('a.on.example', () => two);
-    app.handle(
-      'sync.example',
-      function* (req, res, next) {
-        next();
-      },
-      () => two,
-    );
-    app.handle('fails.example', async function* () {
-      yield one;
-      throw new Error('in the middle');
-    });
-    app.handle('errs.example', function* (req, res, next) {
-      next(new Error('passed'));
-    });
-    app.handle('said.example', function* (req, res) {
-      res.refused();
-    });
-    app.middleware(':user.captured.example', function* (req) {
-      yield { type: 'TXT', data: req.captures.user };
-    });
+  const generator = function* () {
+    yield one;
+  };
+  const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {
+    app.handle('iterator.example', () => generator());
+    app.handle('later.example', async () => new Set([one]).values());
+    app.handle('endless.example', () => ENDLESS);
+    for (const method of ['handle', 'middleware']) {
+      assert.throws(() => app[method]('a.example', generator), {
+        code: 'ZONDA_CONFIG',
+        message: /put those of a generator into an array, not \[GeneratorFunction/,
+      });
+    }
   });
-  assert.equal(await told(app, 'a.on.example'), 'NOERROR a.on.example. A 192.0.2.2');
-  assert.equal(await told(app, 'sync.example'), 'NOERROR sync.example. A 192.0.2.2');
-  assert.equal(await told(app, 'said.example'), 'REFUSED');
-  assert.equal(await told(app, 'ann.captured.example'), 'NOERROR ann.captured.example. TXT ["ann"]');
-  assert.equal(await told(app, 'fails.example'), 'SERVFAIL');
-  assert.equal(await told(app, 'errs.example'), 'SERVFAIL');
-  assert.deepEqual(errors, ['in the middle', 'passed']);
+  for (const name of ['iterator', 'later', 'endless']) {
+    assert.equal(await told(app, `${name}.example`), 'SERVFAIL');
+  }
+  assert.match(errors[0], /answers\[0\]: a record must be an object such as .*, not Object \[Generator\]/);
+  assert.match(errors[1], /answers\[0\]: a record must be an object such as .*, not \[Set Iterator\]/);
+  assert.match(errors[2], /it has over 65535 records/);
 });

@@ -126,13 +126,9 @@ const records: ResourceRecord[] = [{ type: 'A', data: '192.0.2.1' }];
 app
   .handle('example.net', (req) => req.type === 'A' && { type: 'A', data: '192.0.2.1' })
   .handle('example.net', () => new Set(records))
-  .handle('example.net', async () => new Set(records).values())
-  .handle('example.net', function* (req) {
-    yield { type: 'TXT', data: req.name };
-  })
-  .handle('example.net', async function* (req) {
-    yield { type: 'MX', data: { preference: 10, exchange: req.name } };
-  })
+  .handle('example.net', async () => [...new Set(records).values()])
+  // @ts-expect-error: an iterator is no collection
+  .handle('example.net', () => records.values())
   // @ts-expect-error: a text is no record
   .handle('example.net', () => new Set(['192.0.2.1']))
   .onError((error) => console.error(error))

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use zonda_wire::name::{self, Presentation};
@@ -24,7 +23,7 @@ use zonda_wire::rdata::{
 };
 use zonda_wire::{Type, rdata};
 
-use crate::number::{RecordError, RecordTypeError, shown};
+use crate::number::{RecordError, RecordTypeError, shown, with_value};
 use crate::query::type_text;
 
 /// Octets of a character string.
@@ -72,9 +71,7 @@ impl FieldError {
                 RecordTypeError::new_err(format!("{rtype} record: {field}: {}", error.value(py)))
             }
         };
-        // An exception takes attributes; if not, its text has the value.
-        let _ = error.value(py).setattr(intern!(py, "value"), value);
-        error
+        with_value(error, value)
     }
 }
 

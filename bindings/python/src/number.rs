@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::fmt;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString};
 use zonda_wire::Type;
@@ -26,6 +27,8 @@ pub struct NumberError {
     text: String,
     /// Whether the object is of another type than a number.
     is_type_error: bool,
+    /// The object that was given.
+    value: Py<PyAny>,
 }
 
 impl fmt::Display for NumberError {
@@ -37,11 +40,20 @@ impl fmt::Display for NumberError {
 impl From<NumberError> for PyErr {
     /// The exception for a part of a record or of a reply.
     fn from(error: NumberError) -> Self {
-        match error.is_type_error {
+        let exception = match error.is_type_error {
             true => RecordTypeError::new_err(error.text),
             false => RecordError::new_err(error.text),
-        }
+        };
+        Python::attach(|py| with_value(exception, error.value.bind(py)))
     }
+}
+
+/// The exception for a part of a record, with what was given for it.
+pub fn with_value(error: PyErr, value: &Bound<'_, PyAny>) -> PyErr {
+    let py = value.py();
+    // An exception takes attributes; if not, its text has the value.
+    let _ = error.value(py).setattr(intern!(py, "value"), value);
+    error
 }
 
 /// A whole number from 0 to a bound; `what` names it in errors.
@@ -50,6 +62,7 @@ pub fn whole(value: &Bound<'_, PyAny>, what: &str, max: u32) -> Result<u32, Numb
     number.filter(|number| *number <= max).ok_or_else(|| NumberError {
         text: format!("{what} must be a whole number from 0 to {max}, not {}", shown(value)),
         is_type_error: !value.is_instance_of::<PyInt>(),
+        value: value.clone().unbind(),
     })
 }
 

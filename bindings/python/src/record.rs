@@ -17,7 +17,7 @@ use zonda_wire::rdata::{self, Field, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
 
 use crate::field::{self, FieldError};
-use crate::number::{RecordError, RecordTypeError, Ttl, shown, whole_u16};
+use crate::number::{RecordError, RecordTypeError, Ttl, shown, whole_u16, with_value};
 use crate::query::type_text;
 
 /// The time to live of a record that says nothing else, seconds.
@@ -276,7 +276,10 @@ fn owner_name(owner: &Bound<'_, PyAny>) -> PyResult<Name> {
         Ok(wire) => Name::from_wire(wire.as_bytes()),
         Err(_) => owner.str()?.to_str()?.parse(),
     };
-    name.map_err(|error| RecordError::new_err(format!("owner: {error}")))
+    name.map_err(|error| {
+        let text = format!("owner: {error}; it is {}", shown(owner));
+        with_value(RecordError::new_err(text), owner)
+    })
 }
 
 /// Type and data of `Record(type, text)` or `Record(type, rdata=octets)`.

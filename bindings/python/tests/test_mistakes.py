@@ -141,6 +141,7 @@ def test_a_wrong_question_or_client_is_a_query_error(app, serve):
 
 
 def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
+    app.zone("twice.example", text="@ SOA . . 1 2 3 4 5")
     for call, text in [
         (lambda: app.zone(5, "a.zone"), 'the name of a zone must be a text such as "example.org"'),
         (lambda: app.zone("a.example", text=5), "the text of a zone must be that of a master"),
@@ -148,6 +149,8 @@ def test_wrong_names_texts_and_types_are_told_where_they_are_given(app):
         (lambda: zonda.MemoryStore().load("a..b"), 'zone "a..b": '),
         (lambda: app.zone("a..b", text="x"), 'zone "a..b": '),
         (lambda: app.store("a..b", zonda.MemoryStore()), 'zone "a..b": '),
+        (lambda: app.zone("Twice.example.", text="x"), "'Twice.example.' is given twice"),
+        (lambda: app.store("twice.example", zonda.MemoryStore()), "is given twice"),
     ]:
         with pytest.raises(zonda.ZoneError, match=text) as told:
             call()
@@ -189,10 +192,20 @@ def test_advice_and_errors_name_the_options_of_a_program_and_not_flags_and_keys(
     assert "listen: 0.0.0.0:0 can be reached" in advice[0] and "`config`" in advice[0]
 
 
-def test_a_wrong_field_of_a_record_has_its_value():
-    with pytest.raises(zonda.RecordError) as told:
-        zonda.A("999.1.1.1")
-    assert told.value.value == "999.1.1.1"
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (lambda: zonda.A("999.1.1.1"), "999.1.1.1"),
+        (lambda: zonda.MX("mx.example", 10), "mx.example"),
+        (lambda: zonda.TXT(5), 5),
+        (lambda: zonda.A("192.0.2.1", owner="a..b"), "a..b"),
+        (lambda: zonda.A("192.0.2.1", ttl=-1), -1),
+    ],
+)
+def test_a_wrong_field_of_a_record_has_its_value(make, value):
+    with pytest.raises(zonda.RecordError, match=str(value)) as told:
+        make()
+    assert told.value.value == value
 
 
 def test_a_response_code_of_more_than_twelve_bits_is_told(app, serve):

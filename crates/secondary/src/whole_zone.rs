@@ -70,8 +70,8 @@ impl WholeZone {
         }
     }
 
-    /// Returns the octets that names without records of their own, or above others, take in the zone
-    /// at least, as far as that is known; a record may have over a hundred of them.
+    /// Returns the octets that the names between the owners of the records and the apex take in the
+    /// zone at least, as far as that is known; a record may have over a hundred of them.
     #[must_use]
     pub fn parents_bytes_least(&self) -> u64 {
         match self {

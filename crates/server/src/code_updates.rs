@@ -249,7 +249,11 @@ impl<T: CodeTable> Shared<T> {
             }
             drop(state);
             std::thread::sleep(GATHERING);
-            self.work(self.lock(), put);
+            let state = self.lock();
+            if state.is_over {
+                return;
+            }
+            self.work(state, put);
         }
     }
 

@@ -24,7 +24,14 @@ from ._core import (
     read_reply,
 )
 from .arguments import name_of, with_captures
-from .errors import ConfigError, ConfigTypeError, NoReply, PatternTypeError, StateError
+from .errors import (
+    ConfigError,
+    ConfigTypeError,
+    NoReply,
+    PatternTypeError,
+    StateError,
+    ZoneError,
+)
 from .lifespan import Lifespan, LifespanTask, checked
 from .options import Address, Addresses
 from .serving import (
@@ -143,6 +150,8 @@ class App:
         self._is_entering = False
         self._zones: list[tuple[str, str]] = []
         self._texts: dict[str, tuple[str, str]] = {}
+        # Names of zones that were given since the app was made, had stopped or could not start.
+        self._given_zones: set[str] = set()
         self._stores: list[tuple[str, Store | OwnStore]] = []
         self._forward: list[str] = []
         self._middleware: list[Layer] = []
@@ -339,13 +348,14 @@ class App:
         """Serves a zone from a master file, from JSON if the file's name ends in ``.json``, or from
         the text of a master file."""
         self._before_start()
-        options.zone_name(name)
+        self._check_new_zone(name)
         if file is not None and text is None:
             self._zones.append((name, os.fsdecode(file)))
         elif text is not None and file is None:
             self._texts[_plain(name)] = name, options.zone_text(text)
         else:
             raise ConfigTypeError("a zone has either a file or a text")
+        self._given_zones.add(_plain(name))
 
     def store(self, zone: str, store: Store | OwnStore) -> None:
         """Serves a zone that has what a store has, and follows its changes. A store may serve
@@ -355,9 +365,17 @@ class App:
         it can; later it keeps what it had. The log tells both.
         """
         self._before_start()
-        options.zone_name(zone)
+        self._check_new_zone(zone)
         _check_store(store)
         self._stores.append((zone, store))
+        self._given_zones.add(_plain(zone))
+
+    def _check_new_zone(self, name: str) -> None:
+        """Raises ``ZoneError`` for what is not the name of a zone, or of one that was given."""
+        options.zone_name(name)
+        if _plain(name) in self._given_zones:
+            later = "set_zone_text(), set_zone_file() or set_zone_store() once the app runs"
+            raise ZoneError(f"zone {name!r} is given twice: keep one, or replace it by {later}")
 
     def forward(self, *servers: Address) -> None:
         """Asks servers for all names that neither handlers nor zones have: texts such as
@@ -374,6 +392,7 @@ class App:
         """
         if self._core is not None:
             raise StateError("the app runs already")
+        self._given_zones.clear()  # an app that has stopped, or could not start, may have others
         self._compose()
         if self._ended is not None and self._ended.done():
             self._ended = None  # that of a former run
