@@ -52,7 +52,8 @@ impl NameWeights {
 
 impl Zone {
     /// Returns the octets that
-    /// [`HashedRecords::bytes_besides`](super::HashedRecords::bytes_besides) tells of the zone's records, and a little more at most. Looks at each record.
+    /// [`HashedRecords::bytes_besides`](super::HashedRecords::bytes_besides) tells of the zone's
+    /// records, and a little more at most. Looks at each record.
     #[must_use]
     pub fn bytes_besides(&self) -> usize {
         let (mut parents, mut weights) = (0, NameWeights::default());
