@@ -49,6 +49,10 @@ pub struct Refusal {
     /// What is wrong, in words.
     pub error: String,
     /// Whether it will be wrong as long as the primary has this version.
+    /// Whether the primary does not answer over TCP at all, as for any of its zones.
+    pub is_unreachable: bool,
+    /// Whether a signature is wrong, or missing in an error.
+    pub is_of_signature: bool,
     pub is_of_version: bool,
     /// Whether the whole zone may be asked for.
     allows_whole_zone: bool,
@@ -83,6 +87,8 @@ impl Refusal {
     fn for_now(error: String) -> Self {
         Self {
             error,
+            is_unreachable: false,
+            is_of_signature: false,
             is_of_version: false,
             allows_whole_zone: false,
             is_without_changes: false,
@@ -96,6 +102,8 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         Self {
             error: fault.to_string(),
+            is_unreachable: fault.is_unreachable(),
+            is_of_signature: fault.is_of_signature(),
             is_of_version: fault.is_of_version(),
             allows_whole_zone: fault.allows_whole_zone(),
             is_without_changes: fault.is_without_changes(),

@@ -102,7 +102,8 @@ fn changes_are_asked_for_while_the_whole_zone_from_another_primary_waits_for_mem
     assert_eq!((kept.kept.place(), kept.octets), (Some(place), 3 * MIB));
 }
 
-/// A primary that says over UDP that its serial is 7, and counts the questions.
+/// A primary that says over UDP that its serial is 7, and counts the questions. It does not answer
+/// over TCP: its port is closed there.
 fn primary_of_serial_7(asked: Arc<AtomicUsize>) -> Primary {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let primary = primary(socket.local_addr().unwrap());
@@ -177,6 +178,23 @@ fn a_refresh_that_finds_the_zone_in_step_leaves_nothing_that_most_zones_do_not_h
 
 #[test]
 fn a_transfer_goes_on_waiting_where_no_primary_answers_meanwhile() {
+#[test]
+fn a_primary_that_answers_over_udp_alone_leaves_nothing_that_most_zones_do_not_have() {
+    let budget = Arc::new(Budget::new(4 * MIB));
+    let (mut zone, around) = zone(&budget);
+    let source = primary_of_serial_7(Arc::default());
+    set_primary(&mut zone, &source);
+    let mut work = ZoneWork::default();
+    (work.is_loaded, work.published_by) = (true, 1);
+    for failures in 1..3 {
+        refresh(&zone, &mut work, None, &around);
+        assert_eq!(work.failures, failures);
+        assert!(work.rare().is_none(), "it may have 100,000 zones");
+    }
+    let status = zone.state.lock();
+    assert!(status.error().is_some_and(|error| error.contains("refused")), "{:?}", status.error());
+}
+
     let budget = Arc::new(Budget::new(4 * MIB));
     let (mut zone, around) = zone(&budget);
     let place = budget.share(None).place();
