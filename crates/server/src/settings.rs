@@ -121,7 +121,7 @@ impl SettingsBuilder {
             keys: Arc::new(keys(config)),
             transfers: TransferSettings {
                 at_once: config.transfers.at_once as usize,
-                at_once_per_client: config.transfers.at_once_per_client as usize,
+                at_once_per_client: config.transfers.of_client_max() as usize,
                 time_max: config.transfers.time_max,
                 state: Arc::clone(&self.transfers),
                 note_refusal: log_refusal,
