@@ -88,7 +88,7 @@ def test_a_configuration_file_is_taken_over_and_extended(tmp_path, serve, zone_f
 def test_a_zone_is_given_as_text(app, serve):
     app.zone("example.org", text="@ 60 SOA ns x 1 2 3 4 5\n@ 60 NS ns\na 60 A 192.0.2.1\n")
     with pytest.raises(TypeError, match="either"):
-        app.zone("example.org")
+        app.zone("example.net")
 
     async def scenario(client):
         assert await client.told("a.example.org") == "NOERROR | a.example.org. 60 A 192.0.2.1"

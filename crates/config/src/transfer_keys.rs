@@ -105,19 +105,55 @@ section! {
     /// Most transfers that run at once; a client that is one too many gets SERVFAIL, and tries
     /// again later.
     at_once: u32 = "10", from "1" to "10000";
-    /// Most transfers to one client, by its address, that run at once, so that one secondary cannot
-    /// have all places; it gets SERVFAIL as well, and tries again later.
-    at_once_per_client: u32 = "8", from "1" to "10000";
+    /// Most transfers to one client that run at once, so that one secondary cannot have all places;
+    /// it gets SERVFAIL as well, and tries again later. Clients that sign their questions are
+    /// counted by the key, at all their addresses, and clients that do not by the address. Four
+    /// fifths of `at-once` if it is not set, and at least 1.
+    at_once_per_client: Option<u32>, like "8", from "1" to "10000";
     /// How long a transfer may take. The version of the zone that it began with is kept as long.
     time_max: Duration = "2h", from "1s" to "1d";
     /// Octets of memory of all transfers from primaries together, in steps of 1 MiB. A zone whose
     /// records take more than 1 MiB counts as one and a quarter times their octets, 60 octets for
     /// each record, and 4 MiB; where few names have most of the records, as up to 72 octets for
     /// each record and their octets once more; and for each name that has names below it, as twice
-    /// its octets and 68 more. Changes, and a smaller zone, count as three times their octets, and 80
-    /// octets for each record. The first MiB of a transfer never waits; one that needs more than
+    /// its octets and 68 more. Changes, and a smaller zone, count as three times their octets, and
+    /// 80 octets for each record. The first MiB of a transfer never waits; one that needs more than
     /// there is waits, if possible before it begins. Of those that need more than 1 MiB, the one
     /// that came first grows in any case, so that a zone may be larger; `size-max` and
     /// `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come on top.
     memory_max: Size = "1 GiB", from "16 MiB" to "3 GiB";
+}
+
+impl TransfersKeys {
+    /// Most transfers to one client that run at once: as configured, or what leaves a fifth of all
+    /// places to other clients.
+    #[must_use]
+    pub fn of_client_max(&self) -> u32 {
+        self.at_once_per_client.unwrap_or(self.at_once - self.at_once.div_ceil(5)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::{Config, Flags};
+    use std::path::Path;
+
+    #[test]
+    fn one_client_has_four_fifths_of_the_transfers_at_once_unless_the_configuration_says_more() {
+        for (keys, of_client) in [
+            ("", 8),
+            ("at-once = 1", 1),
+            ("at-once = 2", 1),
+            ("at-once = 4", 3),
+            ("at-once = 100", 80),
+            ("at-once = 10000", 8000),
+            ("at-once-per-client = 12", 12),
+        ] {
+            let text = format!("version = 1\n[transfers]\n{keys}\n");
+            let text = (Path::new("/zonda.toml"), text);
+            let config = Config::load_text(text, [], &Flags::default()).unwrap().config;
+            assert_eq!(config.transfers.of_client_max(), of_client, "{keys}");
+        }
+    }
 }

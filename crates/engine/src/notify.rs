@@ -6,12 +6,17 @@
 //! again. A place of the queue takes 8 octets, and a message takes memory only while it waits: room
 //! for a message at each place would be 15 MB with 100,000 zones. The serial that a message may
 //! have is a hint, into which anything could have been written: it stands in the queue with the
-//! zone, the greatest of several, with whether there were several.
+//! zone, the greatest of several, with whether there were several. Zones stand there by marks made
+//! of their names: the number of a zone may be another one's while a message for the former still
+//! waits. Two zones at one place have the same mark once in two thousand million times, and a
+//! message for the one is then lost while one for the other waits.
 //!
 //! Deliberately absent: what is done about a zone.
 
 use crate::zones::ZoneEntry;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -29,16 +34,18 @@ pub struct NotifyQueue {
 
 /// The zones that stand in the queue.
 struct QueuedZones {
-    /// Each zone at the place of its number, as [`entry`] makes it of that and a serial; 0 where
-    /// none stands. Zones that share a place may stand in the queue several times.
+    /// Each zone at the place of its number, by its mark with a serial; 0 where none stands. Zones
+    /// that share a place may stand in the queue several times.
     places: Box<[AtomicU64]>,
+    /// The function that marks are made with, another one in each process.
+    hasher: RandomState,
     /// Number of notices that stand in the queue or are about to, at most one for each place.
     count: AtomicUsize,
 }
 
 /// The serial of messages that have none. A zone seldom has it.
 const UNKNOWN: u32 = 0;
-/// The bit that says that messages with different serials have come. Numbers of zones are smaller.
+/// The bit that says that messages with different serials have come. Marks do not have it.
 const MIXED: u64 = 1 << 63;
 /// How often it is tried to find out whether a zone stands in the queue while other threads put it
 /// there and take it out.
@@ -70,7 +77,8 @@ impl Notice {
         if std::mem::replace(&mut self.has_left, true) {
             return 0;
         }
-        let is_it = |standing| is_of(standing, &self.zone).then_some(0);
+        let mark = self.queued.mark(&self.zone);
+        let is_it = |standing| is_of(standing, mark).then_some(0);
         let standing = self.queued.place(&self.zone).fetch_update(AcqRel, Acquire, is_it);
         self.queued.count.fetch_sub(1, Relaxed);
         standing.unwrap_or(0) // else another zone stands there
@@ -105,7 +113,8 @@ impl NotifyQueue {
     pub fn new(places: usize) -> (Self, Receiver<Notice>) {
         let (sender, receiver) = channel();
         let places = (0..places.max(1)).map(|_| AtomicU64::new(0)).collect();
-        let queued = QueuedZones { places, count: AtomicUsize::new(0) };
+        let (hasher, count) = (RandomState::new(), AtomicUsize::new(0));
+        let queued = QueuedZones { places, hasher, count };
         (Self { sender, queued: queued.into() }, receiver)
     }
 
@@ -119,10 +128,11 @@ impl NotifyQueue {
     /// that; whether there was room.
     pub fn push(&self, zone: &Arc<ZoneEntry>, from: IpAddr, serial: Option<u32>) -> bool {
         let place = self.queued.place(zone);
-        let new = entry(zone, serial.unwrap_or(UNKNOWN));
+        let mark = self.queued.mark(zone);
+        let new = mark | u64::from(serial.unwrap_or(UNKNOWN));
         for _ in 0..TRIES_MAX {
             let standing = place.load(Acquire);
-            if !is_of(standing, zone) {
+            if !is_of(standing, mark) {
                 break;
             }
             let both = merged(standing, new);
@@ -149,16 +159,17 @@ impl QueuedZones {
     fn place(&self, zone: &ZoneEntry) -> &AtomicU64 {
         &self.places[zone.number as usize % self.places.len()] // there is at least one
     }
+
+    /// The mark of a zone, behind which its serial stands; never 0.
+    fn mark(&self, zone: &ZoneEntry) -> u64 {
+        let hash = self.hasher.hash_one(zone.apex.as_wire());
+        (hash >> 33).max(1) << 32
+    }
 }
 
-/// What stands at the place of a zone that is in the queue with a serial.
-fn entry(zone: &ZoneEntry, serial: u32) -> u64 {
-    (u64::from(zone.number) + 1) << 32 | u64::from(serial)
-}
-
-/// Whether what stands at a place is for a zone.
-fn is_of(standing: u64, zone: &ZoneEntry) -> bool {
-    (standing & !MIXED) >> 32 == u64::from(zone.number) + 1
+/// Whether what stands at a place is for the zone with a mark.
+fn is_of(standing: u64, mark: u64) -> bool {
+    (standing & !MIXED) >> 32 == mark >> 32
 }
 
 /// What stands at the place of a zone when another message comes for it.
@@ -198,6 +209,20 @@ mod tests {
         assert!(push(&one), "the third one stands at its place");
         let names: Vec<_> = end.try_iter().map(|notice| notice.take().0.to_string()).collect();
         assert_eq!(names, ["z2.test.", "z0.test."]);
+    }
+
+    #[test]
+    fn a_zone_with_the_number_of_one_that_is_gone_and_still_waits_stands_in_the_queue_as_well() {
+        let (queue, end) = NotifyQueue::new(4);
+        let from = IpAddr::from([192, 0, 2, 1]);
+        let (gone, number) = (zone(1), zone(1).number);
+        let source = Source::Unavailable(Reason::ZoneUnavailable);
+        let next = Arc::new(ZoneEntry::new("next.test".parse().unwrap(), source, None, number));
+        assert!(queue.push(&gone, from, Some(7)) && queue.push(&next, from, Some(8)));
+        let taken: Vec<_> = end.try_iter().map(Notice::take).collect();
+        let names: Vec<_> = taken.iter().map(|(apex, _)| apex.to_string()).collect();
+        assert_eq!(names, ["z1.test.", "next.test."]);
+        assert_eq!(taken[0].1, Announcement { serial: Some(7), has_several: false });
     }
 
     #[test]

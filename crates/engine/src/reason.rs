@@ -165,7 +165,7 @@ impl Reason {
             | Self::TransferRefused
             | Self::NotifyRefused
             | Self::UpdateRefused => Some(Ede::PROHIBITED),
-            Self::ZoneUnavailable => Some(Ede::NOT_READY),
+            Self::ZoneUnavailable | Self::TransferBusy => Some(Ede::NOT_READY),
             Self::ZoneExpired => Some(Ede::INVALID_DATA),
             Self::PoolDown => Some(Ede::OTHER),
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
@@ -178,7 +178,6 @@ impl Reason {
             | Self::TemplateFailed
             | Self::AliasLoop
             | Self::AliasUnresolved
-            | Self::TransferBusy
             | Self::UpdateUnmet
             | Self::UpdateFailed
             | Self::UpdateBusy

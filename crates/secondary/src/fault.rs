@@ -25,6 +25,9 @@ pub enum Fault {
     Refused(Rcode),
     /// The primary answers with an error that is not signed, though the query was.
     RefusedUnsigned(Rcode),
+    /// The primary answers with an error, and says that it is not ready for the question now
+    /// (rfc8914#4.15): other transfers may have all places.
+    NotReady(Rcode),
     /// The primary is not authoritative for the zone.
     NotAuthoritative,
     /// The reply has no records.
@@ -74,6 +77,15 @@ pub enum Fault {
     Stopped,
 }
 
+/// What a fault says of a primary that was asked for changes of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangesLack {
+    /// The primary may send none of this zone, or was busy: a second question tells.
+    Possible,
+    /// The primary sends none of this zone.
+    Certain,
+}
+
 impl Fault {
     /// Whether the zone as a whole is to be asked for when changes were asked for, of the same
     /// primary: not where the key is wrong, no more time is left, or the version itself is one that
@@ -101,19 +113,23 @@ impl Fault {
         matches!(self, Self::Refused(Rcode::NOTIMP | Rcode::FORMERR))
     }
 
-    /// Whether the primary has sent no changes at all, be it that it cannot for this zone.
+    /// Whether the primary has sent no changes at all, be it that it cannot for this zone. A
+    /// primary that has no place for a transfer has the same errors as one that cannot, unless it
+    /// says that it is not ready.
     #[must_use]
-    pub fn is_without_changes(&self) -> bool {
-        matches!(
-            self,
+    pub fn without_changes(&self) -> Option<ChangesLack> {
+        match self {
+            Self::Refused(Rcode::SERVFAIL | Rcode::REFUSED)
+            | Self::RefusedUnsigned(Rcode::SERVFAIL | Rcode::REFUSED)
+            | Self::Silence(_)
+            | Self::Closed => Some(ChangesLack::Possible),
             Self::Refused(_)
-                | Self::RefusedUnsigned(_)
-                | Self::Silence(_)
-                | Self::Closed
-                | Self::Message(_)
-                | Self::NoRecords
-                | Self::NoSoa
-        )
+            | Self::RefusedUnsigned(_)
+            | Self::Message(_)
+            | Self::NoRecords
+            | Self::NoSoa => Some(ChangesLack::Certain),
+            _ => None,
+        }
     }
 
     /// Whether a signature is wrong, or missing in an error.
@@ -211,6 +227,11 @@ impl fmt::Display for Fault {
                 f,
                 "the primary answers {rcode} without a signature: let it transfer the zone to \
                  this server's address and key"
+            ),
+            Self::NotReady(rcode) => write!(
+                f,
+                "the primary answers {rcode} and that it is not ready: it may have as many \
+                 transfers as it may"
             ),
             Self::NotAuthoritative => f.write_str("the primary is not authoritative for the zone"),
             Self::NoRecords => f.write_str("the reply has no records"),

@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::whole_zone::WholeZone;
 use std::fmt;
 use zonda_wire::name::NAME_BYTES_MAX;
-use zonda_wire::{Class, Name, Rcode, StreamMessage, StreamRecord, Type, name};
+use zonda_wire::{Class, Ede, Name, Rcode, StreamMessage, StreamRecord, Type, name};
 use zonda_zone::{Diff, HashSeed, Record, is_greater};
 
 /// Octets of the numbers at the end of an SOA record's data.
@@ -158,8 +158,10 @@ impl Intake {
     /// # Errors
     /// When the reply is not to be taken.
     pub fn take(&mut self, mut message: StreamMessage<'_>, octets: usize) -> Result<bool, Fault> {
-        if message.rcode() != Rcode::NOERROR {
-            return Err(Fault::Refused(message.rcode()));
+        match (message.rcode(), message.ede()) {
+            (Rcode::NOERROR, _) => {}
+            (rcode, Some(Ede::NOT_READY)) => return Err(Fault::NotReady(rcode)),
+            (rcode, _) => return Err(Fault::Refused(rcode)),
         }
         self.messages += 1;
         self.octets += octets as u64;

@@ -27,7 +27,7 @@ pub mod zone_file;
 pub use budget::{Budget, KeptPlace, Place, Share};
 pub use catalog::{Catalog, CatalogFault, Listing, ListingChange, MemberId};
 pub use exchange::{Limits, Primary, SoaReply};
-pub use fault::Fault;
+pub use fault::{ChangesLack, Fault};
 pub use hooks::TransferHooks;
 pub use intake::{Counts, Intake, Transferred};
 pub use membership::{Member, MemberStep, Membership, VersionLimits};

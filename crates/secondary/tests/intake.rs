@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
-use zonda_secondary::{Fault, Intake, Limits, Question, Transferred, WholeZone};
+use zonda_secondary::{ChangesLack, Fault, Intake, Limits, Question, Transferred, WholeZone};
 use zonda_wire::query::flag;
 use zonda_wire::{Name, StreamMessage, StreamWriter, Type};
 use zonda_zone::HashSeed;
@@ -233,7 +233,7 @@ fn an_error_of_the_primary_is_told() {
     let error =
         Intake::new(&apex(), None, LIMITS, HashSeed(7)).take(message, octets.len()).unwrap_err();
     assert!(error.to_string().starts_with("the primary answers REFUSED"), "{error}");
-    assert!(error.allows_whole_zone() && error.is_without_changes());
+    assert!(error.allows_whole_zone() && error.without_changes() == Some(ChangesLack::Possible));
     assert!(!error.is_lack_of_changes(), "it may send those of another zone");
 }
 
@@ -360,36 +360,39 @@ fn soa_records_at_the_ends_may_differ_in_the_case_of_letters() {
 fn faults_say_whether_the_whole_zone_and_the_same_version_are_asked_for_again() {
     use zonda_wire::Rcode;
     let long = Duration::from_secs(1);
+    let (possible, certain) = (Some(ChangesLack::Possible), Some(ChangesLack::Certain));
     // The fault, whether the whole zone is asked for, whether it is remembered that the primary
     // sends no changes of the zone, and whether the version is.
     let table = [
-        (Fault::Refused(Rcode::NOTIMP), true, true, false),
-        (Fault::Refused(Rcode::FORMERR), true, true, false),
-        (Fault::Refused(Rcode::SERVFAIL), true, true, false),
-        (Fault::Refused(Rcode::REFUSED), true, true, false),
-        (Fault::RefusedUnsigned(Rcode::NOTAUTH), true, true, false),
-        (Fault::Closed, true, true, false),
-        (Fault::Silence(long), true, true, false),
-        (Fault::Message(zonda_wire::StreamFault::OtherId), true, true, false),
-        (Fault::Message(zonda_wire::StreamFault::OtherQuestion), true, true, false),
-        (Fault::NoSoa, true, true, true),
-        (Fault::NoRecords, true, true, true),
-        (Fault::Gap(1, 2), true, false, false),
-        (Fault::Backwards(2, 1), true, false, false),
-        (Fault::OtherBase(1), true, false, false),
-        (Fault::SoaDiffers, true, false, true),
-        (Fault::Surplus, true, false, true),
-        (Fault::Signature(zonda_wire::tsig::SignatureFault::Missing), false, false, false),
-        (Fault::TooManyRecords(1), false, false, true),
-        (Fault::TooManyOctets(1), false, false, true),
-        (Fault::ChangesOfTooManyRecords(1), true, false, false),
-        (Fault::ChangesOfTooManyOctets(1), true, false, false),
-        (Fault::TooSlow(long), false, false, true),
-        (Fault::TooFewOctets(1, long), false, false, true),
-        (Fault::Stopped, false, false, false),
+        (Fault::Refused(Rcode::NOTIMP), true, certain, false),
+        (Fault::Refused(Rcode::FORMERR), true, certain, false),
+        (Fault::Refused(Rcode::SERVFAIL), true, possible, false),
+        (Fault::Refused(Rcode::REFUSED), true, possible, false),
+        (Fault::NotReady(Rcode::SERVFAIL), true, None, false),
+        (Fault::RefusedUnsigned(Rcode::NOTAUTH), true, certain, false),
+        (Fault::RefusedUnsigned(Rcode::SERVFAIL), true, possible, false),
+        (Fault::Closed, true, possible, false),
+        (Fault::Silence(long), true, possible, false),
+        (Fault::Message(zonda_wire::StreamFault::OtherId), true, certain, false),
+        (Fault::Message(zonda_wire::StreamFault::OtherQuestion), true, certain, false),
+        (Fault::NoSoa, true, certain, true),
+        (Fault::NoRecords, true, certain, true),
+        (Fault::Gap(1, 2), true, None, false),
+        (Fault::Backwards(2, 1), true, None, false),
+        (Fault::OtherBase(1), true, None, false),
+        (Fault::SoaDiffers, true, None, true),
+        (Fault::Surplus, true, None, true),
+        (Fault::Signature(zonda_wire::tsig::SignatureFault::Missing), false, None, false),
+        (Fault::TooManyRecords(1), false, None, true),
+        (Fault::TooManyOctets(1), false, None, true),
+        (Fault::ChangesOfTooManyRecords(1), true, None, false),
+        (Fault::ChangesOfTooManyOctets(1), true, None, false),
+        (Fault::TooSlow(long), false, None, true),
+        (Fault::TooFewOctets(1, long), false, None, true),
+        (Fault::Stopped, false, None, false),
     ];
     for (fault, whole, without_changes, version) in table {
-        let found = (fault.allows_whole_zone(), fault.is_without_changes(), fault.is_of_version());
+        let found = (fault.allows_whole_zone(), fault.without_changes(), fault.is_of_version());
         assert_eq!(found, (whole, without_changes, version), "{fault}");
     }
 }

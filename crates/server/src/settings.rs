@@ -21,7 +21,7 @@ use zonda_engine::grant::{GrantNames, GrantTypes, UpdateGrant};
 use zonda_engine::labels::{LabelTable, SERVERS_MAX};
 use zonda_engine::notify::{Notice, NotifyQueue};
 use zonda_engine::{HistoryLimits, OptionCodes, RefusedTransfer, Settings};
-use zonda_engine::{TransferSettings, TransferState};
+use zonda_engine::{TransferRefusal, TransferSettings, TransferState};
 use zonda_wire::Name;
 use zonda_wire::tsig::{Key, KeyId, KeyRing};
 use zonda_zone::random_octets;
@@ -31,12 +31,9 @@ const NOTICES_MIN: usize = 1024;
 /// Least places in it where the members of catalogs are transferred, whose number changes.
 const OF_MEMBERS_MIN: usize = 1 << 17;
 
-/// Bounds the lines about transfers that clients do not get.
-static REFUSALS: LogBudget = LogBudget::new();
-
 /// Logs a transfer that a client does not get.
 fn log_refusal(refused: &RefusedTransfer<'_>) {
-    REFUSALS.spend(|left_out| {
+    budget_of(refused.refusal).spend(|left_out| {
         tracing::warn!(
             zone = %refused.apex,
             peer = %refused.peer,
@@ -48,6 +45,19 @@ fn log_refusal(refused: &RefusedTransfer<'_>) {
             "a transfer was refused"
         );
     });
+}
+
+/// What bounds the lines about transfers that clients do not get for a reason: clients without
+/// rights, which may be any, leave those about clients that have them.
+fn budget_of(refusal: TransferRefusal) -> &'static LogBudget {
+    static WITHOUT_RIGHT: LogBudget = LogBudget::new();
+    static TOO_MANY: LogBudget = LogBudget::new();
+    static TOO_MANY_OF_CLIENT: LogBudget = LogBudget::new();
+    match refusal {
+        TransferRefusal::NoRight => &WITHOUT_RIGHT,
+        TransferRefusal::TooMany => &TOO_MANY,
+        TransferRefusal::TooManyOfClient => &TOO_MANY_OF_CLIENT,
+    }
 }
 
 /// The codes of options that queries to upstreams have if the client's query has them: no more than
@@ -111,7 +121,7 @@ impl SettingsBuilder {
             keys: Arc::new(keys(config)),
             transfers: TransferSettings {
                 at_once: config.transfers.at_once as usize,
-                at_once_per_client: config.transfers.at_once_per_client as usize,
+                at_once_per_client: config.transfers.of_client_max() as usize,
                 time_max: config.transfers.time_max,
                 state: Arc::clone(&self.transfers),
                 note_refusal: log_refusal,
@@ -439,6 +449,19 @@ mod tests {
         let text = format!("version = 1\n{}", (0..zones).map(zone).collect::<String>());
         let text = (Path::new("/zonda.toml"), text);
         Config::load_text(text, [], &Flags::default()).unwrap().config
+    }
+
+    #[test]
+    fn a_flood_of_clients_without_rights_leaves_the_lines_about_those_that_get_no_place() {
+        let is_written = |refusal| {
+            let mut is_written = false;
+            budget_of(refusal).spend(|_| is_written = true);
+            is_written
+        };
+        let written = (0..100).filter(|_| is_written(TransferRefusal::NoRight)).count();
+        assert!(written < 100, "they are bounded");
+        assert!(is_written(TransferRefusal::TooMany));
+        assert!(is_written(TransferRefusal::TooManyOfClient));
     }
 
     #[test]

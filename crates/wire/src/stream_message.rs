@@ -2,9 +2,9 @@
 //!
 //! Deliberately absent: what the records mean, and the check of signatures.
 
-use crate::code::{Class, Rcode, Type};
+use crate::code::{Class, Ede, Rcode, Type};
 use crate::message::Reader;
-use crate::query::{HEADER_BYTES, flag};
+use crate::query::{HEADER_BYTES, flag, option};
 use crate::rdata;
 
 /// Octets of a record between its owner and its data: type, class, TTL, length.
@@ -21,6 +21,8 @@ pub struct StreamMessage<'m> {
     signature_at: Option<usize>,
     /// The seconds until the zone expires at the server, if it says that (rfc7314).
     expire: Option<u32>,
+    /// The extended error that goes with the response code, if there is one (rfc8914).
+    ede: Option<Ede>,
     /// The upper bits of the response code.
     rcode_high: u8,
 }
@@ -101,7 +103,8 @@ impl<'m> StreamMessage<'m> {
             _ => return Err(StreamFault::OtherQuestion),
         }
         let (at, left) = (reader.at, word(6));
-        let message = Self { octets, at, left, signature_at: None, expire: None, rcode_high: 0 };
+        let (signature_at, expire, ede, rcode_high) = (None, None, None, 0);
+        let message = Self { octets, at, left, signature_at, expire, ede, rcode_high };
         let message =
             message.with_tail([word(6), word(8), word(10)]).ok_or(StreamFault::Malformed)?;
         if word(2) & flag::TC != 0 {
@@ -122,7 +125,10 @@ impl<'m> StreamMessage<'m> {
             match rtype {
                 Type::OPT => {
                     self.rcode_high = ttl.to_be_bytes()[0];
-                    self.expire = expire_of(rdata);
+                    let expire = data_of_option(rdata, option::EXPIRE);
+                    self.expire = expire.and_then(|it| it.try_into().ok()).map(u32::from_be_bytes);
+                    let ede = data_of_option(rdata, option::EDE).and_then(|it| it.first_chunk());
+                    self.ede = ede.map(|code| Ede(u16::from_be_bytes(*code)));
                 }
                 Type::TSIG if number == additionals => self.signature_at = Some(start),
                 Type::TSIG => return None, // rfc8945#5.1
@@ -154,6 +160,12 @@ impl<'m> StreamMessage<'m> {
     #[must_use]
     pub fn expire_secs(&self) -> Option<u32> {
         self.expire
+    }
+
+    /// Returns the extended error that goes with the response code, if there is one (rfc8914#2).
+    #[must_use]
+    pub fn ede(&self) -> Option<Ede> {
+        self.ede
     }
 
     /// Returns how many records of the answer section were not read yet.
@@ -221,16 +233,14 @@ fn skip_name(reader: &mut Reader<'_>) -> Option<()> {
     }
 }
 
-/// The value of the option EXPIRE among those of an OPT record.
-fn expire_of(options: &[u8]) -> Option<u32> {
-    /// The code of the option (rfc7314#6).
-    const EXPIRE: u16 = 9;
+/// The data of the first option with a code among those of an OPT record.
+fn data_of_option(options: &[u8], code: u16) -> Option<&[u8]> {
     let mut reader = Reader { octets: options, at: 0 };
     loop {
-        let (code, len) = (reader.u16()?, reader.u16()?);
+        let (found, len) = (reader.u16()?, reader.u16()?);
         let data = reader.take(usize::from(len))?;
-        if code == EXPIRE {
-            return data.try_into().ok().map(u32::from_be_bytes);
+        if found == code {
+            return Some(data);
         }
     }
 }
@@ -260,6 +270,16 @@ mod tests {
         assert_eq!((record.rtype, record.class, record.ttl), (Type::MX, Class::IN, 3600));
         assert_eq!(record.rdata, b"\0\x0a\x02mx\x07example\0");
         assert_eq!(message.next(&mut buffer), Ok(None));
+    }
+
+    #[test]
+    fn the_extended_error_of_a_message_is_read_beside_other_options() {
+        let opt = b"\0\0\x29\x04\xd0\0\0\0\0\0\x12\0\x09\0\x04\0\0\0\x07\0\x0f\0\x06\0\x0ebusy";
+        let octets = [b"\x12\x34\x84\x02\0\x01\0\0\0\0\0\x01", QUESTION, opt].concat();
+        let message = StreamMessage::read(&octets, [0x12, 0x34], QUESTION).unwrap();
+        assert_eq!((message.ede(), message.expire_secs()), (Some(Ede::NOT_READY), Some(7)));
+        let message = StreamMessage::read(&reply(), [0x12, 0x34], QUESTION).unwrap().ede();
+        assert_eq!(message, None);
     }
 
     #[test]

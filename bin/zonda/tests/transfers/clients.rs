@@ -225,6 +225,10 @@ fn a_client_that_takes_nothing_holds_up_no_query_and_loses_its_connection() {
     wait_until("the transfer begins", || running() == 1.0);
     let said = primary.ask("kdig", &["large.test", "AXFR"]);
     assert!(said.contains("SERVFAIL"), "one at once: {said}");
+    let with_edns = Question::new("large.test", "AXFR").edns(1232).over_tcp();
+    let options = ask(primary.address, &with_edns).unwrap().edns.unwrap().options;
+    let is_not_ready = |(code, data): &(u16, Vec<u8>)| *code == 15 && data.starts_with(&[0, 14]);
+    assert!(options.iter().any(is_not_ready), "{options:?}"); // rfc8914#4.15
     for over_tcp in [false, true] {
         let question = Question::new("www.large.test", "A");
         let question = if over_tcp { question.over_tcp() } else { question };
@@ -234,7 +238,7 @@ fn a_client_that_takes_nothing_holds_up_no_query_and_loses_its_connection() {
     }
     wait_until("the connection is closed", || running() == 0.0);
     assert_eq!(primary.metric("zonda_transfers_total{result=\"failed\"}"), 1.0);
-    assert_eq!(primary.metric("zonda_transfers_total{result=\"busy\"}"), 1.0);
+    assert_eq!(primary.metric("zonda_transfers_total{result=\"busy\"}"), 2.0);
     wait_until("the log says so", || primary.log().contains("the client has taken nothing"));
     drop(idle);
     let whole = client("dig", primary.address, &["large.test", "AXFR"]);

@@ -191,6 +191,15 @@ impl PrimaryQuery<'_> {
         self.send_message(&message);
     }
 
+    /// Sends SERVFAIL, and that it is not ready (rfc8914#4.15), as a primary does that has no
+    /// place for a transfer.
+    pub fn send_not_ready(&mut self) {
+        let mut message = self.of.reply(self.query, &[]);
+        (message[3], message[11]) = (message[3] | 2, 1);
+        message.extend_from_slice(&[0, 0, 41, 4, 0, 0, 0, 0, 0, 0, 6, 0, 15, 0, 2, 0, 14]);
+        self.send_message(&message);
+    }
+
     /// Sends nothing for some seconds.
     pub fn hang(&mut self, secs: u64) {
         thread::sleep(Duration::from_secs(secs));
@@ -252,9 +261,10 @@ macro_rules! row {
     };
 }
 
-const NO_CHANGES: [Row; 15] = [
+const NO_CHANGES: [Row; 16] = [
     row!("formerr.test", true, |it| it.send_error(1)),
     row!("servfail.test", true, |it| it.send_error(2)),
+    row!("no-place.test", false, |it| it.send_not_ready()),
     row!("notimp.test", true, |it| it.send_error(4)),
     row!("refused.test", true, |it| it.send_error(5)),
     row!("empty.test", true, |it| it.send(&[])),

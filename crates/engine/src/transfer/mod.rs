@@ -34,6 +34,7 @@ use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::zones::{Source, ZoneEntry};
+use state::CountedClient;
 use std::sync::Arc;
 use zonda_wire::query::flag;
 use zonda_wire::stream::ixfr_base;
@@ -91,7 +92,8 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Ve
     }
     let settings = &ask.snapshot.settings;
     let bounds = (settings.transfers.at_once, settings.transfers.at_once_per_client);
-    let slot = match state.begin(bounds, ask.peer.address.ip()) {
+    let client = CountedClient::new(key, ask.peer.address.ip());
+    let slot = match state.begin(bounds, client) {
         Ok(slot) => slot,
         Err(refusal) => {
             tell_refusal(ask, entry, refusal);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use zonda_wire::tsig::KeyId;
 use zonda_wire::{Name, Type};
 
 /// The bounds of transfers, and what they have done.
@@ -20,6 +21,23 @@ pub struct TransferSettings {
     pub state: Arc<TransferState>,
     /// The function that is told of each transfer that a client is refused over TCP.
     pub note_refusal: fn(&RefusedTransfer<'_>),
+}
+
+/// A client of transfers, as they are counted: the holder of the key that its question is signed
+/// with, from whatever addresses, or else an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CountedClient {
+    /// The holder of a key.
+    Key(KeyId),
+    /// The client at an address.
+    Address(IpAddr),
+}
+
+impl CountedClient {
+    /// The client at an address whose question is signed with a key, or with none.
+    pub(super) fn new(key: Option<KeyId>, address: IpAddr) -> Self {
+        key.map_or_else(|| Self::Address(address.to_canonical()), Self::Key)
+    }
 }
 
 /// A transfer that a client has asked for, and does not get.
@@ -86,7 +104,7 @@ pub struct TransferState {
     running: AtomicUsize,
     /// The clients of those that run, and how many each has; as many entries as transfers at most.
     /// Locked when one begins or ends.
-    clients: Mutex<Vec<(IpAddr, usize)>>,
+    clients: Mutex<Vec<(CountedClient, usize)>>,
     /// The facts about those that run. Locked when one begins, by the connection that has asked
     /// for it, and when they are listed.
     list: Mutex<Vec<Weak<RunningTransfer>>>,
@@ -203,20 +221,19 @@ impl TransferState {
     pub(super) fn begin(
         self: &Arc<Self>,
         (at_once, of_client): (usize, usize),
-        client: IpAddr,
+        client: CountedClient,
     ) -> Result<Slot, TransferRefusal> {
-        let client = client.to_canonical();
         let mut clients = self.clients();
+        if self.running.load(Relaxed) >= at_once {
+            self.busy.fetch_add(1, Relaxed);
+            return Err(TransferRefusal::TooMany);
+        }
         let place = clients.iter().position(|it| it.0 == client);
         if place.is_some_and(|place| clients[place].1 >= of_client) {
             self.client_busy.fetch_add(1, Relaxed);
             return Err(TransferRefusal::TooManyOfClient);
         }
-        let one_more = |running| (running < at_once).then_some(running + 1);
-        if self.running.fetch_update(Relaxed, Relaxed, one_more).is_err() {
-            self.busy.fetch_add(1, Relaxed);
-            return Err(TransferRefusal::TooMany);
-        }
+        self.running.fetch_add(1, Relaxed); // while the clients are locked, as where it ends
         match place {
             Some(place) => clients[place].1 += 1,
             None => clients.push((client, 1)),
@@ -226,12 +243,12 @@ impl TransferState {
     }
 
     /// Locks the clients of transfers that run.
-    fn clients(&self) -> MutexGuard<'_, Vec<(IpAddr, usize)>> {
+    fn clients(&self) -> MutexGuard<'_, Vec<(CountedClient, usize)>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the place of a transfer to a client back.
-    fn end(&self, client: IpAddr) {
+    fn end(&self, client: CountedClient) {
         let mut clients = self.clients();
         self.running.fetch_sub(1, Relaxed);
         if let Some(place) = clients.iter().position(|it| it.0 == client) {
@@ -246,8 +263,8 @@ impl TransferState {
 /// The place of a transfer that runs; dropped when it ends.
 pub(super) struct Slot {
     state: Arc<TransferState>,
-    /// The address of the client.
-    client: IpAddr,
+    /// The client that it is counted for.
+    client: CountedClient,
     /// The facts about the transfer, once they are known.
     listed: Option<Arc<RunningTransfer>>,
     /// Whether the client has all messages.
@@ -305,7 +322,8 @@ mod tests {
 
     #[test]
     fn as_many_transfers_run_at_once_as_may_and_each_gives_its_place_back() {
-        let (state, of) = (Arc::<TransferState>::default(), IpAddr::from([192, 0, 2, 1]));
+        let state = Arc::<TransferState>::default();
+        let of = CountedClient::new(None, IpAddr::from([192, 0, 2, 1]));
         let mut first = state.begin((2, 9), of).unwrap();
         let second = state.begin((2, 9), of).unwrap();
         assert_eq!(state.begin((2, 9), of).err(), Some(TransferRefusal::TooMany));
@@ -340,7 +358,7 @@ mod tests {
         let state = Arc::<TransferState>::default();
         let [one, other] = [1, 2].map(|octet| IpAddr::from([192, 0, 2, octet]));
         let mapped: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
-        let begin = |client| state.begin((3, 2), client);
+        let begin = |client| state.begin((3, 2), CountedClient::new(None, client));
         let [first, _second] = [one, mapped].map(|client| begin(client).unwrap());
         assert_eq!(begin(one).err(), Some(TransferRefusal::TooManyOfClient));
         assert_eq!(begin(mapped).err(), Some(TransferRefusal::TooManyOfClient));
@@ -351,5 +369,17 @@ mod tests {
         let counts = state.counts();
         assert_eq!((counts.running, counts.busy, counts.client_busy), (2, 1, 2));
         assert_eq!(state.clients().len(), 1, "nothing is kept of a client without transfers");
+    }
+
+    #[test]
+    fn a_client_with_a_key_is_one_at_all_its_addresses_and_another_than_those_without() {
+        let state = Arc::<TransferState>::default();
+        let [one, other] = [1, 2].map(|octet| IpAddr::from([192, 0, 2, octet]));
+        let [key, next] = ["k.test", "l.test"].map(|name| KeyId::of(&name.parse().unwrap()));
+        let begin = |key, address| state.begin((9, 2), CountedClient::new(key, address));
+        let _running = [one, other].map(|address| begin(Some(key), address).unwrap());
+        assert_eq!(begin(Some(key), one).err(), Some(TransferRefusal::TooManyOfClient));
+        assert_eq!(begin(Some(key), other).err(), Some(TransferRefusal::TooManyOfClient));
+        let _others = [begin(Some(next), one).unwrap(), begin(None, one).unwrap()];
     }
 }

@@ -24,6 +24,8 @@ pub struct CatalogFile {
     changed: HashMap<Name, Option<Member>>,
     /// Why the members that the file has are not known, if that is so: it is left as it is then.
     unread: Option<String>,
+    /// Why the file could not be written the last time, in words, if that is so.
+    unwritten: Option<String>,
 }
 
 impl CatalogFile {
@@ -38,7 +40,7 @@ impl CatalogFile {
             tracing::error!(error, "members of catalogs are not kept on the disk");
         });
         let file = directory.ok().map(|directory| ZoneFile::new(directory, catalog));
-        let mut opened = Self { file, changed: HashMap::new(), unread: None };
+        let mut opened = Self { file, changed: HashMap::new(), unread: None, unwritten: None };
         let records = opened.read(catalog).unwrap_or_default();
         (opened, records)
     }
@@ -97,7 +99,8 @@ impl CatalogFile {
         self.changed.entry(zone.clone()).or_insert_with(|| former.cloned());
     }
 
-    /// Has the disk hold what has changed. What is wrong is logged, and written the next time.
+    /// Has the disk hold what has changed, if that is not so. What is wrong is logged once, and
+    /// written the next time.
     pub fn keep(&mut self, catalog: &Name, membership: &Membership) {
         let is_due = self.unread.is_none() && !self.changed.is_empty();
         let Some(file) = self.file.as_mut().filter(|_| is_due) else { return };
@@ -116,9 +119,15 @@ impl CatalogFile {
             },
         };
         if let Err(error) = written {
-            let path = file.path().display().to_string();
-            tracing::error!(%catalog, path, %error, "members cannot be kept on the disk");
+            let (path, error) = (file.path().display().to_string(), error.to_string());
+            if self.unwritten.as_ref() != Some(&error) {
+                tracing::error!(%catalog, path, error, "members cannot be kept on the disk");
+            }
+            self.unwritten = Some(error);
             return;
+        }
+        if self.unwritten.take().is_some() {
+            tracing::info!(%catalog, "the members of a catalog are kept on the disk again");
         }
         self.changed.clear();
     }

@@ -295,7 +295,7 @@ impl Shared {
             }
         }
         let changed = self.secondaries.change_members(&self.publisher, config, change, first);
-        work.keep(&steps);
+        work.keep();
         changed
     }
 
@@ -335,6 +335,7 @@ impl Shared {
             let waiting: Vec<Name> = work.membership.waiting().cloned().collect();
             let steps = work.steps(waiting, &state);
             self.change(work, &steps, &state, first);
+            work.keep(); // what could not be written before
         }
         let states = work.states();
         if **self.states.load() != states {
@@ -439,7 +440,7 @@ impl Shared {
         let changed =
             self.secondaries.change_members(&self.publisher, &state.config, change, first);
         work.is_behind |= changed.inspect_err(log_behind).is_err();
-        work.keep(steps);
+        work.keep();
     }
 }
 
@@ -506,11 +507,8 @@ impl Work {
         Some((zone.clone(), source, MemberTemplate { groups: Vec::new(), secondary, access }))
     }
 
-    /// Has the disk hold the members as they are now.
-    fn keep(&mut self, steps: &MemberSteps) {
-        if steps.is_empty() {
-            return;
-        }
+    /// Has the disk hold the members as they are now; does nothing where it does.
+    fn keep(&mut self) {
         for (catalog, known) in &mut self.known {
             known.file.keep(catalog, &self.membership);
         }

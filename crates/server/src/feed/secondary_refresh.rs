@@ -27,8 +27,6 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 const REFRESH: Duration = Duration::from_secs(3600);
 /// Bounds the lines about refreshes that failed: one dead primary may have 100,000 zones.
 static FAILURES: LogBudget = LogBudget::new();
-/// Bounds the lines about primaries that nothing is taken from though the zone is in step.
-static PASSED_OVER: LogBudget = LogBudget::new();
 /// Bounds the lines about primaries that do not answer.
 static SILENCES: LogBudget = LogBudget::new();
 
@@ -119,8 +117,6 @@ fn ask_and_transfer(
                 }
                 Err(error) => {
                     failed = failed.filter(|it| is_greater(*it, soa.serial)).or(Some(soa.serial));
-                    let (address, kind) = (primary.address, ErrorKind::Refused);
-                    let error = PrimaryError { address, words: error, kind };
                     note_error(zone, error, &mut errors, around);
                 }
             },
@@ -145,10 +141,13 @@ struct PrimaryError {
 /// What kind of error there is with a primary.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ErrorKind {
-    /// The primary does not answer, which the log tells once for all its zones.
+    /// The primary does not answer: over UDP, which the log tells once for all its zones, or over
+    /// TCP, which the line of the transfer that failed tells.
     Silent,
     /// The primary has an older version than the one here.
     Outdated,
+    /// The reply is not known to come from a holder of the key.
+    Signature,
     /// The reply of the primary, or its version, cannot be taken.
     Refused,
 }
@@ -158,6 +157,25 @@ impl PrimaryError {
     /// whatever the serials are.
     fn topic(&self) -> &str {
         if self.kind == ErrorKind::Outdated { "outdated" } else { &self.words }
+    }
+}
+
+impl ErrorKind {
+    /// The kind of a fault of a primary.
+    fn of(is_unreachable: bool, is_of_signature: bool) -> Self {
+        match (is_unreachable, is_of_signature) {
+            (true, _) => Self::Silent,
+            (false, true) => Self::Signature,
+            (false, false) => Self::Refused,
+        }
+    }
+
+    /// What bounds the lines about primaries with an error of this kind that are passed over:
+    /// outdated ones leave those about wrong signatures.
+    fn budget(self) -> &'static LogBudget {
+        static SIGNATURES: LogBudget = LogBudget::new();
+        static PASSED_OVER: LogBudget = LogBudget::new();
+        if self == Self::Signature { &SIGNATURES } else { &PASSED_OVER }
     }
 }
 
@@ -186,7 +204,7 @@ fn tell_errors(
         let is_it = |known: &(_, Box<str>)| (known.0, &*known.1) == (it.address, it.topic());
         if !work.rare().is_some_and(|rare| rare.passed_over.iter().any(is_it)) {
             let (primary, error) = (it.address, &*it.words);
-            PASSED_OVER.spend(|left_out| {
+            it.kind.budget().spend(|left_out| {
                 let zone = &zone.apex;
                 tracing::warn!(%zone, %primary, error, left_out, "a primary was passed over");
             });
@@ -205,11 +223,11 @@ fn take_version(
     (primary, serial): (&Primary, u32),
     prompt: Option<Prompt>,
     around: &Surroundings,
-) -> Result<TransferResult, String> {
+) -> Result<TransferResult, PrimaryError> {
     let (address, now) = (primary.address, Instant::now());
     let refused = work.rare().and_then(|rare| rare.refused.reason(address, serial, now));
     if let Some(error) = refused.filter(|_| prompt.is_none()) {
-        return Err(error.to_owned());
+        return Err(PrimaryError { address, words: error.to_owned(), kind: ErrorKind::Refused });
     }
     transfer(zone, work, primary, around).map_err(|refusal| {
         if refusal.is_of_version && !zone.is_over(around) {
@@ -220,7 +238,8 @@ fn take_version(
             let bounds = (least, most);
             work.rare_mut().refused.add((address, serial), &refusal.error, bounds, Instant::now());
         }
-        refusal.error
+        let kind = ErrorKind::of(refusal.is_unreachable, refusal.is_of_signature);
+        PrimaryError { address, words: refusal.error, kind }
     })
 }
 
@@ -278,10 +297,7 @@ fn ask_all<'z>(
                     count(&around.counters.signature_faults, 1);
                 }
                 note_fault(around, &zone.apex, primary.address, &fault);
-                let kind = match fault.is_unreachable() {
-                    true => ErrorKind::Silent,
-                    false => ErrorKind::Refused,
-                };
+                let kind = ErrorKind::of(fault.is_unreachable(), fault.is_of_signature());
                 let (address, words) = (primary.address, fault.to_string());
                 note_error(zone, PrimaryError { address, words, kind }, errors, around);
             }
@@ -454,4 +470,20 @@ fn note_failure(
     };
     work.failures = work.failures.saturating_add(1);
     work.before_expiry(timers::spread(retry, u64::from_be_bytes(random_octets())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_outdated_primaries_leaves_the_lines_about_wrong_signatures() {
+        let is_written = |kind: ErrorKind| {
+            let mut is_written = false;
+            kind.budget().spend(|_| is_written = true);
+            is_written
+        };
+        assert!((0..100).any(|_| !is_written(ErrorKind::Outdated)), "they are bounded");
+        assert!(is_written(ErrorKind::Signature));
+    }
 }

@@ -11,7 +11,7 @@
 use super::mixed_ttls;
 use super::secondary_memory::{estimate, octets_max, postpone};
 use super::secondary_state::{RunningIntake, count};
-use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
+use super::secondary_work::{Fallback, MemoryWait, WITHOUT_CHANGES, ZoneWork};
 use super::secondary_zone::{
     KeptVersion, SecondaryZone, Surroundings, now_secs, secs_from_now, with_changes,
 };
@@ -24,13 +24,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zonda_secondary::exchange::Transfer;
 use zonda_secondary::{
-    Budget, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks, Transferred,
-    WholeZone,
+    Budget, ChangesLack, Fault, KeptPlace, Limits, Place, Primary, Question, Share, TransferHooks,
+    Transferred, WholeZone,
 };
 use zonda_zone::{Diff, Zone, is_greater};
 
-/// How long a primary that does not send changes is not asked for them.
-const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
 /// Bounds the lines about transfers that failed.
 static FAILURES: LogBudget = LogBudget::new();
 
@@ -51,10 +49,14 @@ pub struct Refusal {
     pub error: String,
     /// Whether it will be wrong as long as the primary has this version.
     pub is_of_version: bool,
+    /// Whether the primary does not answer over TCP at all, as for any of its zones.
+    pub is_unreachable: bool,
+    /// Whether a signature is wrong, or missing in an error.
+    pub is_of_signature: bool,
     /// Whether the whole zone may be asked for.
     allows_whole_zone: bool,
-    /// Whether the primary has sent no changes at all.
-    is_without_changes: bool,
+    /// What is known of why the primary has sent no changes at all; none where it has.
+    without_changes: Option<ChangesLack>,
     /// Whether the primary sends too slowly.
     is_slow: bool,
     /// The memory that there was not, if it is that which was wrong.
@@ -85,8 +87,10 @@ impl Refusal {
         Self {
             error,
             is_of_version: false,
+            is_unreachable: false,
+            is_of_signature: false,
             allows_whole_zone: false,
-            is_without_changes: false,
+            without_changes: None,
             is_slow: false,
             lack: None,
         }
@@ -98,8 +102,10 @@ impl From<Fault> for Refusal {
         Self {
             error: fault.to_string(),
             is_of_version: fault.is_of_version(),
+            is_unreachable: fault.is_unreachable(),
+            is_of_signature: fault.is_of_signature(),
             allows_whole_zone: fault.allows_whole_zone(),
-            is_without_changes: fault.is_without_changes(),
+            without_changes: fault.without_changes(),
             is_slow: fault.is_slow(),
             lack: match fault {
                 Fault::NoMemory { octets, is_of_whole_zone } => {
@@ -206,9 +212,8 @@ fn transfer_within(
             Ok(TransferResult::Postponed)
         }
         (Ok(taken), fallback) => {
-            if fallback.is_some_and(|it| it.is_without_changes) {
-                let until = Instant::now() + WITHOUT_CHANGES;
-                work.rare_mut().without_changes = Some((primary.address, until).into());
+            if let Some(lack) = fallback.and_then(|it| it.without_changes) {
+                work.note_without_changes(primary.address, lack, Instant::now());
             }
             Ok(taken)
         }
@@ -253,25 +258,30 @@ fn transfer_changes(
                 octets = octets.max(estimate(Some(base))).max(start.octets);
                 count(&around.counters.fallbacks, 1);
                 let error = "the whole zone came in place of changes".to_owned();
-                Fallback { error, is_without_changes: false, spent }
+                Fallback { error, without_changes: None, spent }
             });
             postpone(zone, work, start.wait(primary, (octets, of_changes), fallback));
             Ok(POSTPONED)
         }
-        Err(Refusal { allows_whole_zone: true, error, is_without_changes, .. }) => {
+        Err(Refusal { allows_whole_zone: true, error, without_changes, .. }) => {
             count(&around.counters.fallbacks, 1);
-            Ok(ControlFlow::Continue(Fallback { error, is_without_changes, spent }))
+            Ok(ControlFlow::Continue(Fallback { error, without_changes, spent }))
         }
         Err(Refusal { is_slow: true, error, .. }) => {
             // The whole zone may come faster: now, if time is left, or else at the next attempt.
             let pause = zone.timers(work).map_or(Duration::ZERO, |it| it.refresh.max(it.retry));
-            let until = Instant::now() + WITHOUT_CHANGES.max(pause.saturating_mul(3));
-            work.rare_mut().without_changes = Some((primary.address, until).into());
+            let pause = WITHOUT_CHANGES.max(pause.saturating_mul(3));
+            work.pause_changes(primary.address, pause, Instant::now());
             if spent >= zone.limits().time_max {
                 return Err(Refusal::for_now(error));
             }
             count(&around.counters.fallbacks, 1);
-            Ok(ControlFlow::Continue(Fallback { error, is_without_changes: true, spent }))
+            let without_changes = Some(ChangesLack::Certain);
+            Ok(ControlFlow::Continue(Fallback { error, without_changes, spent }))
+        }
+        Ok(TransferResult::Version) => {
+            work.note_changes();
+            Ok(ControlFlow::Break(TransferResult::Version))
         }
         result => result.map(ControlFlow::Break),
     }
@@ -281,8 +291,7 @@ fn transfer_changes(
 fn base_of_changes(work: &ZoneWork, primary: &Primary, around: &Surroundings) -> Option<Arc<Zone>> {
     let now = Instant::now();
     let is_late = |until: &Instant| *until > now;
-    let of_zone = work.rare().and_then(|rare| rare.without_changes.as_deref());
-    let is_without = of_zone.is_some_and(|it| it.0 == primary.address && it.1 > now)
+    let is_without = work.is_without_changes(primary.address, now)
         || lock(&around.without_changes).get(&primary.address).is_some_and(is_late);
     let is_source = work.source() == Some(primary.address);
     work.zone.clone().filter(|_| is_source && !is_without && !work.takes_any_serial)

@@ -4,7 +4,7 @@
 
 use super::secondary_memory::octets_max;
 use super::secondary_transfer::{TransferResult, transfer};
-use super::secondary_work::{Fallback, MemoryWait, ZoneWork};
+use super::secondary_work::{Fallback, MemoryWait, WITHOUT_CHANGES, WithoutChanges, ZoneWork};
 use super::secondary_zone::{FollowTerms, SecondaryZone, Surroundings, now_secs, secs_from_now};
 use crate::engine_counters::EngineCounters;
 use crate::feed::secondary_memory::wait_left;
@@ -102,7 +102,8 @@ fn changes_are_asked_for_while_the_whole_zone_from_another_primary_waits_for_mem
     assert_eq!((kept.kept.place(), kept.octets), (Some(place), 3 * MIB));
 }
 
-/// A primary that says over UDP that its serial is 7, and counts the questions.
+/// A primary that says over UDP that its serial is 7, and counts the questions. It does not answer
+/// over TCP: its port is closed there.
 fn primary_of_serial_7(asked: Arc<AtomicUsize>) -> Primary {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let primary = primary(socket.local_addr().unwrap());
@@ -163,16 +164,35 @@ fn a_refresh_that_finds_the_zone_in_step_leaves_nothing_that_most_zones_do_not_h
     refresh(&zone, &mut work, None, &around);
     assert!(work.rare().is_none(), "there was nothing");
     let now = Instant::now();
-    for (until, is_left) in [(now, false), (now + Duration::from_secs(60), true)] {
+    let past = now.checked_sub(WITHOUT_CHANGES).unwrap();
+    for (until, is_left) in [(past, false), (now + Duration::from_secs(60), true)] {
         let rare = work.rare_mut();
         rare.expired_soa = Some(Box::default()); // of the version before an outage
-        rare.without_changes = Some((source.address, until).into());
+        let (primary, pause) = (source.address, WITHOUT_CHANGES);
+        rare.without_changes = Some(WithoutChanges { primary, until, pause }.into());
         let bounds = (Duration::from_secs(60), Duration::from_secs(60));
         rare.refused.add((source.address, 6), "too large", bounds, now);
         refresh(&zone, &mut work, None, &around);
         assert_eq!(work.rare().is_some(), is_left, "the primary has sent no changes");
     }
     assert!(work.rare().unwrap().expired_soa.is_none());
+}
+
+#[test]
+fn a_primary_that_answers_over_udp_alone_leaves_nothing_that_most_zones_do_not_have() {
+    let budget = Arc::new(Budget::new(4 * MIB));
+    let (mut zone, around) = zone(&budget);
+    let source = primary_of_serial_7(Arc::default());
+    set_primary(&mut zone, &source);
+    let mut work = ZoneWork::default();
+    (work.is_loaded, work.published_by) = (true, 1);
+    for failures in 1..3 {
+        refresh(&zone, &mut work, None, &around);
+        assert_eq!(work.failures, failures);
+        assert!(work.rare().is_none(), "it may have 100,000 zones");
+    }
+    let status = zone.state.lock();
+    assert!(status.error().is_some_and(|error| error.contains("refused")), "{:?}", status.error());
 }
 
 #[test]
@@ -236,7 +256,7 @@ fn the_whole_zone_has_what_changes_have_left_of_the_time_also_if_it_has_waited_i
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let primary = primary(listener.local_addr().unwrap());
     let (error, spent) = ("a gap".to_owned(), zone.limits().time_max);
-    let fallback = Some(Fallback { error, is_without_changes: false, spent });
+    let fallback = Some(Fallback { error, without_changes: None, spent });
     let place = budget.share(None).place();
     let mut work = ZoneWork::default();
     let waits = MemoryWait { fallback, ..wait(&budget, place, 0, &primary) };

@@ -6,11 +6,17 @@ use crate::load::unix_secs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use zonda_secondary::{FileState, KeptPlace};
+use zonda_secondary::{ChangesLack, FileState, KeptPlace};
 use zonda_zone::Zone;
 
 /// The least time from one check of a zone that expires soon to the next.
 const BEFORE_EXPIRY_MIN: Duration = Duration::from_secs(1);
+/// How long a primary that sends no changes of a zone is not asked for them.
+pub const WITHOUT_CHANGES: Duration = Duration::from_secs(3600);
+/// How long it is not asked for them the first time that it may have been busy.
+const WITHOUT_CHANGES_MIN: Duration = Duration::from_secs(60);
+/// How many times as long it is not asked for them each further time.
+const WITHOUT_CHANGES_FACTOR: u32 = 8;
 
 /// What one refresh of a zone leaves to the next.
 #[derive(Default)]
@@ -45,9 +51,8 @@ pub struct RareWork {
     pub expired_soa: Option<Box<[u8]>>,
     /// Versions of primaries that were refused.
     pub refused: RefusedVersions,
-    /// The primary that is asked for the whole zone, as it did not send changes of it, and until
-    /// when.
-    pub without_changes: Option<Box<(SocketAddr, Instant)>>,
+    /// The primary that is asked for the whole zone, as it did not send changes of it.
+    pub without_changes: Option<Box<WithoutChanges>>,
     /// The primaries that nothing was taken from at the last refresh, and why, in words; of those
     /// that are outdated, the same words whatever their serials.
     pub passed_over: Box<[(SocketAddr, Box<str>)]>,
@@ -55,6 +60,17 @@ pub struct RareWork {
     pub announced: AnnouncedVersion,
     /// The transfer that waits for memory, if one does.
     pub wait: Option<Box<MemoryWait>>,
+}
+
+/// A primary that did not send changes of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutChanges {
+    /// The address and port of the primary.
+    pub primary: SocketAddr,
+    /// The moment until which the primary is asked for the whole zone.
+    pub until: Instant,
+    /// How long it is asked for that; the next time that it may have been busy, for longer.
+    pub pause: Duration,
 }
 
 /// What a transfer that waits to begin leaves to the next refresh, and one that has failed to that
@@ -83,8 +99,8 @@ pub struct MemoryWait {
 pub struct Fallback {
     /// What is wrong with the changes, in words.
     pub error: String,
-    /// Whether the primary has sent no changes at all.
-    pub is_without_changes: bool,
+    /// What is known of why the primary has sent no changes at all; none where it has.
+    pub without_changes: Option<ChangesLack>,
     /// How long that has taken, which is part of the time that one transfer may take.
     pub spent: Duration,
 }
@@ -116,9 +132,42 @@ impl ZoneWork {
         if self.zone.is_some() {
             rare.expired_soa = None;
         }
-        rare.without_changes.take_if(|without| without.1 <= now);
+        // It is known for a while longer how long the pause was.
+        rare.without_changes.take_if(|it| it.until + WITHOUT_CHANGES <= now);
         if rare.is_empty() {
             self.rare = None;
+        }
+    }
+
+    /// Whether a primary is not to be asked for changes of the zone at a moment.
+    pub fn is_without_changes(&self, primary: SocketAddr, now: Instant) -> bool {
+        let without = self.rare().and_then(|rare| rare.without_changes.as_deref());
+        without.is_some_and(|it| it.primary == primary && it.until > now)
+    }
+
+    /// Notes that a primary has sent no changes of the zone, so that it is not asked for them for a
+    /// while: a short one where it may have been busy, and a longer one each time that it still
+    /// sends none.
+    pub fn note_without_changes(&mut self, primary: SocketAddr, lack: ChangesLack, now: Instant) {
+        let known = self.rare_mut().without_changes.take().filter(|it| it.primary == primary);
+        let again = known.map(|it| it.pause.saturating_mul(WITHOUT_CHANGES_FACTOR));
+        let pause = match lack {
+            ChangesLack::Possible => again.unwrap_or(WITHOUT_CHANGES_MIN).min(WITHOUT_CHANGES),
+            ChangesLack::Certain => WITHOUT_CHANGES,
+        };
+        self.pause_changes(primary, pause, now);
+    }
+
+    /// Has a primary not asked for changes of the zone for a time.
+    pub fn pause_changes(&mut self, primary: SocketAddr, pause: Duration, now: Instant) {
+        let without = WithoutChanges { primary, until: now + pause, pause };
+        self.rare_mut().without_changes = Some(without.into());
+    }
+
+    /// Notes that a primary has sent changes of the zone.
+    pub fn note_changes(&mut self) {
+        if let Some(rare) = self.rare_if_any() {
+            rare.without_changes = None;
         }
     }
 
@@ -140,5 +189,33 @@ impl RareWork {
         let has_version = expired_soa.is_some() || !refused.is_empty() || !announced.is_none();
         let has_primary = without_changes.is_some() || !passed_over.is_empty();
         !has_version && !has_primary && wait.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_that_may_have_been_busy_is_asked_for_changes_again_soon_and_later_each_time() {
+        let primary = SocketAddr::from(([192, 0, 2, 1], 53));
+        let other = SocketAddr::from(([192, 0, 2, 2], 53));
+        let (mut work, mut now) = (ZoneWork::default(), Instant::now());
+        for pause in [60, 480, 3600, 3600].map(Duration::from_secs) {
+            work.note_without_changes(primary, ChangesLack::Possible, now);
+            let last = now + pause - Duration::from_millis(1);
+            assert!(work.is_without_changes(primary, last), "{pause:?}");
+            assert!(!work.is_without_changes(other, now));
+            now += pause;
+            assert!(!work.is_without_changes(primary, now), "{pause:?}");
+            work.settle(now);
+        }
+        work.note_changes();
+        work.note_without_changes(primary, ChangesLack::Possible, now);
+        assert!(!work.is_without_changes(primary, now + WITHOUT_CHANGES_MIN), "it counts anew");
+        work.settle(now + WITHOUT_CHANGES_MIN + WITHOUT_CHANGES);
+        assert!(work.rare().is_none(), "nothing is kept for ever");
+        work.note_without_changes(primary, ChangesLack::Certain, now);
+        assert!(work.is_without_changes(primary, now + WITHOUT_CHANGES_MIN));
     }
 }

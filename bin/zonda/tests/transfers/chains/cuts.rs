@@ -125,6 +125,11 @@ fn real_peers_a_transfer_of_knot_that_ends_at_any_octet_leaves_the_former_versio
     check_in("knot");
 }
 
+#[test]
+fn real_peers_a_transfer_of_nsd_that_ends_at_any_octet_leaves_the_former_version_in_force() {
+    check_in("nsd");
+}
+
 /// A peer as a secondary of a server of Zonda's; some of its questions of these types are cut off.
 fn check_out(name: &'static str, types: &[u16]) {
     if !Server::has_programs_of(name) {

@@ -27,6 +27,9 @@ pub struct Server {
     pub address: SocketAddr,
     pub folder: Folder,
     process: Option<Process>,
+    /// Whether versions have the records of [`bulk`], of a primary that takes no updates: they are
+    /// made by its file.
+    edited: Option<bool>,
     /// How often the server was started, each time with a log of its own.
     starts: usize,
     start: Start,
@@ -53,26 +56,40 @@ impl Server {
 
     /// Starts a server at an address.
     pub fn start(address: SocketAddr, folder: Folder, start: Start) -> Self {
-        let mut server = Self { address, folder, process: None, starts: 0, start };
+        let (process, edited, starts) = (None, None, 0);
+        let mut server = Self { address, folder, process, edited, starts, start };
         server.begin();
         server
     }
 
     /// Zonda as the primary, which tells a secondary of changes.
     pub fn zonda_primary(address: SocketAddr, notify: SocketAddr) -> Self {
-        Self::zonda_primary_of(address, notify, false)
+        Self::zonda_primary_of(address, notify, (false, 1000))
+    }
+
+    /// Zonda as the primary, which keeps the changes of so many versions.
+    pub fn zonda_primary_with_history(
+        address: SocketAddr,
+        notify: SocketAddr,
+        versions: u32,
+    ) -> Self {
+        Self::zonda_primary_of(address, notify, (false, versions))
     }
 
     /// Zonda as the primary of a zone whose transfers have several messages.
     pub fn zonda_primary_with_bulk(address: SocketAddr, notify: SocketAddr) -> Self {
-        Self::zonda_primary_of(address, notify, true)
+        Self::zonda_primary_of(address, notify, (true, 1000))
     }
 
     /// Zonda as the primary.
-    fn zonda_primary_of(address: SocketAddr, notify: SocketAddr, has_bulk: bool) -> Self {
+    fn zonda_primary_of(
+        address: SocketAddr,
+        notify: SocketAddr,
+        (has_bulk, versions): (bool, u32),
+    ) -> Self {
         let key = KEY.0;
         let zone = format!(
-            "file = \"chain.zone\"\nhistory = {{ versions = 1000 }}\nupdate = [\
+            "file = \"chain.zone\"\nhistory = {{ versions = {versions} }}\nupdate = [\
              {{ from = \"key {key}\", names = \"zone\" }}, \
              {{ from = \"key {key}\", names = \"zone\", types = [\"NS\"] }}]\n\
              transfer = {{ to = [\"key {key}\"], notify = [\"{notify} key {key}\"] }}\n"
@@ -102,7 +119,8 @@ impl Server {
 
     /// Zonda with more keys of the zone's section.
     fn zonda(address: SocketAddr, zone: &str, has_bulk: bool) -> Self {
-        Self::zonda_with(Folder::new("chain-zonda"), address, (zone, &zone_text(has_bulk)))
+        let text = zone_text(FIRST, has_bulk);
+        Self::zonda_with(Folder::new("chain-zonda"), address, (zone, &text))
     }
 
     /// Zonda with more keys of the zone's section, and the text of a file.
@@ -167,9 +185,22 @@ impl Server {
         }
         let start = move |folder: &Folder, port| match name {
             "knot" => knot_primary(folder, (port, notify), "zonefile-load: whole"),
+            "nsd" => nsd_primary(folder, (port, notify)),
             _ => bind_primary(folder, (port, notify), BIND_UPDATES),
         };
-        Self::start(address, folder, Box::new(start))
+        let edited = (name == "nsd").then_some(has_bulk);
+        Self { edited, ..Self::start(address, folder, Box::new(start)) }
+    }
+
+    /// Makes the versions up to one by the file of the zone, if the server takes no updates;
+    /// whether it has them now.
+    pub fn edit_versions(&self, (from, to): (u32, u32)) -> bool {
+        let Some(has_bulk) = self.edited else { return false };
+        for serial in from + 1..=to {
+            self.edit(&zone_text(serial, has_bulk));
+            self.wait_for(serial);
+        }
+        true
     }
 
     /// A peer as the primary of a zone that is edited as a file, which has this text first.
@@ -196,7 +227,13 @@ impl Server {
 
     /// Ends the server and starts it again.
     pub fn restart(&mut self) {
+        self.restart_after(|| ());
+    }
+
+    /// Ends the server, and starts it again when something else has happened.
+    pub fn restart_after(&mut self, meanwhile: impl FnOnce()) {
         self.process = None;
+        meanwhile();
         self.begin();
     }
 
@@ -256,12 +293,12 @@ const BIND_UPDATES: &str = "allow-update { key \"transfer.example\"; };";
 
 /// Writes the first version of the zone as a file.
 fn write_zone(folder: &Folder, has_bulk: bool) -> PathBuf {
-    folder.write("chain.zone", zone_text(has_bulk))
+    folder.write("chain.zone", zone_text(FIRST, has_bulk))
 }
 
-/// The first version of the zone as the text of a file.
-fn zone_text(has_bulk: bool) -> String {
-    let mut records: Vec<String> = version(FIRST).into_iter().collect();
+/// A version of the zone as the text of a file.
+fn zone_text(serial: u32, has_bulk: bool) -> String {
+    let mut records: Vec<String> = version(serial).into_iter().collect();
     records.extend(bulk().into_iter().filter(|_| has_bulk));
     format!("$TTL 60\n{}\n", records.join("\n"))
 }
@@ -285,6 +322,27 @@ fn knot_primary(folder: &Folder, (port, notify): (u16, SocketAddr), more: &str) 
     );
     let mut command = Command::new(required("knotd").unwrap());
     command.arg("-c").arg(folder.write("knot.conf", text));
+    command
+}
+
+/// NSD as the primary, which sends whole zones: it makes no changes of the files that it reads.
+fn nsd_primary(folder: &Folder, (port, notify): (u16, SocketAddr)) -> Command {
+    let own = folder.path().display();
+    let text = format!(
+        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  \
+         chroot: \"\"\n  zonesdir: {own}\n  database: \"\"\n  pidfile: {own}/nsd.pid\n  \
+         xfrdfile: {own}/xfrd.state\n  zonelistfile: {own}/zone.list\n  rrl-ratelimit: 0\n  \
+         xfrdir: {own}\n  xfrd-reload-timeout: 0\n  verbosity: 2\nremote-control:\n  \
+         control-enable: no\nkey:\n  name: {key}\n  algorithm: hmac-sha256\n  \
+         secret: \"{secret}\"\nzone:\n  name: {ZONE}\n  zonefile: chain.zone\n  \
+         provide-xfr: 127.0.0.1 {key}\n  notify: {}@{} {key}\n",
+        notify.ip(),
+        notify.port(),
+        key = KEY.0,
+        secret = KEY.1,
+    );
+    let mut command = Command::new(required("nsd").unwrap());
+    command.arg("-d").arg("-c").arg(folder.write("nsd.conf", text));
     command
 }
 

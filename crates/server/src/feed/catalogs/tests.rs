@@ -88,6 +88,37 @@ fn the_file_of_members_that_cannot_be_read_stays_and_its_members_come_back_with_
 }
 
 #[test]
+fn a_file_of_members_that_an_operator_has_removed_is_written_at_the_next_look() {
+    let pid = std::process::id();
+    let folder = std::env::temp_dir().join(format!("zonda-removed-members-{pid}"));
+    let (sender, _receiver) = sync_channel(1);
+    let (first, secondaries, config) = feeds(&folder, CATALOG_ZONE);
+    first.follow(&config, &sender).unwrap();
+    first.stop();
+    secondaries.stop();
+    let kept = fs::read_dir(folder.join("state/catalogs")).unwrap().next().unwrap();
+    let file = kept.unwrap().path();
+    let members = || CatalogFile::open(&config, &"c.test".parse().unwrap()).1.len();
+    let listed = members();
+    assert!(listed >= 2);
+    fs::write(&file, "no members").unwrap();
+    let (next, secondaries, next_config) = feeds(&folder, CATALOG_ZONE);
+    next.follow(&next_config, &sender).unwrap();
+    let mut work = next.shared.work.lock().unwrap();
+    assert!(work.states().into_values().next().unwrap().error.is_some());
+    fs::remove_file(&file).unwrap();
+    work.looked = None; // it is time
+    next.shared.look(&mut work, &sender);
+    assert!(file.exists(), "though the catalog is as it was");
+    assert_eq!(members(), listed);
+    assert!(work.states().into_values().next().unwrap().error.is_none());
+    drop(work);
+    next.stop();
+    secondaries.stop();
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[test]
 fn members_that_are_known_again_are_not_removed_by_a_catalog_that_was_emptied_meanwhile() {
     let pid = std::process::id();
     let folder = std::env::temp_dir().join(format!("zonda-emptied-catalog-{pid}"));
