@@ -112,10 +112,10 @@ section! {
     time_max: Duration = "2h", from "1s" to "1d";
     /// Octets of memory of all transfers from primaries together, in steps of 1 MiB. A zone whose
     /// records take more than 1 MiB counts as one and a quarter times their octets, 60 octets for
-    /// each record, and 4 MiB; where few names have most of the records, as up to 72 octets for each
-    /// record and their octets once more; and for each name that has others below it, as twice its
-    /// octets and 68 more. Changes, and a smaller zone, count as three times their octets, and 80
-    /// octets for each record. The first MiB of a transfer never waits; one that needs more than
+    /// each record, and 4 MiB; where few names have most of the records, as up to 72 octets for
+    /// each record and their octets once more; and for each name that has names below it, as twice
+    /// its octets and 68 more. Changes, and a smaller zone, count as three times their octets, and
+    /// 80 octets for each record. The first MiB of a transfer never waits; one that needs more than
     /// there is waits, if possible before it begins. Of those that need more than 1 MiB, the one
     /// that came first grows in any case, so that a zone may be larger; `size-max` and
     /// `records-max` bound it. Transfers of up to 1 MiB, 16 at a time, come on top.

@@ -32,7 +32,7 @@ const OF_OCTET: u64 = 3;
 const OF_RECORD: u64 = 80;
 /// Octets that many records of a zone count as for each four octets of them, for each record, and
 /// for all: the zone, of which its records take the place while they come, and a part of it that is
-/// being made. More than few records ever count as. What names take that have others below them, or
+/// being made. More than few records ever count as. What names take that have names below them, or
 /// very many records, comes on top.
 const OF_FOUR_IN_ZONE: u64 = 5;
 const OF_RECORD_IN_ZONE: u64 = 60;

@@ -39,7 +39,7 @@ pub fn wait_left(zone: &SecondaryZone, work: &mut ZoneWork) -> Option<Duration> 
 }
 
 /// The octets of memory that a transfer of a zone is to have before it begins, at most. Names that
-/// have others below them, or very many records, may make it take more: it waits for that in the
+/// have names below them, or very many records, may make it take more: it waits for that in the
 /// middle.
 pub fn octets_max(zone: &SecondaryZone) -> u64 {
     let limits = zone.limits(); // changes may have twice as much

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Nodes are collected by branch and sorted into shards branch by branch, so that memory is read
-//! and written in order, or within what the processor's cache holds. The nodes of a branch that is a
-//! large part of the zone lie in several pieces of memory, which are freed one by one while its
+//! and written in order, or within what the processor's cache holds. The nodes of a branch that is
+//! a large part of the zone lie in several pieces of memory, which are freed one by one while its
 //! segment is written. Nodes in segments may still be changed, as long as they keep their lengths.
 
 use super::directory::{BRANCH, Directory, Layout};

@@ -138,7 +138,7 @@ struct NodeBuilder<'a> {
     names: usize,
     /// The number of names one label below the apex.
     apex_children: u32,
-    /// The hashes of names with NS or DNAME records that have others below them; in ascending
+    /// The hashes of names with NS or DNAME records that have names below them; in ascending
     /// order once all nodes are there.
     cuts: Vec<u64>,
     /// How many names lie one label below nodes with more than [`SETS_PASSED_MAX`] sets.
@@ -147,9 +147,9 @@ struct NodeBuilder<'a> {
 
 /// What a node is to know of those around it.
 enum Relation {
-    /// A name lies one label below it, which has so many sets.
+    /// One more name lies one label below the node, which has so many sets.
     Child(NodePlace, u16),
-    /// It lies below a delegation or a DNAME, as the flag says.
+    /// The node lies below a delegation or a DNAME, as the flag says.
     Below(NodePlace, u8),
 }
 

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A run has records of one owner that came one after the other; the owner is what lies above the
-//! apex, in lower case. Numbers are little-endian. Names that have others below them are noted as
+//! apex, in lower case. Numbers are little-endian. Names that have names below them are noted as
 //! records come, each once, since their nodes need room for the number of those, and exist without
 //! records, too.
 //!
@@ -36,8 +36,8 @@ pub(super) const PARTS: usize = 32;
 /// The lowest bit of a hash that says which part a name belongs to: the lowest of those that say
 /// which branch of the zone.
 const PART_SHIFT: u32 = 32 + BRANCH.trailing_zeros();
-/// Octets of the first chunk of a part, and of the last ones of a large part. A chunk is as large as
-/// all before it: memory that is not written takes none of the system's, and the allocator gives
+/// Octets of the first chunk of a part, and of the last ones of a large part. A chunk is as large
+/// as all before it: memory that is not written takes none of the system's, and the allocator gives
 /// some thousand pieces of memory back to the system, those of all transfers together.
 const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_MAX: usize = 64 << 20;
@@ -72,7 +72,7 @@ pub struct HashedRecords {
     name: Box<LookupName>,
     /// The number of records.
     len: usize,
-    /// Octets of memory that the names take which have others below them.
+    /// Octets of memory that the names take which have names below them.
     parents_bytes: usize,
     /// What names take while they are built.
     weights: NameWeights,
@@ -172,7 +172,7 @@ impl HashedRecords {
     }
 
     /// Returns the octets of memory, at most, that the zone takes at some moment until it is built
-    /// besides what its records tell by their number and their octets: for names that have others
+    /// besides what its records tell by their number and their octets: for names that have names
     /// below them, of which a record may have over a hundred, here and in the zone; and for the
     /// largest name and the largest shard, which are there twice while they are made.
     #[must_use]
@@ -238,7 +238,7 @@ pub(super) struct Part {
     /// Where the run begins in the last chunk that the next record belongs to, and the type and
     /// TTL of its last set; none if the record begins a run.
     run: Option<(usize, Type, u32)>,
-    /// The names that have others below them.
+    /// The names that have names below them.
     pub(super) parents: ParentNames,
 }
 
@@ -255,9 +255,9 @@ impl Drop for Part {
 pub(super) struct Run {
     /// The hash of the owner.
     pub(super) hash: u64,
-    /// The number of the chunk; [`Run::PARENT`] for a name that has others below it.
+    /// The number of the chunk; [`Run::PARENT`] for a name that has names below it.
     chunk: u32,
-    /// The run's first octet in the chunk, or the name's among those that have others below them.
+    /// The run's first octet in the chunk, or the name's among those that have names below them.
     offset: u32,
 }
 
@@ -265,7 +265,7 @@ impl Run {
     /// Stands for the chunk where there are no records.
     const PARENT: u32 = u32::MAX;
 
-    /// Whether this is a name that has others below it, and no run of records.
+    /// Whether this is a name that has names below it, and no run of records.
     pub(super) fn is_parent(self) -> bool {
         self.chunk == Self::PARENT
     }
@@ -313,12 +313,12 @@ impl Part {
         assert!(self.push(owner, record).is_ok());
     }
 
-    /// The hashes of all owners, and of all names that have others below them; some of them twice.
+    /// The hashes of all owners, and of all names that have names below them; some of them twice.
     pub(super) fn hashes(&self) -> impl Iterator<Item = u64> {
         self.runs().map(|run| run.hash)
     }
 
-    /// All runs, and the names that have others below them.
+    /// All runs, and the names that have names below them.
     pub(super) fn runs(&self) -> impl Iterator<Item = Run> {
         let of_chunks = (0..).zip(&self.chunks).flat_map(|(number, chunk)| {
             let mut at = 0;
@@ -342,7 +342,7 @@ impl Part {
         }
     }
 
-    /// The records of a run, their owners without the apex; none of a name that has others below
+    /// The records of a run, their owners without the apex; none of a name that has names below
     /// it.
     pub(super) fn records(&self, run: Run) -> impl Iterator<Item = Record<'_>> {
         let (owner, mut rest) = split_owner(if run.is_parent() { &[0] } else { self.behind(run) });
@@ -399,14 +399,14 @@ fn split_owner(octets: &[u8]) -> (&[u8], &[u8]) {
         .unwrap_or_default()
 }
 
-/// Octets of memory that a name takes which has others below it, at most: the name with what stands
+/// Octets of memory that a name takes which has names below it, at most: the name with what stands
 /// before it, in memory for twice as many; four slots, and two of the table that these replace. Its
 /// node takes less if it has no records.
 pub(super) fn parent_bytes(name: usize) -> usize {
     2 * (PARENT_HEAD + name) + 6 * size_of::<u64>()
 }
 
-/// Names that have others below them, each once.
+/// Names that have names below them, each once.
 #[derive(Default)]
 pub(super) struct ParentNames {
     /// Finds names by hash.

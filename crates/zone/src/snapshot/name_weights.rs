@@ -51,8 +51,9 @@ impl NameWeights {
 }
 
 impl Zone {
-    /// Returns the octets that [`HashedRecords::bytes_besides`](super::HashedRecords::bytes_besides)
-    /// tells of the zone's records, and a little more at most. Looks at each record.
+    /// Returns the octets that a transfer of the zone's records takes besides, as
+    /// [`HashedRecords::bytes_besides`](super::HashedRecords::bytes_besides) says, and a little
+    /// more at most. Looks at each record.
     #[must_use]
     pub fn bytes_besides(&self) -> usize {
         let (mut parents, mut weights) = (0, NameWeights::default());

@@ -20,8 +20,8 @@ pub(crate) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
     lower.into()
 }
 
-/// Octets of memory that each record of an owner takes while these are sorted: its place among them,
-/// half of which the sort takes once more.
+/// Octets of memory that each record of an owner takes while these are sorted: its place among
+/// them, half of which the sort takes once more.
 pub(super) const SORTED_BYTES: usize = size_of::<(SetOrder, Record<'_>)>() * 3 / 2;
 
 /// Sorts the records of one owner into sets.

@@ -15,7 +15,7 @@ pub(super) const PIECE_HEADER: usize = 12;
 
 /// Nodes of some shards, each behind its hash and its length, with their places by shard.
 pub(super) struct Piece {
-    /// The nodes.
+    /// The nodes of all shards.
     octets: Vec<u8>,
     /// The place of each node's hash, behind those of the shards before its own.
     places: Vec<usize>,
@@ -46,8 +46,8 @@ impl Piece {
         self.starts.len() - 1
     }
 
-    /// Puts the nodes of a shard in the place of others, and decides where they lie in it; returns
-    /// how many words it takes.
+    /// Puts the nodes of a shard in the place of those before, and decides where they lie in it;
+    /// returns how many words it takes.
     fn lay_out(
         &self,
         shard: usize,
