@@ -84,6 +84,11 @@ impl ZoneEntries {
         self.places.len() - self.released
     }
 
+    /// Returns the place of the newest entry.
+    pub fn newest(&self) -> Option<Place> {
+        self.places.back().copied()
+    }
+
     /// Returns the places of all entries.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()

@@ -388,6 +388,13 @@ impl Journal {
         Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
     }
 
+    /// Returns the newest committed change of a zone; `None` if the journal has none.
+    #[must_use]
+    pub fn newest(&self, zone: &Name) -> Option<History> {
+        let places = vec![self.index.zone(zone.to_lowercase().as_wire())?.newest()?];
+        Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
+    }
+
     /// Returns the serials that the committed entries of a zone lead from and to.
     #[must_use]
     pub fn serials(&self, zone: &Name) -> Option<Serials> {

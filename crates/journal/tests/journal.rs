@@ -494,3 +494,22 @@ fn what_the_file_of_a_zone_holds_is_known_after_a_restart_and_after_a_compaction
     assert_eq!(unreleased(&journal), None);
     assert_eq!(check_entries(&journal, &zone), Some((0, 10)));
 }
+
+#[test]
+fn the_newest_change_of_a_zone_is_read_alone_also_where_the_file_of_the_zone_has_it() {
+    let folder = Folder::new();
+    let zone = name("example.com.");
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    assert!(journal.newest(&zone).is_none());
+    for serial in 1..=3 {
+        append(&mut journal, &zone, serial).unwrap();
+    }
+    assert!(journal.newest(&zone).is_none(), "nothing is committed");
+    journal.commit().unwrap();
+    assert!(journal.release(&zone, 3));
+    let changes: Vec<_> = journal.newest(&zone).unwrap().map(|it| it.unwrap()).collect();
+    assert_eq!(changes.iter().map(|it| (it.from, it.to)).collect::<Vec<_>>(), [(2, 3)]);
+    journal.forget(&zone).unwrap();
+    journal.commit().unwrap();
+    assert!(journal.newest(&zone).is_none());
+}

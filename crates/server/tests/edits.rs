@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 use zonda_config::Flags;
 use zonda_server::{Edit, EditError, Options, Program, Server, VersionOrigin, read_config};
 use zonda_wire::{Name, Type};
@@ -73,6 +74,26 @@ impl Zonda {
     fn restart(self) -> Self {
         self.server.stop().unwrap();
         Self::start_in(self.folder, true).unwrap()
+    }
+
+    /// Has the server read another text in the place of the zone's file, of a time long before any
+    /// edit: in a reload, or as it starts again.
+    fn deployed(self, text: &str, is_reload: bool) -> Self {
+        let path = self.folder.join("example.org.zone");
+        let deploy = || {
+            fs::write(&path, text).unwrap();
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+        };
+        if is_reload {
+            deploy();
+            assert!(self.server.reload().unwrap().is_empty());
+            return self;
+        }
+        let Self { server, folder } = self;
+        server.stop().unwrap();
+        deploy();
+        Self::start_in(folder, true).unwrap()
     }
 
     /// A second server with what the disk has of this one, as if this one was killed now.
@@ -443,6 +464,170 @@ fn a_file_that_was_edited_by_hand_while_no_server_ran_raises_the_serial() {
     zonda.end();
 }
 
+/// A zone file with a serial, and a record that no edit made.
+fn deployment(serial: u32) -> String {
+    ZONE.replace("h 7", &format!("h {serial}")) + "extra A 192.0.2.44\n"
+}
+
+/// A server whose zone has had two edits, which its file has, and serial 9.
+fn flushed(test: &str) -> Zonda {
+    let zonda = Zonda::start(test);
+    zonda.edit(vec![address("ns.example.org", 8)]).unwrap();
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), Some(9));
+    zonda
+}
+
+#[test]
+fn a_file_with_other_records_and_no_greater_serial_is_served_with_the_next_serial() {
+    for (test, serial) in [("lower", 3), ("equal", 9), ("former", 8)] {
+        for is_reload in [true, false] {
+            let zonda = flushed(&format!("{test}-{is_reload}"));
+            let zonda = zonda.deployed(&deployment(serial), is_reload);
+            let has = |zonda: &Zonda| {
+                let addresses = (zonda.ask("ns.example.org"), zonda.ask("extra.example.org"));
+                (zonda.serial(), addresses)
+            };
+            assert_eq!(has(&zonda), (10, (Some(1), Some(44))), "{test} {is_reload}");
+            let next = zonda.edit(vec![address("ns.example.org", 11)]).unwrap();
+            assert_eq!((next.from, next.to), (10, 11));
+            let crashed = zonda.crashed(&format!("{test}-{is_reload}-crash"));
+            assert_eq!(has(&crashed), (11, (Some(11), Some(44))));
+            crashed.end();
+            assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), Some(11));
+            let zonda = zonda.restart();
+            assert_eq!(has(&zonda), (11, (Some(11), Some(44))));
+            zonda.end();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_served_with_another_serial_is_not_written_and_raises_it_once() {
+    for is_reload in [true, false] {
+        let text = deployment(3);
+        let mut zonda = flushed(&format!("once-{is_reload}")).deployed(&text, is_reload);
+        for _ in 0..2 {
+            assert_eq!(zonda.serial(), 10);
+            assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), None);
+            assert_eq!(zonda.file(), text);
+            // The same file once more, of another time.
+            zonda = zonda.deployed(&text, is_reload);
+            let crashed = zonda.crashed(&format!("once-{is_reload}"));
+            assert_eq!((crashed.serial(), crashed.file()), (10, text.clone()));
+            crashed.end();
+        }
+        let diff = zonda.server.unflushed_diff(&name("example.org")).unwrap();
+        assert_eq!((diff.from, diff.to, diff.added.len(), diff.removed.len()), (3, 10, 1, 1));
+        // Other records, and still the serial of the file.
+        let zonda = zonda.deployed(&(text + "more A 192.0.2.45\n"), is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (11, Some(45)));
+        let zonda = zonda.restart();
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (11, Some(45)));
+        zonda.end();
+    }
+}
+
+#[test]
+fn a_file_with_a_greater_serial_is_served_as_it_is_also_where_another_one_had_been_raised() {
+    for is_reload in [true, false] {
+        let zonda = flushed(&format!("greater-{is_reload}")).deployed(&deployment(3), is_reload);
+        assert_eq!(zonda.serial(), 10);
+        let zonda = zonda.deployed(&(deployment(20) + "more A 192.0.2.45\n"), is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (20, Some(45)));
+        assert!(zonda.server.unflushed_diff(&name("example.org")).unwrap().is_empty());
+        let zonda = zonda.restart();
+        assert_eq!(zonda.serial(), 20);
+        // The serial of the greater file is known, too.
+        let zonda = zonda.deployed(&deployment(8), is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (21, None));
+        let zonda = zonda.deployed(&deployment(30), is_reload);
+        let next = zonda.edit(vec![address("ns.example.org", 11)]).unwrap();
+        assert_eq!((next.from, next.to), (30, 31));
+        let crashed = zonda.crashed(&format!("greater-{is_reload}"));
+        assert_eq!((crashed.serial(), crashed.ask("ns.example.org")), (31, Some(11)));
+        crashed.end();
+        let zonda = zonda.restart();
+        assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (31, Some(11)));
+        assert!(zonda.file().contains(" 31 "), "{}", zonda.file());
+        zonda.end();
+    }
+}
+
+#[test]
+fn a_serial_is_compared_as_serial_numbers_are() {
+    for is_reload in [true, false] {
+        let zonda = flushed(&format!("wrap-{is_reload}"));
+        let zonda = zonda.deployed(&deployment(2_000_000_000), is_reload);
+        let zonda = zonda.deployed(&deployment(4_000_000_000), is_reload);
+        assert_eq!(zonda.serial(), 4_000_000_000);
+        let zonda = zonda.deployed(&(deployment(5) + "more A 192.0.2.45\n"), is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (5, Some(45)));
+        let zonda = zonda.deployed(&deployment(4_000_000_000), is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("more.example.org")), (6, None));
+        zonda.end();
+    }
+}
+
+#[test]
+fn a_file_with_the_records_of_the_last_version_and_a_lower_serial_keeps_that_versions_serial() {
+    for is_reload in [true, false] {
+        let text = ZONE.replace("192.0.2.1", "192.0.2.9").replace("h 7", "h 5");
+        let zonda = flushed(&format!("same-{is_reload}")).deployed(&text, is_reload);
+        assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (9, Some(9)));
+        let diff = zonda.server.unflushed_diff(&name("example.org")).unwrap();
+        assert_eq!((diff.from, diff.to, diff.added.len(), diff.removed.len()), (5, 9, 1, 1));
+        let zonda = zonda.restart();
+        assert_eq!((zonda.serial(), zonda.file()), (9, text));
+        zonda.end();
+    }
+}
+
+#[test]
+fn a_zone_that_was_never_edited_keeps_its_serial_from_going_back_once_a_reload_has_raised_it() {
+    let text = ZONE.replace("192.0.2.1", "192.0.2.2");
+    let zonda = Zonda::start("unedited").deployed(&text, true);
+    assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (8, Some(2)));
+    let zonda = zonda.restart();
+    assert_eq!((zonda.serial(), zonda.ask("ns.example.org")), (8, Some(2)));
+    assert_eq!(zonda.file(), text);
+    zonda.end();
+}
+
+#[test]
+fn a_zone_that_is_signed_elsewhere_keeps_the_serial_of_its_file() {
+    let signed = "@ DNSKEY 256 3 15 AAAA\n@ RRSIG SOA 15 2 60 20300101000000 20200101000000 1 \
+                  example.org. AAAA\n";
+    for serial in [3, 9] {
+        for is_reload in [true, false] {
+            let text = deployment(serial) + signed;
+            let zonda = flushed(&format!("signed-{serial}-{is_reload}"));
+            let zonda = zonda.deployed(&text, is_reload);
+            let addresses = (zonda.ask("ns.example.org"), zonda.ask("extra.example.org"));
+            assert_eq!((zonda.serial(), addresses), (serial, (Some(1), Some(44))));
+            let zonda = zonda.restart();
+            assert_eq!((zonda.serial(), zonda.file()), (serial, text));
+            // The next edit begins with the serial of the file.
+            let next = zonda.edit(vec![address("ns.example.org", 11)]).unwrap();
+            assert_eq!((next.from, next.to), (serial, serial + 1));
+            zonda.end();
+        }
+    }
+}
+
+#[test]
+fn a_digest_of_the_zone_is_removed_where_another_serial_makes_it_wrong() {
+    let digest = format!("@ ZONEMD 3 1 1 {}\n", "ab".repeat(48));
+    let text = deployment(3) + &digest;
+    let zonda = flushed("zonemd").deployed(&text, false);
+    assert_eq!((zonda.serial(), zonda.ask("extra.example.org")), (10, Some(44)));
+    let diff = zonda.server.unflushed_diff(&name("example.org")).unwrap();
+    assert_eq!((diff.removed.len(), diff.added.len()), (2, 1), "{diff:?}");
+    let zonda = zonda.restart();
+    assert_eq!((zonda.serial(), zonda.file()), (10, text), "it is no edit");
+    zonda.end();
+}
+
 #[test]
 fn an_included_file_that_was_edited_by_hand_while_no_server_ran_raises_the_serial() {
     let zonda = Zonda::start("included");
@@ -450,11 +635,12 @@ fn an_included_file_that_was_edited_by_hand_while_no_server_ran_raises_the_seria
     fs::write(zonda.folder.join("hosts"), hosts).unwrap();
     fs::write(zonda.folder.join("example.org.zone"), main).unwrap();
     assert!(zonda.server.reload().unwrap().is_empty());
+    assert_eq!(zonda.serial(), 8, "the reload has brought a record under the serial of before");
     zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
     fs::write(zonda.folder.join("hosts"), hosts.replace(".5", ".6")).unwrap();
     let crashed = zonda.crashed("included");
     let answers = (crashed.ask("ns.example.org"), crashed.ask("mail.example.org"));
-    assert_eq!((crashed.serial(), answers), (9, (Some(9), Some(6))));
+    assert_eq!((crashed.serial(), answers), (10, (Some(9), Some(6))));
     crashed.end();
     zonda.end();
 }

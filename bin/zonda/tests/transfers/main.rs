@@ -23,6 +23,7 @@ mod query_access;
 mod real_peers;
 mod relays;
 mod secondaries;
+mod serials;
 mod told;
 mod update_clients;
 mod update_messages;

@@ -105,6 +105,8 @@ pub fn status(control: &Control) -> Value {
         .chain(failures)
         .chain(journal)
         .collect();
+    let journal = &state.journal;
+    let unflushed = journal.sizes.map_or(0, |_| journal.counters.unflushed_zones());
     json!({
         "version": crate::VERSION,
         "pid": std::process::id(),
@@ -115,7 +117,7 @@ pub fn status(control: &Control) -> Value {
         "zones_not_served": unserved,
         "zones_with_errors": failed,
         "problems": problems,
-        "zones_not_flushed": state.journal.sizes.map_or(0, |sizes| sizes.unreleased_zones),
+        "zones_not_flushed": unflushed,
         "tcp_connections": control.tcp.open_connections(),
         "reloads": history.reloads,
         "failed_reloads": history.failed_reloads,

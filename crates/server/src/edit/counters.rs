@@ -79,6 +79,11 @@ impl EditCounters {
         self.unflushed().clone()
     }
 
+    /// Returns how many zones have files that lack changes.
+    pub fn unflushed_zones(&self) -> usize {
+        self.unflushed().len()
+    }
+
     /// Locks the numbers of changes that files lack.
     fn unflushed(&self) -> MutexGuard<'_, HashMap<Name, usize>> {
         self.unflushed.lock().unwrap_or_else(PoisonError::into_inner)

@@ -9,17 +9,20 @@
 //! By the digest a file is recognized whose zone is the one before or behind an edit. Then nothing
 //! was edited by hand, and what the file lacks is known without a comparison.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use zonda_engine::{VersionMark, VersionOrigin};
 use zonda_journal::History;
-use zonda_wire::Name;
-use zonda_zone::{Diff, Digest, Zone};
+use zonda_wire::{Name, Type};
+use zonda_zone::{Diff, Digest, Record, Zone};
 
 /// The form of an entry; the first one had no digest, and its first octet was 1.
 const FORM: u8 = 3;
 /// The form of an entry that former versions of the server wrote, without a mark.
 const UNMARKED_FORM: u8 = 2;
+/// The octets of the five numbers at the end of an SOA record's data, the serial first.
+const SOA_NUMBERS_OCTETS: usize = 20;
 /// What the octet of each origin stands for, from 1 on.
 const ORIGINS: [VersionOrigin; 4] =
     [VersionOrigin::File, VersionOrigin::Edit, VersionOrigin::Update, VersionOrigin::Rollback];
@@ -67,9 +70,33 @@ impl StoredEdit {
     }
 
     /// The digest of the zone after the edit.
-    fn after(&self) -> Digest {
+    pub fn after(&self) -> Digest {
         self.base.after(&self.diff)
     }
+
+    /// Whether the edit leads from what a file had, which was not served so.
+    pub fn leads_from_file(&self) -> bool {
+        self.mark.is_some_and(|mark| mark.origin == VersionOrigin::File)
+    }
+
+    /// Whether the edit leads from a file to the same records with another serial at most, without
+    /// digests of the zone, which another serial makes wrong.
+    pub fn only_raises(&self) -> bool {
+        let added = self.diff.added.iter().map(without_serial);
+        let removed = self.diff.removed.iter().filter(|record| record.rtype != Type::ZONEMD);
+        self.leads_from_file() && removed.map(without_serial).eq(added)
+    }
+}
+
+/// A record, with the serial 0 if it is an SOA record.
+fn without_serial(record: Record<'_>) -> (&[u8], Type, u32, Cow<'_, [u8]>) {
+    let mut rdata = Cow::Borrowed(record.rdata);
+    if record.rtype == Type::SOA
+        && let Some(at) = record.rdata.len().checked_sub(SOA_NUMBERS_OCTETS)
+    {
+        rdata.to_mut()[at..at + 4].fill(0);
+    }
+    (record.owner, record.rtype, record.ttl, rdata)
 }
 
 /// Reads edits from the journal, oldest first.
@@ -156,8 +183,7 @@ impl Digests {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use zonda_wire::Type;
-    use zonda_zone::Record;
+    use zonda_zone::Records;
 
     /// A difference with one record.
     fn diff() -> Diff {
@@ -178,6 +204,42 @@ mod tests {
                 (Digest::from_u64(5), Some(mark), diff())
             );
             assert!(StoredEdit::from_octets(7, 8, &octets[..17]).is_none());
+        }
+    }
+
+    /// Records of an apex: an SOA record with a serial and a refresh time, and records of types.
+    fn records(numbers: Option<(u32, u32)>, types: &[Type]) -> Records {
+        let mut records = Records::default();
+        if let Some((serial, refresh)) = numbers {
+            let numbers = [serial, refresh, 3, 4, 5].map(u32::to_be_bytes).concat();
+            let rdata = [&[0, 0], &numbers[..]].concat();
+            let soa = Record { owner: b"\x01a\0", rtype: Type::SOA, ttl: 60, rdata: &rdata };
+            records.push(soa, 0).unwrap();
+        }
+        for rtype in types {
+            let record = Record { owner: b"\x01a\0", rtype: *rtype, ttl: 60, rdata: &[0; 4] };
+            records.push(record, 0).unwrap();
+        }
+        records
+    }
+
+    #[test]
+    fn an_entry_that_leads_from_a_file_to_another_serial_alone_is_told_from_edits() {
+        let (file, edit) = (VersionOrigin::File, VersionOrigin::Edit);
+        for (origin, removed, added, expected) in [
+            (file, records(Some((7, 1)), &[]), records(Some((8, 1)), &[]), true),
+            (file, records(Some((7, 1)), &[Type::ZONEMD]), records(Some((8, 1)), &[]), true),
+            (file, records(None, &[]), records(None, &[]), true),
+            (edit, records(Some((7, 1)), &[]), records(Some((8, 1)), &[]), false),
+            (file, records(Some((7, 1)), &[]), records(Some((8, 2)), &[]), false),
+            (file, records(Some((7, 1)), &[]), records(Some((8, 1)), &[Type::A]), false),
+            (file, records(Some((7, 1)), &[Type::A]), records(Some((8, 1)), &[]), false),
+            (file, records(Some((7, 1)), &[]), records(Some((8, 1)), &[Type::ZONEMD]), false),
+        ] {
+            let (base, mark) = (Digest::from_u64(5), Some(VersionMark { made_at: 1, origin }));
+            let diff = Diff { from: 7, to: 8, removed, added };
+            let edit = StoredEdit { base, mark, diff };
+            assert_eq!(edit.only_raises(), expected, "{:?}", edit.diff);
         }
     }
 

@@ -80,8 +80,9 @@ impl Control {
             let zone = state.zone_set.zone(name);
             let zone = zone.ok_or_else(|| FlushError::NoSuchZone(name.clone()))?;
             let failed = |error: &dyn std::fmt::Display| FlushError::Refused(error.to_string());
-            let unflushed = self.publisher().unflushed(name).map_err(|error| failed(&error))?;
-            let (Some(_), Some(data)) = (unflushed, zone.data()) else { return Ok(None) };
+            let is_due = self.publisher().has_unflushed_edits(name);
+            let is_due = is_due.map_err(|error| failed(&error))?;
+            let Some(data) = zone.data().filter(|_| is_due) else { return Ok(None) };
             if units.known.get(&zone.unit).is_none_or(|unit| unit.is_outdated(&mut reader)) {
                 // The file was changed: what it says is brought together with the edits first.
                 thread::sleep(SETTLE);

@@ -1,6 +1,8 @@
 //! The journal of writable zones: edits before they are acknowledged, and what the files of the
 //! zones lack when they are read.
 
+mod last_version;
+
 use super::EditError;
 use super::counters::EditCounters;
 use super::entry::{Digests, StoredEdit, edits_held, read};
@@ -8,7 +10,7 @@ use super::zone_digest::with_sound_digest;
 use crate::feed::LoadedZone;
 use crate::load::LoadError;
 use crate::state_directory;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use zonda_config::{Config, SerialRule};
@@ -56,6 +58,9 @@ pub struct EditJournal {
     conflicts: HashMap<Name, String>,
     /// The digests of the zones that can be changed.
     digests: Digests,
+    /// The zones of which the oldest change that the file lacks is no edit: it gives what the file
+    /// has another serial. No file is written for it alone.
+    raised: HashSet<Name>,
     /// Whether something was appended that is not committed.
     is_pending: bool,
     /// The zones of which something was appended or released since the last commit.
@@ -79,12 +84,17 @@ pub struct KeptChanges {
 }
 
 impl KeptChanges {
-    /// Reads the changes from the disk, oldest first; none if they have not led to this version, or
-    /// cannot be read.
+    /// Reads the changes between versions that were served from the disk, oldest first; none if
+    /// they have not led to this version, or cannot be read.
     pub fn read(self, data: &Zone) -> Vec<StoredEdit> {
-        let edits = read(self.history).unwrap_or_default();
+        let mut edits = read(self.history).unwrap_or_default();
         let digest = self.digest.unwrap_or_else(|| data.digest());
-        if edits_held(&edits, digest) == Some(edits.len()) { edits } else { Vec::new() }
+        if edits_held(&edits, digest) != Some(edits.len()) {
+            return Vec::new();
+        }
+        // What leads from a file was never served, and another version may have had its serial.
+        let served = edits.iter().rposition(StoredEdit::leads_from_file).map_or(0, |at| at + 1);
+        edits.split_off(served)
     }
 }
 
@@ -136,7 +146,7 @@ impl EditJournal {
                 }
                 tracing::debug!(zones, changes, "journal opened");
                 for (zone, _) in journal.zones() {
-                    self.counters.set_unflushed(&zone, journal.unreleased_count(&zone));
+                    self.counters.set_unflushed(&zone, edit_count(&journal, &self.raised, &zone));
                 }
                 self.commit_error = None;
                 State::Open(Box::new(journal))
@@ -255,6 +265,7 @@ impl EditJournal {
         let State::Open(journal) = &mut self.state else { return Err("it was closed".to_owned()) };
         let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
         journal.forget(zone).and_then(|()| journal.append(entry)).map_err(|it| it.to_string())?;
+        self.raised.remove(zone);
         self.touch(zone);
         Ok(())
     }
@@ -280,7 +291,7 @@ impl EditJournal {
         let committed = journal.commit();
         self.counters.note_commit(committed.is_ok(), started.elapsed());
         for zone in self.touched.drain(..) {
-            self.counters.set_unflushed(&zone, journal.unreleased_count(&zone));
+            self.counters.set_unflushed(&zone, edit_count(journal, &self.raised, &zone));
         }
         if let Err(error) = committed {
             tracing::error!(%error, "edits could not be written to the disk and were refused");
@@ -330,11 +341,17 @@ impl EditJournal {
         Some(KeptChanges { history, digest: self.digests.known(name, data) })
     }
 
-    /// The zones whose files lack changes.
+    /// Whether the file of a zone lacks edits, and not only the serial with which it is served.
+    pub fn has_unflushed_edits(&self, zone: &Name) -> bool {
+        let State::Open(journal) = &self.state else { return false };
+        edit_count(journal, &self.raised, zone) > 0
+    }
+
+    /// The zones whose files lack edits.
     pub fn unflushed_zones(&self) -> Vec<Name> {
         let State::Open(journal) = &self.state else { return Vec::new() };
         let zones = journal.zones().map(|(name, _)| name);
-        zones.filter(|name| journal.unreleased(name).is_some()).collect()
+        zones.filter(|name| edit_count(journal, &self.raised, name) > 0).collect()
     }
 
     /// Notes that the file of a zone holds all changes up to a serial.
@@ -342,6 +359,7 @@ impl EditJournal {
         if let State::Open(journal) = &mut self.state
             && journal.release(zone, serial)
         {
+            self.raised.remove(zone);
             self.touch(zone);
         }
     }
@@ -350,6 +368,7 @@ impl EditJournal {
     pub fn forget(&mut self, zone: &Name) {
         self.conflicts.remove(zone);
         self.digests.forget(zone);
+        self.raised.remove(zone);
         if let State::Open(journal) = &mut self.state
             && journal.forget(zone).is_ok()
         {
@@ -370,22 +389,24 @@ impl EditJournal {
         let State::Open(journal) = &mut self.state else {
             return MergedZone { data: zone, records, error: None };
         };
-        let Some((_, history)) = journal.unreleased(name) else {
-            let last = journal.serials(name).map(|serials| serials.last);
-            if last.is_some_and(|last| last != zone.serial()) {
+        let unreleased = journal.unreleased(name);
+        if unreleased.is_none() && rule.is_none() {
+            if journal.serials(name).is_some_and(|serials| serials.last != zone.serial()) {
                 self.forget(name); // the next edit begins with the file's serial
             }
-            if let (Some(digest), Some(_)) = (digest, rule) {
-                self.digests.set(name, &zone, digest);
-            }
             return MergedZone { data: zone, records, error: None };
-        };
+        }
         let file = FileVersion { digest: digest.unwrap_or_else(|| zone.digest()), zone, records };
-        let merged =
-            read(history).and_then(|edits| match self.continue_from(name, &file, served, &edits) {
-                Some(merged) => Ok(merged),
-                None => self.merge_edits(name, &file, served, &edits, rule),
-            });
+        let merged = match unreleased {
+            None => self.follow_last(name, &file, served, rule),
+            Some((_, history)) => read(history).and_then(|edits| {
+                self.note_oldest(name, edits.first());
+                match self.continue_from(name, &file, served, &edits) {
+                    Some(merged) => Ok(merged),
+                    None => self.merge_edits(name, &file, served, &edits, rule),
+                }
+            }),
+        };
         let FileVersion { zone, records, digest } = file;
         let merged = merged.map(|merged| match merged {
             MergeResult::Same => (zone.clone(), records, digest, None),
@@ -409,6 +430,17 @@ impl EditJournal {
                     None => MergedZone { data: zone, records, error },
                 }
             }
+        }
+    }
+
+    /// Notes whether the oldest change that the file of a zone lacks is no edit.
+    fn note_oldest(&mut self, name: &Name, oldest: Option<&StoredEdit>) {
+        match oldest.is_some_and(StoredEdit::only_raises) {
+            true => _ = self.raised.insert(name.clone()),
+            false => _ = self.raised.remove(name),
+        }
+        if let State::Open(journal) = &self.state {
+            self.counters.set_unflushed(name, edit_count(journal, &self.raised, name));
         }
     }
 
@@ -453,6 +485,9 @@ impl EditJournal {
         edits: &[StoredEdit],
         rule: Option<SerialRule>,
     ) -> Result<MergeResult, String> {
+        if edits.iter().all(StoredEdit::only_raises) {
+            return self.follow_last(name, file, served, rule);
+        }
         let (serial, last) = (file.zone.serial(), edits.last().map_or(0, |edit| edit.diff.to));
         let held = edits.iter().rposition(|edit| edit.diff.to == serial).map_or(0, |at| at + 1);
         let has_held = held > 0 && {
@@ -463,7 +498,9 @@ impl EditJournal {
         if has_held {
             self.release(name, serial); // it was flushed, and edited by hand after that
         }
-        let Some(first) = lacked.first() else { return Ok(MergeResult::Same) };
+        let Some(first) = lacked.first() else {
+            return self.follow_last(name, file, served, rule);
+        };
         let merge = merged(&file.zone, lacked);
         let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
         if let (Some(error), true) = (&error, served.is_some()) {
@@ -510,6 +547,11 @@ enum MergeResult {
     /// A zone that is to be served, what tells it from the file, and how the file and the changes
     /// contradict each other if they do.
     New(Box<Zone>, Diff, Option<LoadError>),
+}
+
+/// Returns how many edits the file of a zone lacks.
+fn edit_count(journal: &Journal, raised: &HashSet<Name>, zone: &Name) -> usize {
+    journal.unreleased_count(zone).saturating_sub(usize::from(raised.contains(zone)))
 }
 
 /// What edits change in a zone. Edits remove a digest of the zone, of which the file has another

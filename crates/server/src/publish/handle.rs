@@ -421,7 +421,16 @@ impl PublisherHandle {
         self.call(move |publisher| publisher.announce_again(zone))
     }
 
-    /// The zones whose files lack changes.
+    /// Whether the file of a zone lacks edits, and not only the serial with which it is served.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn has_unflushed_edits(&self, zone: &Name) -> Result<bool, PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| publisher.zone_set.journal.has_unflushed_edits(&zone))
+    }
+
+    /// The zones whose files lack edits.
     ///
     /// # Errors
     /// When the publisher fails.
