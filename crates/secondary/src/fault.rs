@@ -230,8 +230,8 @@ impl fmt::Display for Fault {
             ),
             Self::NotReady(rcode) => write!(
                 f,
-                "the primary answers {rcode} and that it is not ready: it may have as many \
-                 transfers as it may"
+                "the primary answers {rcode} and that it is not ready: all its places for \
+                 transfers may be taken"
             ),
             Self::NotAuthoritative => f.write_str("the primary is not authoritative for the zone"),
             Self::NoRecords => f.write_str("the reply has no records"),

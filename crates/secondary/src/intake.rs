@@ -160,7 +160,9 @@ impl Intake {
     pub fn take(&mut self, mut message: StreamMessage<'_>, octets: usize) -> Result<bool, Fault> {
         match (message.rcode(), message.ede()) {
             (Rcode::NOERROR, _) => {}
-            (rcode, Some(Ede::NOT_READY)) => return Err(Fault::NotReady(rcode)),
+            (Rcode::SERVFAIL, Some(Ede::NOT_READY)) => {
+                return Err(Fault::NotReady(Rcode::SERVFAIL));
+            }
             (rcode, _) => return Err(Fault::Refused(rcode)),
         }
         self.messages += 1;

@@ -554,6 +554,38 @@ fn a_file_with_a_greater_serial_is_served_as_it_is_also_where_another_one_had_be
     }
 }
 
+/// The zone's file as an operator has it who took the edit of the server over.
+fn with_edit(serial: u32) -> String {
+    ZONE.replacen(" 7 ", &format!(" {serial} "), 1) + "mail A 192.0.2.80\n"
+}
+
+#[test]
+fn a_file_that_has_the_edits_already_is_served_by_its_serial_and_not_written() {
+    for (serial, expected) in [(20, 20), (7, 8)] {
+        for is_reload in [true, false] {
+            let test = format!("has-edits-{serial}-{is_reload}");
+            let zonda = Zonda::start(&test);
+            zonda.edit(vec![address("mail.example.org", 80)]).unwrap();
+            let zonda = match is_reload {
+                true => zonda.deployed(&with_edit(serial), true),
+                false => {
+                    // As if the server was killed before it flushed anything.
+                    let folder = zonda.folder.with_extension("killed");
+                    copy_folder(&zonda.folder, &folder);
+                    zonda.end();
+                    fs::write(folder.join("example.org.zone"), with_edit(serial)).unwrap();
+                    Zonda::start_in(folder, true).unwrap()
+                }
+            };
+            assert_eq!((zonda.serial(), zonda.ask("mail.example.org")), (expected, Some(80)));
+            let zonda = zonda.restart();
+            assert_eq!(zonda.serial(), expected);
+            assert_eq!(zonda.file(), with_edit(serial), "a flush does not write it");
+            zonda.end();
+        }
+    }
+}
+
 #[test]
 fn a_serial_is_compared_as_serial_numbers_are() {
     for is_reload in [true, false] {

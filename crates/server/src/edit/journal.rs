@@ -145,6 +145,8 @@ impl EditJournal {
                     tracing::info!(octets, "the journal ended with an edit not acknowledged");
                 }
                 tracing::debug!(zones, changes, "journal opened");
+                // A successor may have released what was noted before.
+                self.raised.retain(|zone| is_raised(&journal, zone));
                 for (zone, _) in journal.zones() {
                     self.counters.set_unflushed(&zone, edit_count(&journal, &self.raised, &zone));
                 }
@@ -506,6 +508,9 @@ impl EditJournal {
         if let (Some(error), true) = (&error, served.is_some()) {
             return Err(error.clone());
         }
+        if merge.changes.is_empty() && merge.conflicts.is_empty() {
+            return self.follow_last(name, file, served, rule); // the file has all of them
+        }
         let greatest = if is_greater(serial, last) { serial } else { last };
         let next = policy(rule.unwrap_or(SerialRule::Increment)).next(greatest);
         let changes = ChangeSet { sets: merge.changes, serial: Serial::Exactly(next) };
@@ -547,6 +552,12 @@ enum MergeResult {
     /// A zone that is to be served, what tells it from the file, and how the file and the changes
     /// contradict each other if they do.
     New(Box<Zone>, Diff, Option<LoadError>),
+}
+
+/// Whether the oldest change that the file of a zone lacks is no edit.
+fn is_raised(journal: &Journal, zone: &Name) -> bool {
+    let edits = journal.unreleased(zone).and_then(|(_, history)| read(history).ok());
+    edits.is_some_and(|edits| edits.first().is_some_and(StoredEdit::only_raises))
 }
 
 /// Returns how many edits the file of a zone lacks.

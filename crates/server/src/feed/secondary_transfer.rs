@@ -49,7 +49,7 @@ pub struct Refusal {
     pub error: String,
     /// Whether it will be wrong as long as the primary has this version.
     pub is_of_version: bool,
-    /// Whether the primary does not answer over TCP at all, as for any of its zones.
+    /// Whether the primary has sent nothing over TCP, as then for any of its zones.
     pub is_unreachable: bool,
     /// Whether a signature is wrong, or missing in an error.
     pub is_of_signature: bool,
@@ -333,7 +333,9 @@ fn attempt(
                 without.retain(|_, until| *until > now);
                 without.insert(primary.address, now + WITHOUT_CHANGES);
             }
-            Err(fault.into())
+            let mut refusal = Refusal::from(fault);
+            refusal.is_unreachable &= intake.received()[0] == 0;
+            Err(refusal)
         }
     };
     if let Err(refusal) = &result

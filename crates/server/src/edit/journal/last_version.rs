@@ -33,7 +33,7 @@ impl EditJournal {
     /// serial if it has none that is greater than that of the version served last.
     ///
     /// # Errors
-    /// When the journal does not take what tells the file from what is to be served.
+    /// When the zone cannot have another serial.
     pub(super) fn follow_last(
         &mut self,
         name: &Name,
@@ -54,7 +54,7 @@ impl EditJournal {
             return Ok(MergeResult::Same);
         }
         if is_greater(serial, former) {
-            self.note(name, file)?;
+            self.note(name, file);
             return Ok(MergeResult::Same);
         }
         if is_signed(&file.zone) {
@@ -67,7 +67,7 @@ impl EditJournal {
                  and secondaries do not follow; sign the zone with a serial greater than the \
                  former one"
             );
-            self.note(name, file)?;
+            self.note(name, file);
             return Ok(MergeResult::Same);
         }
         self.raise(name, file, (&last, served), rule)
@@ -102,7 +102,7 @@ impl EditJournal {
     /// else the next one.
     ///
     /// # Errors
-    /// When the journal does not take the difference.
+    /// When the zone cannot have another serial.
     fn raise(
         &mut self,
         name: &Name,
@@ -115,8 +115,7 @@ impl EditJournal {
         let is_same = last.digest == Some(file.digest.after(&diff));
         let serial = if is_same { former } else { policy(rule).next(former) };
         let (zone, diff) = with_serial(&file.zone, serial, true)?;
-        self.replace(name, file.digest, &diff)?;
-        self.raised.insert(name.clone());
+        self.hold(name, file, &diff);
         if is_same {
             tracing::warn!(
                 zone = %name,
@@ -146,19 +145,27 @@ impl EditJournal {
 
     /// Has the journal know that a file is served as it stands, in place of all that it knew of the
     /// zone; nothing if it knew nothing.
-    ///
-    /// # Errors
-    /// When the journal does not take that.
-    fn note(&mut self, name: &Name, file: &FileVersion) -> Result<(), String> {
-        let State::Open(journal) = &self.state else { return Ok(()) };
+    fn note(&mut self, name: &Name, file: &FileVersion) {
+        let State::Open(journal) = &self.state else { return };
         if journal.serials(name).is_none() {
-            return Ok(());
+            return;
         }
         let serial = file.zone.serial();
-        let diff = Diff { from: serial, to: serial, ..Diff::default() };
-        self.replace(name, file.digest, &diff)?;
-        self.raised.insert(name.clone());
-        Ok(())
+        self.hold(name, file, &Diff { from: serial, to: serial, ..Diff::default() });
+    }
+
+    /// Has the journal hold what leads from a file to what is served of it, in place of all that it
+    /// had of the zone. If it does not take that, the file is served all the same, and the log says
+    /// so: a start may serve another serial.
+    fn hold(&mut self, name: &Name, file: &FileVersion, diff: &Diff) {
+        match self.replace(name, file.digest, diff) {
+            Ok(()) => _ = self.raised.insert(name.clone()),
+            Err(error) => tracing::error!(
+                zone = %name,
+                error,
+                "the journal does not take the serial with which a file is served"
+            ),
+        }
     }
 }
 
