@@ -554,7 +554,7 @@ fn a_file_with_a_greater_serial_is_served_as_it_is_also_where_another_one_had_be
     }
 }
 
-/// The zone's file as an operator has it who took the edit of the server over.
+/// The zone's file after an operator took the edit of the server over.
 fn with_edit(serial: u32) -> String {
     ZONE.replacen(" 7 ", &format!(" {serial} "), 1) + "mail A 192.0.2.80\n"
 }

@@ -146,7 +146,7 @@ impl EditJournal {
                 }
                 tracing::debug!(zones, changes, "journal opened");
                 // A successor may have released what was noted before.
-                self.raised.retain(|zone| is_raised(&journal, zone));
+                self.raised.retain(|zone| last_version::is_raised(&journal, zone));
                 for (zone, _) in journal.zones() {
                     self.counters.set_unflushed(&zone, edit_count(&journal, &self.raised, &zone));
                 }
@@ -552,12 +552,6 @@ enum MergeResult {
     /// A zone that is to be served, what tells it from the file, and how the file and the changes
     /// contradict each other if they do.
     New(Box<Zone>, Diff, Option<LoadError>),
-}
-
-/// Whether the oldest change that the file of a zone lacks is no edit.
-fn is_raised(journal: &Journal, zone: &Name) -> bool {
-    let edits = journal.unreleased(zone).and_then(|(_, history)| read(history).ok());
-    edits.is_some_and(|edits| edits.first().is_some_and(StoredEdit::only_raises))
 }
 
 /// Returns how many edits the file of a zone lacks.
