@@ -99,6 +99,12 @@ fn without_serial(record: Record<'_>) -> (&[u8], Type, u32, Cow<'_, [u8]>) {
     (record.owner, record.rtype, record.ttl, rdata)
 }
 
+/// Whether the oldest of the changes that the file of a zone lacks is no edit.
+pub fn is_raised(unreleased: Option<(u32, History)>) -> bool {
+    let edits = unreleased.and_then(|(_, history)| read(history).ok());
+    edits.is_some_and(|edits| edits.first().is_some_and(StoredEdit::only_raises))
+}
+
 /// Reads edits from the journal, oldest first.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ mod last_version;
 
 use super::EditError;
 use super::counters::EditCounters;
-use super::entry::{Digests, StoredEdit, edits_held, read};
+use super::entry::{Digests, StoredEdit, edits_held, is_raised, read};
 use super::zone_digest::with_sound_digest;
 use crate::feed::LoadedZone;
 use crate::load::LoadError;
@@ -146,7 +146,7 @@ impl EditJournal {
                 }
                 tracing::debug!(zones, changes, "journal opened");
                 // A successor may have released what was noted before.
-                self.raised.retain(|zone| last_version::is_raised(&journal, zone));
+                self.raised.retain(|zone| is_raised(journal.unreleased(zone)));
                 for (zone, _) in journal.zones() {
                     self.counters.set_unflushed(&zone, edit_count(&journal, &self.raised, &zone));
                 }

@@ -16,7 +16,6 @@ use crate::edit::entry::{StoredEdit, read};
 use crate::edit::zone_digest::with_sound_digest;
 use std::sync::Arc;
 use zonda_config::SerialRule;
-use zonda_journal::Journal;
 use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::is_greater;
 use zonda_zone::{ChangeSet, Diff, Digest, Serial, Zone};
@@ -168,12 +167,6 @@ impl EditJournal {
             ),
         }
     }
-}
-
-/// Whether the oldest change that the file of a zone lacks is no edit.
-pub(super) fn is_raised(journal: &Journal, zone: &Name) -> bool {
-    let edits = journal.unreleased(zone).and_then(|(_, history)| read(history).ok());
-    edits.is_some_and(|edits| edits.first().is_some_and(StoredEdit::only_raises))
 }
 
 /// Whether another serial would break signatures of a zone: it has keys, or signatures at its apex.
