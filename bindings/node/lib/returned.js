@@ -2,6 +2,8 @@
 
 // What functions of a program return in place of an array of records.
 
+const { errorWith } = require('./errors.js');
+
 /** Records of a reply at most: more do not fit into a message. */
 const RECORDS_MAX = 65_535;
 
@@ -14,7 +16,10 @@ function listOf(value) {
   if (iterator === value) return undefined;
   const list = [];
   for (let next = iterator.next(); !next.done; next = iterator.next()) {
-    if (list.length === RECORDS_MAX) throw new RangeError(`it has over ${RECORDS_MAX} records`);
+    if (list.length === RECORDS_MAX) {
+      const why = `a function has returned more than ${RECORDS_MAX} records`;
+      throw errorWith('ZONDA_RECORD', why, RangeError);
+    }
     list.push(next.value);
   }
   return list;

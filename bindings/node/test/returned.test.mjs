@@ -148,7 +148,7 @@ test('generators, and collections that do not end, are errors', async (t) => {
   const generator = function* () {
     yield one;
   };
-  const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {
+  const app = await started(t, { onError: (error) => errors.push(`${error.code} ${error.message}`) }, (app) => {
     app.handle('iterator.example', () => generator());
     app.handle('later.example', async () => new Set([one]).values());
     app.handle('endless.example', () => ENDLESS);
@@ -162,7 +162,7 @@ test('generators, and collections that do not end, are errors', async (t) => {
   for (const name of ['iterator', 'later', 'endless']) {
     assert.equal(await told(app, `${name}.example`), 'SERVFAIL');
   }
-  assert.match(errors[0], /answers\[0\]: a record must be an object such as .*, not Object \[Generator\]/);
+  assert.match(errors[0], /^ZONDA_RECORD .*answers\[0\]: a record must be an object such as .*, not Object \[Generator\]/);
   assert.match(errors[1], /answers\[0\]: a record must be an object such as .*, not \[Set Iterator\]/);
-  assert.match(errors[2], /it has over 65535 records/);
+  assert.match(errors[2], /^ZONDA_RECORD .* more than 65535 records/);
 });

@@ -21,7 +21,7 @@ pub enum WholeZone {
 }
 
 impl Default for WholeZone {
-    /// No records.
+    /// Makes a zone without records, which holds few.
     fn default() -> Self {
         Self::Few(Box::default())
     }

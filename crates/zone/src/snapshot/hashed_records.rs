@@ -465,7 +465,7 @@ impl ParentNames {
         self.count == 0
     }
 
-    /// All names.
+    /// The names that have names below them, each as a run without records.
     fn iter(&self) -> impl Iterator<Item = Run> {
         let mut at = 0;
         std::iter::from_fn(move || {

@@ -88,6 +88,34 @@ fn the_file_of_members_that_cannot_be_read_stays_and_its_members_come_back_with_
 }
 
 #[test]
+fn a_file_of_members_that_the_disk_has_not_taken_is_written_at_the_next_look() {
+    let pid = std::process::id();
+    let folder = std::env::temp_dir().join(format!("zonda-refused-members-{pid}"));
+    let (sender, _receiver) = sync_channel(1);
+    let (first, secondaries, config) = feeds(&folder, CATALOG_ZONE);
+    first.follow(&config, &sender).unwrap();
+    first.stop();
+    secondaries.stop();
+    let kept = fs::read_dir(folder.join("state/catalogs")).unwrap().next().unwrap();
+    let file = kept.unwrap().path();
+    fs::remove_file(&file).unwrap();
+    let refused = file.with_extension("new");
+    fs::create_dir(&refused).unwrap(); // where the file is written at first
+    let (next, secondaries, next_config) = feeds(&folder, CATALOG_ZONE);
+    next.follow(&next_config, &sender).unwrap();
+    assert!(!file.exists());
+    fs::remove_dir(&refused).unwrap();
+    let mut work = next.shared.work.lock().unwrap();
+    work.looked = None; // it is time
+    next.shared.look(&mut work, &sender);
+    assert!(file.exists(), "though the catalog is as it was");
+    drop(work);
+    next.stop();
+    secondaries.stop();
+    let _ = fs::remove_dir_all(folder);
+}
+
+#[test]
 fn a_file_of_members_that_an_operator_has_removed_is_written_at_the_next_look() {
     let pid = std::process::id();
     let folder = std::env::temp_dir().join(format!("zonda-removed-members-{pid}"));
