@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_netio::file::{append, try_lock};
+use zonda_netio::file::{append, is_unlinked, try_lock};
 use zonda_wire::Name;
 
 /// Octets of a payload at most.
@@ -260,11 +260,9 @@ impl Journal {
         if group.records.is_empty() {
             return Ok(0);
         }
-        match self.file.metadata() {
-            Ok(metadata) if metadata.nlink() == 0 => {
-                return Err(Error::Removed(self.path.clone()));
-            }
-            Ok(_) => {}
+        match is_unlinked(&self.file) {
+            Ok(true) => return Err(Error::Removed(self.path.clone())),
+            Ok(false) => {}
             Err(error) => return Err(Error::io(&self.path, "looked at", error)),
         }
         let octets = group.octets.len() as u64;

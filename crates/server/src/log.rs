@@ -4,6 +4,9 @@
 //! never waits for the reader. A reader that is slower than the log, or has gone away, and a full
 //! disk cost log lines, which are counted, and nothing else.
 //!
+//! After it has written what there is, that thread waits for a moment ([`PAUSE`]) before it has itself
+//! told of lines again: those of a burst, as of an update each, wake it a hundred times a second.
+//!
 //! Before that thread is started ([`start_writer`]), a thread that logs writes its lines itself and
 //! waits for the reader, but not for long ([`PATIENCE`]): a process that has yet to give up the
 //! rights of root starts no threads.
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long the writer's thread sleeps at most while it waits for a slow reader.
 const NAP: Duration = Duration::from_secs(10);
+
+/// How long the writer's thread leaves lines in the queue at most after it has written others.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the end of the server waits for lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
@@ -99,7 +105,8 @@ impl Write for StandardError {
 struct Log {
     /// Never held while anything is waited for, but before there is a writer.
     queue: Mutex<Queue>,
-    /// Told when lines come, when they are written, and when the reader has to read.
+    /// Told of lines that the writer's thread waits for, and threads that wait for the writer when
+    /// lines are written and when the reader has to read.
     changed: Condvar,
     /// All lines that were lost.
     lost: AtomicU64,
@@ -118,8 +125,23 @@ struct Queue {
     is_writing: bool,
     /// Whether that thread waits for the reader.
     awaits_reader: bool,
+    /// What that thread waits for.
+    rest: Rest,
+    /// Threads that wait until lines are written.
+    flushing: usize,
     /// How the last line was written, while there is no thread that writes.
     last: LastLine,
+}
+
+/// What the thread that writes lines waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It writes, or waits for the reader.
+    None,
+    /// It leaves lines in the queue for a moment, unless they are many.
+    Pause,
+    /// It waits for a line.
+    Idle,
 }
 
 impl Queue {
@@ -140,6 +162,8 @@ impl Log {
             has_writer: false,
             is_writing: false,
             awaits_reader: false,
+            rest: Rest::None,
+            flushing: 0,
             last,
         };
         Self { queue: Mutex::new(queue), changed: Condvar::new(), lost: AtomicU64::new(0) }
@@ -166,8 +190,21 @@ impl Log {
         } else {
             queue.bytes += line.len();
             queue.lines.push_back(line.into());
-            self.changed.notify_all();
+            let is_due = match queue.rest {
+                Rest::None => false,
+                Rest::Pause => queue.bytes > QUEUE_BYTES_MAX / 2,
+                Rest::Idle => true,
+            };
+            if is_due {
+                self.end_rest(&mut queue);
+            }
         }
+    }
+
+    /// Has the writer's thread look for lines.
+    fn end_rest(&self, queue: &mut Queue) {
+        queue.rest = Rest::None;
+        self.changed.notify_all();
     }
 
     /// Counts a line that is lost.
@@ -205,8 +242,27 @@ impl Log {
                 queue.is_writing = true;
                 return line;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.pause(queue);
+            if queue.lines.is_empty() {
+                queue.rest = Rest::Idle;
+                let waited = self.changed.wait_while(queue, |queue| queue.rest == Rest::Idle);
+                queue = waited.unwrap_or_else(PoisonError::into_inner);
+            }
         }
+    }
+
+    /// Waits for a moment, for a thread that waits for lines to be written, or for half of the
+    /// queue.
+    fn pause<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        if queue.flushing > 0 {
+            return queue;
+        }
+        queue.rest = Rest::Pause;
+        let is_pause = |queue: &mut Queue| queue.rest == Rest::Pause;
+        let waited = self.changed.wait_timeout_while(queue, PAUSE, is_pause);
+        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue.rest = Rest::None;
+        queue
     }
 
     /// Counts a line as written or lost. Returns how many lines were lost before, once lines can be
@@ -215,7 +271,9 @@ impl Log {
         let mut queue = self.queue();
         queue.bytes -= bytes;
         queue.is_writing = false;
-        self.changed.notify_all();
+        if queue.flushing > 0 {
+            self.changed.notify_all();
+        }
         if !is_written {
             self.lose(&mut queue);
             return 0;
@@ -238,9 +296,14 @@ impl Log {
 
     /// Waits while lines are to be waited for, but no longer than `limit`.
     fn flush(&self, limit: Duration, is_pending: impl Fn(&Queue) -> bool) {
-        let queue = self.queue();
+        let mut queue = self.queue();
         if queue.has_writer {
-            drop(self.changed.wait_timeout_while(queue, limit, |queue| is_pending(queue)));
+            if queue.rest == Rest::Pause {
+                self.end_rest(&mut queue);
+            }
+            queue.flushing += 1;
+            let waited = self.changed.wait_timeout_while(queue, limit, |queue| is_pending(queue));
+            waited.unwrap_or_else(PoisonError::into_inner).0.flushing -= 1;
         }
     }
 }
@@ -361,6 +424,36 @@ mod tests {
         let taken = String::from_utf8(slow.join().unwrap()).unwrap();
         let numbers: Vec<usize> = taken.lines().filter_map(|line| line.parse().ok()).collect();
         assert!(numbers.is_sorted() && numbers.len() == LINES - lost, "{}", numbers.len());
+    }
+
+    #[test]
+    fn lines_of_a_burst_wait_for_a_moment_and_a_flush_waits_for_no_longer() {
+        let (log, out, mut reader) = log_to_pipe();
+        let await_rest = |awaited: Rest| loop {
+            let rest = log.queue().rest;
+            match rest {
+                rest if rest == awaited => break,
+                Rest::Idle => log.put(b"", out), // a pause follows
+                _ => thread::yield_now(),
+            }
+        };
+        await_rest(Rest::Idle);
+        log.put(b"first\n", out);
+        let mut first = [0; 6];
+        reader.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"first\n", "a line after a rest is written at once");
+        let mut waited = 0;
+        for number in 0..100 {
+            await_rest(Rest::Pause);
+            let line = format!("{number:04}\n");
+            log.put(line.as_bytes(), out);
+            waited += usize::from(!log.queue().is_written());
+            log.flush(Duration::from_secs(60), |queue| !queue.is_written());
+            let mut read = [0; 5];
+            reader.read_exact(&mut read).unwrap();
+            assert_eq!(read, line.as_bytes());
+        }
+        assert!(waited > 0, "no line has waited");
     }
 
     #[test]

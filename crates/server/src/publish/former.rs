@@ -10,7 +10,7 @@ pub const LOOK: Duration = Duration::from_millis(10);
 /// Former snapshots that are freed together, unless the oldest has waited for [`LOOK`]: each time,
 /// the thread that frees them is woken. After an update of a large zone, one has some 20 KiB that
 /// no other has.
-const COUNT_MIN: usize = 8;
+const COUNT_MIN: usize = 16;
 /// How long a worker may read one snapshot before the log says so.
 const READ_MAX: Duration = Duration::from_secs(10);
 
@@ -51,6 +51,7 @@ impl FormerSnapshots {
             return 0;
         }
         let (mut waiting, mut dropped) = (Vec::<FormerSnapshot>::new(), 0);
+        let mut unread = Vec::new();
         for mut it in std::mem::take(&mut self.0) {
             if Arc::strong_count(&it.snapshot) > 1 {
                 if now - it.replaced > READ_MAX && !it.is_told {
@@ -59,7 +60,7 @@ impl FormerSnapshots {
                 }
                 waiting.push(it);
             } else {
-                reaper.free(it.snapshot);
+                unread.push(it.snapshot);
                 // Older ones that are still read may have its zones: their numbers wait with them.
                 match waiting.last_mut() {
                     Some(before) => before.retiring += it.retiring,
@@ -68,6 +69,9 @@ impl FormerSnapshots {
             }
         }
         self.0 = waiting;
+        if !unread.is_empty() {
+            reaper.free(unread);
+        }
         dropped
     }
 }

@@ -12,16 +12,16 @@ use zonda_engine::Snapshot;
 
 /// The name of the thread.
 const THREAD: &str = "reaper";
-/// Snapshots that may wait to be freed; the publisher frees more itself, so that a reaper that is
+/// Messages that may wait; the publisher frees what has no room itself, so that a reaper that is
 /// slow or down lets no memory pile up.
-const QUEUE_MAX: usize = 64;
+const QUEUE_MAX: usize = 8;
 /// How often memory is given back to the system at most.
 const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
 /// A message to the thread that gives memory back.
 enum Freed {
-    /// A snapshot to be freed, which nothing reads.
-    Snapshot(Arc<Snapshot>),
+    /// Snapshots to be freed, which nothing reads.
+    Snapshots(Vec<Arc<Snapshot>>),
     /// Another thread has freed the memory.
     Elsewhere,
 }
@@ -41,9 +41,9 @@ pub fn start(watchdog: &Arc<Watchdog>) -> io::Result<Reaper> {
 }
 
 impl Reaper {
-    /// Has a snapshot freed that nothing reads.
-    pub fn free(&self, snapshot: Arc<Snapshot>) {
-        let sent = self.0.as_ref().map(|reaper| reaper.try_send(Freed::Snapshot(snapshot)));
+    /// Has snapshots freed that nothing reads.
+    pub fn free(&self, snapshots: Vec<Arc<Snapshot>>) {
+        let sent = self.0.as_ref().map(|reaper| reaper.try_send(Freed::Snapshots(snapshots)));
         if let Some(Err(TrySendError::Full(freed) | TrySendError::Disconnected(freed))) = sent {
             drop(freed);
         }
@@ -66,7 +66,7 @@ fn run(queue: &Receiver<Freed>) -> bool {
             Some(freed) => queue.recv_timeout(GIVE_BACK_MIN.saturating_sub(freed.elapsed())),
         };
         match next {
-            Ok(Freed::Snapshot(snapshot)) => drop(snapshot),
+            Ok(Freed::Snapshots(snapshots)) => drop(snapshots),
             Ok(Freed::Elsewhere) => {}
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return true,
