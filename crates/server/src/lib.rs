@@ -45,6 +45,7 @@ mod listen;
 mod listeners;
 mod load;
 mod load_error;
+mod load_time;
 mod local;
 mod log;
 mod log_budget;

@@ -200,7 +200,7 @@ pub fn read(unit: &Unit) -> JsonFile {
         }
         Content::Json(None) => return json::read(path),
         // No plan has such a unit.
-        Content::Fed(_) => {
+        Content::Fed => {
             let (zones, diagnostics) = (Vec::new(), Diagnostics::default());
             return JsonFile { zones, errors: None, diagnostics };
         }

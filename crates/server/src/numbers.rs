@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use zonda_engine::counters::Counter;
 
-/// The number of a zone.
+/// The number of a zone, without octets between its parts, as each of a million zones has one.
 #[derive(Clone, Copy, Debug)]
+#[repr(Rust, packed(4))]
 pub struct Number {
     /// The zone's place in the counters of each engine.
     pub place: u32,

@@ -24,7 +24,8 @@ pub const CATALOG: &str = "catalog ";
 /// The source of a zone whose master file is a text of the program.
 pub const TEXT: &str = "text of the program";
 
-/// The key that tells a unit from every other.
+/// The key that tells a unit from every other; of zones of feeds, the source that they have in
+/// common.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
     /// The file that is read.
@@ -50,14 +51,15 @@ impl UnitKey {
         Self { file: UnitFile::Path(path.into()), content }
     }
 
-    /// The key of a zone whose records come from no file, but from what these words name.
-    pub fn of_feed(zone: Name, source: Arc<str>) -> Self {
-        Self { file: UnitFile::Feed(source), content: Content::Fed(zone) }
+    /// The key of zones whose records come from no file, but from what these words name. There may
+    /// be a hundred thousand zones of one source, so that it is no zone's own.
+    pub fn of_feed(source: Arc<str>) -> Self {
+        Self { file: UnitFile::Feed(source), content: Content::Fed }
     }
 
     /// Whether the records of the zone come from no file.
     pub fn is_of_feed(&self) -> bool {
-        matches!(self.content, Content::Fed(_))
+        matches!(self.content, Content::Fed)
     }
 
     /// Whether the zone is served because a catalog lists it.
@@ -151,16 +153,17 @@ pub enum Content {
     Json(Option<Name>),
     /// Addresses and their names, of one zone.
     Hosts(Name),
-    /// There is no file: a feed sends the records of one zone.
-    Fed(Name),
+    /// There is no file: a feed sends the records of each zone.
+    Fed,
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) | Self::Hosts(name) | Self::Fed(name) => Some(name),
+            Self::Master(name) | Self::Hosts(name) => Some(name),
             Self::Json(name) => name.as_ref(),
+            Self::Fed => None,
         }
     }
 }

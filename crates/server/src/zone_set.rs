@@ -29,12 +29,13 @@ use crate::engine_counters::EngineCounters;
 use crate::feed::Update;
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit};
+use crate::load_time::LoadTime;
 use crate::local::LocalNames;
 use crate::notify::Cause;
 use crate::numbers::{Number, Numbers};
 use crate::settings::{ServedSettings, SettingsBuilder, access};
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
-use crate::units::{Content, Unit, UnitKey, UnitTerms, already_served};
+use crate::units::{Content, Unit, UnitKey, already_served};
 use crate::views::ViewList;
 use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
 use fed_zone::FedZone;
@@ -43,7 +44,6 @@ pub use outcome::Outcome;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 use version::{Version, narrow};
 use view_table::ViewTable;
 use zonda_config::{Access, Config};
@@ -87,8 +87,9 @@ pub struct ZoneSet {
     pub announced: HashMap<Name, Cause>,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
-    /// The terms of the zone of a feed that was added last; most such zones share them.
-    last_fed_terms: Option<Arc<UnitTerms>>,
+    /// The source and the terms of the zone of a feed that was added last; most such zones share
+    /// them.
+    last_fed_unit: Option<Arc<Unit>>,
 }
 
 impl ZoneSet {
@@ -111,7 +112,7 @@ impl ZoneSet {
             listings: ListingChanges::default(),
             announced: HashMap::new(),
             last_access: None,
-            last_fed_terms: None,
+            last_fed_unit: None,
         }
     }
 
@@ -254,7 +255,7 @@ impl ZoneSet {
         let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(zone));
         let entry = Arc::new(entry(apex, source, access, former.number, history));
-        let loaded = Some(SystemTime::now());
+        let loaded = Some(LoadTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
     }
@@ -365,7 +366,7 @@ impl ZoneSet {
                 version = Version {
                     data: Some(merged.data),
                     records: narrow(merged.records),
-                    loaded: Some(SystemTime::now()),
+                    loaded: Some(LoadTime::now()),
                     error: merged.error.map(Box::new),
                     ..Version::default()
                 };

@@ -3,13 +3,13 @@
 use crate::edit::EditError;
 use crate::forwards::Forwards;
 use crate::load::LoadError;
+use crate::load_time::LoadTime;
 use crate::numbers::{Number, QueryCounts};
 use crate::units::UnitKey;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 use zonda_config::SerialRule;
 use zonda_engine::VersionOrigin;
 use zonda_engine::access::AccessList;
@@ -33,7 +33,7 @@ pub struct KnownZone {
     /// The number of records of the served version.
     pub records: u32,
     /// When that version was loaded.
-    pub loaded: Option<SystemTime>,
+    pub loaded: Option<LoadTime>,
     /// Why the last attempt to load failed.
     pub error: Option<Box<LoadError>>,
     /// How the zone's serial rises, if it can be changed while it is served.

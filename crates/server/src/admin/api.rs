@@ -185,7 +185,7 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
         "serial": zone.data().map(|data| data.serial()),
         "records": zone.records,
         "memory_bytes": zone.data().map(|data| data.bytes()),
-        "loaded": zone.loaded.map(time),
+        "loaded": zone.loaded.map(|loaded| time(loaded.time())),
         "error": zone.error.as_ref().map(ToString::to_string),
         "store": store.map(|store| store.to_json(at)),
         "notify": notify(zone, &state.notify),

@@ -172,7 +172,7 @@ fn zones(control: &Control) -> Value {
     zones.sort_unstable_by(|(a, _), (b, _)| a.entry.apex.as_wire().cmp(b.entry.apex.as_wire()));
     let zones = zones.into_iter().map(|(zone, data)| {
         let name = zone.entry.apex.to_string();
-        let loaded = zone.loaded.map_or(String::new(), moment);
+        let loaded = zone.loaded.map_or(String::new(), |loaded| moment(loaded.time()));
         let seconds = loaded.split('.').next().unwrap_or_default();
         json!({
             "name": if name == "." { &*name } else { name.trim_end_matches('.') },

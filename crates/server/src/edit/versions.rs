@@ -7,7 +7,6 @@ use super::{Edit, EditError};
 use crate::control::Control;
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 use zonda_engine::{VersionMark, VersionOrigin};
 use zonda_wire::{Name, Type};
 use zonda_zone::{ChangeError, ChangeRule, ChangeSet, Diff, Serial, SetChange, Zone};
@@ -52,9 +51,9 @@ impl Control {
         let oldest = match changes.first() {
             Some((first, _)) => HeldVersion { serial: first.from, mark: None, changes: None },
             None => {
-                let loaded = zone.loaded.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
                 let origin = zone.unit.origin();
-                let mark = loaded.map(|at| VersionMark { made_at: at.as_secs(), origin });
+                let made_at = zone.loaded.map(|loaded| loaded.since_epoch().as_secs());
+                let mark = made_at.map(|made_at| VersionMark { made_at, origin });
                 HeldVersion { serial: data.serial(), mark, changes: None }
             }
         };

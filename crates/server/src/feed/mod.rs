@@ -44,6 +44,7 @@ mod secondary_cost_tests;
 mod secondary_crowd;
 pub mod secondary_followed;
 mod secondary_memory;
+mod secondary_moment;
 mod secondary_refresh;
 mod secondary_refused;
 pub mod secondary_schedule;

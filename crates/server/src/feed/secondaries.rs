@@ -358,7 +358,7 @@ impl Shared {
             zone.end_load_wait();
             let (is_waiting, report) = {
                 let mut status = zone.state.lock();
-                status.next_refresh = secs_from_now(next);
+                status.next_refresh = secs_from_now(next).into();
                 if let Some(rare) = status.rare_if_any() {
                     rare.intake = None;
                 }
@@ -434,7 +434,7 @@ impl Shared {
         let Some(timers) = work.zone.as_ref().and_then(|_| zone.timers(&work)) else {
             return Duration::ZERO;
         };
-        let age = Duration::from_secs(now_secs().saturating_sub(work.agreed.0));
+        let age = Duration::from_secs(now_secs().saturating_sub(work.agreed.0.secs()));
         let next = timers::spread(timers.refresh, u64::from_be_bytes(random_octets()));
         work.before_expiry(next.saturating_sub(age))
     }

@@ -382,11 +382,11 @@ fn note_in_step(
     let expires_at = match expire_secs {
         // rfc7314#4: no sooner than it was to expire, and within the time of the SOA record.
         Some(secs) => secs_from_now(Duration::from_secs(secs.into()))
-            .max(work.agreed.1)
+            .max(work.agreed.1.secs())
             .min(secs_from_now(expire)),
         None => secs_from_now(expire),
     };
-    work.agreed = (now_secs(), expires_at);
+    work.agreed = (now_secs().into(), expires_at.into());
     let (agreed, source) = (work.agreed, work.source());
     let kept = KeptVersion { zone: &own, changes: Some(&[]), agreed, source };
     // What the disk holds is this version, or none; where it takes no timers, that is logged.
@@ -466,7 +466,7 @@ fn note_failure(
     }
     let retry = match zone.timers(work) {
         Some(timers) => timers.retry,
-        None => timers::first_retry(work.failures),
+        None => timers::first_retry(work.failures.into()),
     };
     work.failures = work.failures.saturating_add(1);
     work.before_expiry(timers::spread(retry, u64::from_be_bytes(random_octets())))

@@ -60,7 +60,7 @@ pub struct Schedule {
     /// The zones whose files are to be read.
     unread: BTreeMap<Place, Name>,
     /// The zones by the moments at which they are due.
-    due: BTreeMap<Place, Name>,
+    due: BTreeMap<DuePlace, Name>,
     /// The zones that wait for threads, by their first primary.
     queues: HashMap<SocketAddr, PrimaryQueue>,
     /// The primaries of which zones wait, in the order of their turns: those that have said that a
@@ -78,19 +78,25 @@ pub struct Schedule {
     last: u64,
 }
 
-/// A place in a queue: a moment, and a number that no other place has.
-type Place = (u64, u64);
+/// A place in a queue: a number that no other place has.
+type Place = u64;
 
-/// A zone of the schedule.
+/// A place among the zones that are due: its moment, and behind that [`NUMBER_BITS`] of a number
+/// which tells it from the other places of the moment. One integer, as each zone has it twice.
+type DuePlace = u64;
+/// The bits of a [`DuePlace`] that tell places of a moment apart; all other bits are the moment,
+/// which leaves 557 years of milliseconds.
+const NUMBER_BITS: u32 = 20;
+
+/// A zone of the schedule, of which there may be a hundred thousand.
 struct Scheduled {
     /// The first primary, whose threads look after the zone.
     primary: Arc<SocketAddr>,
     /// What becomes of the zone next.
     state: State,
-    /// What has asked for a refresh out of turn since the zone was taken last.
-    prompt: Option<Prompt>,
-    /// What a reload has made of the zone while a thread is busy with it.
-    reload: Option<Reload>,
+    /// What has asked for a refresh out of turn since the zone was taken last; takes memory only
+    /// while there is something.
+    prompt: Option<Box<Prompt>>,
 }
 
 /// What a reload has made of a zone while a thread is busy with it.
@@ -109,14 +115,14 @@ enum Reload {
 enum State {
     /// The zone waits until its file is read, at a place.
     Unread(Place),
-    /// A thread reads its file.
-    Reading,
-    /// The zone is due at a moment.
-    Due(Place),
+    /// A thread reads its file; with what a reload has made of the zone meanwhile.
+    Reading(Option<Reload>),
+    /// The zone is due, at the moment of a place.
+    Due(DuePlace),
     /// The zone waits for a thread, at a place of one of the queues of its primary.
     Waiting(QueueKind, Place),
-    /// A thread looks after it.
-    Running,
+    /// A thread looks after it; with what a reload has made of the zone meanwhile.
+    Running(Option<Reload>),
 }
 
 /// How long a thread has looked after a zone, without the time in which it waited for
@@ -175,16 +181,15 @@ impl Schedule {
     pub fn add(&mut self, apex: &Name, primary: Arc<SocketAddr>) {
         self.leave_queue(apex);
         let Some(zone) = self.zones.get_mut(apex) else {
-            let state = State::Unread(next_place(&mut self.last, 0));
-            let zone = Scheduled { primary, state, prompt: None, reload: None };
-            self.zones.insert(apex.clone(), zone);
+            let state = State::Unread(self.last);
+            self.zones.insert(apex.clone(), Scheduled { primary, state, prompt: None });
             return self.enter_unread(apex);
         };
         zone.primary = primary;
-        match zone.state {
+        match &mut zone.state {
             State::Unread(_) => self.enter_unread(apex),
-            State::Reading | State::Running => {
-                zone.reload = Some(match zone.reload {
+            State::Reading(reload) | State::Running(reload) => {
+                *reload = Some(match reload {
                     None | Some(Reload::Changed) => Reload::Changed,
                     Some(Reload::Removed | Reload::Added) => Reload::Added,
                 });
@@ -196,9 +201,9 @@ impl Schedule {
     /// Follows a zone no more. One that a thread is busy with is forgotten once that has finished.
     pub fn remove(&mut self, apex: &Name) {
         self.leave_queue(apex);
-        match self.zones.get_mut(apex) {
-            Some(zone) if matches!(zone.state, State::Reading | State::Running) => {
-                zone.reload = Some(Reload::Removed);
+        match self.zones.get_mut(apex).map(|zone| &mut zone.state) {
+            Some(State::Reading(reload) | State::Running(reload)) => {
+                *reload = Some(Reload::Removed);
             }
             _ => _ = self.zones.remove(apex),
         }
@@ -207,7 +212,7 @@ impl Schedule {
     /// Takes a zone whose file is to be read.
     pub fn take_unread(&mut self) -> Option<Name> {
         let (_, apex) = self.unread.pop_first()?;
-        self.zones.get_mut(&apex)?.state = State::Reading;
+        self.zones.get_mut(&apex)?.state = State::Reading(None);
         Some(apex)
     }
 
@@ -219,8 +224,8 @@ impl Schedule {
     /// Makes a zone due no later than at a moment.
     pub fn hasten(&mut self, apex: &Name, due: u64) {
         let state = self.zones.get(apex).map(|zone| zone.state);
-        if let Some(State::Due((moment, _))) = state
-            && moment > due
+        if let Some(State::Due(place)) = state
+            && place >> NUMBER_BITS > due
         {
             self.leave_queue(apex);
             self.enter(apex, due);
@@ -232,7 +237,7 @@ impl Schedule {
     /// before the primary.
     pub fn prompt(&mut self, apex: &Name, prompt: Prompt) {
         let Some(zone) = self.zones.get_mut(apex) else { return };
-        zone.prompt = Some(stronger(zone.prompt, prompt));
+        zone.prompt = Some(stronger(zone.prompt.as_deref().copied(), prompt).into());
         if matches!(zone.state, State::Due(_) | State::Waiting(WAITING, _)) {
             self.leave_queue(apex);
             self.enter(apex, 0);
@@ -241,8 +246,9 @@ impl Schedule {
 
     /// Takes a zone for a thread to look after, and what has asked for that out of turn.
     pub fn take(&mut self, now: u64) -> Option<(Name, Option<Prompt>)> {
-        while let Some(first) = self.due.first_entry().filter(|first| first.key().0 <= now) {
-            let apex = first.remove();
+        while self.next_millis().is_some_and(|moment| moment <= now)
+            && let Some((_, apex)) = self.due.pop_first()
+        {
             self.enter(&apex, 0);
         }
         if self.running.len() >= THREADS {
@@ -252,8 +258,8 @@ impl Schedule {
         let kinds = if is_for_waiting { [WAITING, NOTIFIED] } else { [NOTIFIED, WAITING] };
         let (apex, primary) = kinds.into_iter().find_map(|kind| self.take_of(kind, now))?;
         let zone = self.zones.get_mut(&apex)?;
-        zone.state = State::Running;
-        let prompt = zone.prompt.take();
+        zone.state = State::Running(None);
+        let prompt = zone.prompt.take().map(|prompt| *prompt);
         self.busy.entry(primary).or_default().begin(now);
         self.running.insert(apex.clone(), (primary, Run::Since(now)));
         self.taken += 1;
@@ -321,14 +327,20 @@ impl Schedule {
     /// it.
     pub fn keep_prompt(&mut self, apex: &Name, prompt: Prompt) {
         if let Some(zone) = self.zones.get_mut(apex) {
-            zone.prompt = Some(zone.prompt.map_or(prompt, |since| stronger(Some(prompt), since)));
+            let since = zone.prompt.take();
+            let kept = since.map_or(prompt, |since| stronger(Some(prompt), *since));
+            zone.prompt = Some(kept.into());
         }
     }
 
     /// Puts a zone that no thread is busy with any more where it belongs.
     fn put_back(&mut self, apex: &Name, due: u64) {
-        let Some(zone) = self.zones.get_mut(apex) else { return };
-        match zone.reload.take() {
+        let reload = match self.zones.get(apex).map(|zone| zone.state) {
+            Some(State::Reading(reload) | State::Running(reload)) => reload,
+            Some(State::Unread(_) | State::Due(_) | State::Waiting(..)) => None,
+            None => return,
+        };
+        match reload {
             None => self.enter(apex, due),
             Some(Reload::Changed) => self.enter(apex, 0),
             Some(Reload::Removed) => _ = self.zones.remove(apex),
@@ -338,7 +350,7 @@ impl Schedule {
 
     /// Puts a zone among those whose files are to be read.
     fn enter_unread(&mut self, apex: &Name) {
-        let place = next_place(&mut self.last, 0);
+        let place = next_place(&mut self.last);
         if let Some(zone) = self.zones.get_mut(apex) {
             zone.state = State::Unread(place);
             self.unread.insert(place, apex.clone());
@@ -348,13 +360,14 @@ impl Schedule {
     /// Puts a zone among those that are due at a moment, or into a queue of its primary if that
     /// says that it has changed, or the moment is 0.
     fn enter(&mut self, apex: &Name, due: u64) {
-        let place = next_place(&mut self.last, due);
         let Some(zone) = self.zones.get_mut(apex) else { return };
         if zone.prompt.is_none() && due > 0 {
+            let place = next_due_place(&mut self.last, due, &self.due);
             zone.state = State::Due(place);
             self.due.insert(place, apex.clone());
             return;
         }
+        let place = next_place(&mut self.last);
         let kind = if zone.prompt.is_some() { NOTIFIED } else { WAITING };
         zone.state = State::Waiting(kind, place);
         let (address, kind) = (*zone.primary, usize::from(kind));
@@ -375,7 +388,7 @@ impl Schedule {
                 let removed = queue.and_then(|queue| queue.zones[kind].remove(&place));
                 self.queued[kind] -= usize::from(removed.is_some());
             }
-            State::Reading | State::Running => {}
+            State::Reading(_) | State::Running(_) => {}
         }
     }
 
@@ -395,7 +408,7 @@ impl Schedule {
 
     /// The moment at which the next zone is due, if any is.
     pub fn next_millis(&self) -> Option<u64> {
-        self.due.keys().next().map(|(moment, _)| *moment)
+        self.due.keys().next().map(|place| place >> NUMBER_BITS)
     }
 
     /// How many zones wait for what.
@@ -421,10 +434,22 @@ fn stronger(former: Option<Prompt>, prompt: Prompt) -> Prompt {
     }
 }
 
-/// The next place in a queue, at a moment.
-fn next_place(last: &mut u64, moment: u64) -> Place {
+/// The next place in a queue, behind all that there were.
+fn next_place(last: &mut u64) -> Place {
     *last += 1;
-    (moment, *last)
+    *last
+}
+
+/// The next place among zones that are due at a moment: the first free one from that of the next
+/// number on. Where a million zones are due at one moment, it may be a millisecond later.
+fn next_due_place(last: &mut u64, moment: u64, due: &BTreeMap<DuePlace, Name>) -> DuePlace {
+    let moment = moment.min((u64::MAX >> NUMBER_BITS) - 1);
+    let number = next_place(last) & ((1 << NUMBER_BITS) - 1);
+    let mut place = moment << NUMBER_BITS | number;
+    while due.contains_key(&place) {
+        place += 1;
+    }
+    place
 }
 
 impl BusyPrimary {
@@ -735,6 +760,24 @@ mod tests {
         schedule.hasten(&all[1], 11);
         assert_eq!(schedule.take(999), None, "a thread looks after it");
         assert_eq!(schedule.take(1000), Some((all[0].clone(), None)));
+    }
+
+    #[test]
+    fn zones_of_one_moment_have_places_of_their_own_also_when_the_numbers_begin_anew() {
+        let mut schedule = schedule(&[(1, 3)]);
+        let all = take_all(&mut schedule, 0);
+        for apex in &all {
+            schedule.last = 1 << NUMBER_BITS; // so that each would get the number of the first
+            schedule.finish(apex, 0, 1000);
+        }
+        assert_eq!((schedule.take(999), schedule.next_millis()), (None, Some(1000)));
+        assert_eq!(take_all(&mut schedule, 1000), all, "in the order in which they came");
+        for apex in &all {
+            schedule.finish(apex, 1000, u64::MAX);
+        }
+        assert_eq!(schedule.take(u64::MAX >> (NUMBER_BITS + 1)), None, "no moment overflows");
+        schedule.hasten(&all[1], 2000);
+        assert_eq!(schedule.take(2000), Some((all[1].clone(), None)));
     }
 
     #[test]

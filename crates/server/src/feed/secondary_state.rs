@@ -1,5 +1,6 @@
 //! How zones follow their primaries, for all that read.
 
+use super::secondary_moment::Moment;
 use super::secondary_work::ZoneWork;
 use crate::load::unix_secs;
 #[cfg(feature = "whole")]
@@ -49,19 +50,19 @@ pub struct SecondaryCounters {
     pub outside: AtomicU64,
 }
 
-/// What a primary has answered to the question for its serial.
+/// What a primary has answered to the question for its serial, in the 24 octets that an allocation
+/// has at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimaryStatus {
     /// The address and port of the primary.
     pub address: Arc<SocketAddr>,
-    /// The serial that the primary had when it was last known.
-    pub serial: Option<u32>,
-    /// The moment at which the primary has answered with a serial last, seconds since 1970; 0:
-    /// never.
-    pub answered_at: u64,
+    /// The serial that the primary had when it was last known; 0 where it was never known.
+    serial: u32,
+    /// The moment at which the primary has answered with a serial last, if it has.
+    answered_at: Moment,
     /// Why nothing that it has can be taken, in words: it has not answered with a serial, is
     /// outdated, or its version could not be transferred.
-    pub error: Option<Box<str>>,
+    error: Option<Box<Box<str>>>,
 }
 
 /// A transfer from a primary that runs.
@@ -112,12 +113,12 @@ pub struct SecondaryStatus {
     pub versions_taken: u32,
     /// The primary that the version came from, or that it was in step with, last.
     pub primary: Option<Arc<SocketAddr>>,
-    /// The last moment at which the zone was in step with a primary, seconds since 1970; 0: never.
-    pub agreed_at: u64,
-    /// The moment at which the zone is refreshed next, seconds since 1970.
-    pub next_refresh: u64,
-    /// The moment at which the zone expires, seconds since 1970; 0 where there is no zone.
-    pub expires_at: u64,
+    /// The last moment at which the zone was in step with a primary, if it ever was.
+    pub agreed_at: Moment,
+    /// The moment at which the zone is refreshed next.
+    pub next_refresh: Moment,
+    /// The moment at which the zone expires; none where there is no zone.
+    pub expires_at: Moment,
     /// Whether the zone has expired.
     pub is_expired: bool,
     /// What most zones do not have; none where there is nothing of it.
@@ -189,10 +190,22 @@ impl RunningIntake {
     }
 }
 
+impl PrimaryStatus {
+    /// Makes the status of a primary that was never asked.
+    fn new(address: Arc<SocketAddr>) -> Self {
+        Self { address, serial: 0, answered_at: Moment::default(), error: None }
+    }
+
+    /// The serial that the primary had when it was last known.
+    fn serial(&self) -> Option<u32> {
+        (self.answered_at != Moment::default()).then_some(self.serial)
+    }
+}
+
 impl SecondaryStatus {
     /// Whether the zone is served though it has not been in step with a primary for too long.
     pub fn is_overdue(&self) -> bool {
-        self.serial.is_some() && !self.is_expired && self.expires_at <= unix_secs().into()
+        self.serial.is_some() && !self.is_expired && self.expires_at.secs() <= unix_secs().into()
     }
 
     /// Whether the zone is served, was in step with a primary at the last refresh, and has this
@@ -203,7 +216,7 @@ impl SecondaryStatus {
 
     /// The moment at which the zone expires, seconds since 1970, if it is served.
     pub fn expiry(&self) -> Option<u64> {
-        self.serial.and(Some(self.expires_at))
+        self.serial.and(Some(self.expires_at.secs()))
     }
 
     /// The transfer that runs, if any does.
@@ -245,19 +258,18 @@ impl SecondaryStatus {
     pub fn note_primary(&mut self, address: Arc<SocketAddr>, answer: Result<u32, &str>) {
         let place = self.primaries.iter().position(|it| it.address == address);
         let place = place.unwrap_or_else(|| {
-            let (serial, answered_at, error) = (None, 0, None);
-            let new = PrimaryStatus { address, serial, answered_at, error };
             let known = std::mem::take(&mut self.primaries).into_iter();
-            self.primaries = known.chain([new]).collect();
+            self.primaries = known.chain([PrimaryStatus::new(address)]).collect();
             self.primaries.len() - 1
         });
         let primary = &mut self.primaries[place];
         match answer {
             Ok(serial) => {
-                (primary.serial, primary.answered_at) = (Some(serial), unix_secs().into());
+                let now = u64::from(unix_secs()).max(1);
+                (primary.serial, primary.answered_at) = (serial, now.into());
                 primary.error = None;
             }
-            Err(error) => primary.error = Some(error.into()),
+            Err(error) => primary.error = Some(Box::new(error.into())),
         }
     }
 }
@@ -294,8 +306,8 @@ impl SecondaryState {
         let primary = |primary: &PrimaryStatus| {
             json!({
                 "address": primary.address.to_string(),
-                "serial": primary.serial,
-                "answered": moment(primary.answered_at),
+                "serial": primary.serial(),
+                "answered": moment(primary.answered_at.secs()),
                 "error": primary.error,
             })
         };
@@ -303,9 +315,9 @@ impl SecondaryState {
             "primary": status.primary.as_ref().map(|primary| primary.to_string()),
             "primary_serial": status.primary_serial,
             "primaries": status.primaries.iter().map(primary).collect::<Vec<_>>(),
-            "in_step": moment(status.agreed_at),
-            "next_refresh": moment(status.next_refresh),
-            "expires": moment(status.expires_at),
+            "in_step": moment(status.agreed_at.secs()),
+            "next_refresh": moment(status.next_refresh.secs()),
+            "expires": moment(status.expires_at.secs()),
             "expired": status.is_expired,
             "error": status.error(),
             "disk_error": status.disk_error(),

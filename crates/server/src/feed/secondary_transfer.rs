@@ -407,14 +407,15 @@ fn take(
     }
     let timers = zone.timers_of(loaded.zone.soa().0.first()).with_expire(reply.expire_secs);
     // The primary counts the time until the zone expires from this question on.
-    let agreed = (now_secs(), secs_from_now(timers.expire.saturating_sub(reply.asked.elapsed())));
+    let expires_at = secs_from_now(timers.expire.saturating_sub(reply.asked.elapsed()));
+    let agreed = (now_secs().into(), expires_at.into());
     let source = Some(primary.address);
     let kept = KeptVersion { zone: &loaded.zone, changes: changes.as_deref(), agreed, source };
     zone.keep(work, &kept, around).map_err(|error| match zone.is_over(around) {
         true => Refusal::for_now(error),
         false => Refusal::of_version(error),
     })?;
-    (work.zone, work.records) = (Some(Arc::clone(&loaded.zone)), loaded.records);
+    work.set_version(&loaded);
     (work.agreed, work.source) = (agreed, Some(around.addresses.shared(primary.address)));
     let records = loaded.records;
     zone.publish(work, Update::Replace(loaded), around);
@@ -457,7 +458,7 @@ fn content_of(
     content: Transferred,
     around: &Surroundings,
 ) -> Result<(LoadedZone, Option<Vec<Diff>>), Refusal> {
-    let (loaded, changes) = match (content, &work.zone) {
+    let (loaded, changes) = match (content, work.version()) {
         (Transferred::Zone(records), _) => {
             let state = around.publisher.state();
             let (apex, served) = (&zone.apex, &state.zone_set);
@@ -476,13 +477,7 @@ fn content_of(
             (made.packed(), None)
         }
         (Transferred::Changes(changes), Some(base)) => {
-            let former = Arc::clone(base);
-            let base = LoadedZone {
-                zone: Arc::clone(base),
-                records: work.records,
-                digest: None,
-                expiry: None,
-            };
+            let former = Arc::clone(&base.zone);
             let made = with_changes(base, &changes);
             let made = made.map_err(|error| Refusal::of_changes(error.to_string()))?;
             let mixed = mixed_ttls::in_changes(&former, &made.zone, &changes);

@@ -77,7 +77,7 @@ fn work_from(primary: &Primary) -> ZoneWork {
     let mut work = ZoneWork::default();
     (work.zone, work.source) = (Some(Arc::new(zone)), Some(Arc::new(primary.address)));
     (work.is_loaded, work.published_by) = (true, 1);
-    work.agreed = (now_secs(), secs_from_now(Duration::from_secs(3600)));
+    work.agreed = (now_secs().into(), secs_from_now(Duration::from_secs(3600)).into());
     work
 }
 
@@ -133,7 +133,7 @@ fn a_zone_in_step_does_not_expire_while_a_transfer_that_an_operator_asked_for_wa
     let source = primary_of_serial_7(Arc::clone(&asked));
     set_primary(&mut zone, &source);
     let mut work = work_from(&source);
-    let former = work.agreed.1;
+    let former = work.agreed.1.secs();
     let waits = MemoryWait {
         check_at: Some(Instant::now() + Duration::from_secs(60)),
         ..wait(&budget, place, 4 * MIB, &source)
@@ -148,7 +148,7 @@ fn a_zone_in_step_does_not_expire_while_a_transfer_that_an_operator_asked_for_wa
         assert!(left <= Duration::from_secs(1) && !left.is_zero(), "{left:?}");
         assert_eq!(asked.load(SeqCst), 1, "once, until the retry time has passed");
     }
-    assert!(work.agreed.1 > former + 3600, "it expires a day from now");
+    assert!(work.agreed.1.secs() > former + 3600, "it expires a day from now");
     let kept = work.rare_mut().wait.take().unwrap();
     assert_eq!((kept.kept.place(), kept.octets, kept.since), (Some(place), 4 * MIB, Some(7)));
     assert!(zone.state.lock().memory_wait().is_some());

@@ -1,6 +1,8 @@
 //! What one refresh of a zone of primaries leaves to the next.
 
+use super::LoadedZone;
 use super::secondary_announced::AnnouncedVersion;
+use super::secondary_moment::Moment;
 use super::secondary_refused::RefusedVersions;
 use crate::load::unix_secs;
 use std::net::SocketAddr;
@@ -28,15 +30,15 @@ pub struct ZoneWork {
     /// The version in force; none before the first transfer, and after expiry.
     pub zone: Option<Arc<Zone>>,
     /// The number of its records.
-    pub records: usize,
+    records: u32,
     /// The primary that it came from; none where that is not known.
     pub source: Option<Arc<SocketAddr>>,
     /// The feed by which it was published.
     pub published_by: u64,
     /// Number of refreshes that failed since the last one that did not, or since expiry.
-    pub failures: u32,
-    /// The seconds since 1970 at which the zone was last in step with a primary, and expires.
-    pub agreed: (u64, u64),
+    pub failures: u16,
+    /// The moments at which the zone was last in step with a primary, and expires.
+    pub agreed: (Moment, Moment),
     /// Whether the whole zone is transferred, whatever its serial, as an operator has asked for it.
     pub takes_any_serial: bool,
     /// What most zones do not have; none where there is nothing of it.
@@ -106,6 +108,18 @@ pub struct Fallback {
 }
 
 impl ZoneWork {
+    /// Returns the version in force with the number of its records.
+    pub fn version(&self) -> Option<LoadedZone> {
+        let (zone, records) = (self.zone.clone()?, self.records as usize);
+        Some(LoadedZone { zone, records, digest: None, expiry: None })
+    }
+
+    /// Notes a version as the one in force.
+    pub fn set_version(&mut self, loaded: &LoadedZone) {
+        self.zone = Some(Arc::clone(&loaded.zone));
+        self.records = u32::try_from(loaded.records).unwrap_or(u32::MAX);
+    }
+
     /// Returns the primary that the version came from; none where that is not known.
     pub fn source(&self) -> Option<SocketAddr> {
         self.source.as_deref().copied()
@@ -177,7 +191,7 @@ impl ZoneWork {
         if self.zone.is_none() {
             return time;
         }
-        let left = Duration::from_secs(self.agreed.1.saturating_sub(unix_secs().into()));
+        let left = Duration::from_secs(self.agreed.1.secs().saturating_sub(unix_secs().into()));
         time.min((left / 2).max(BEFORE_EXPIRY_MIN))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::secondary_addresses::SharedAddresses;
 use super::secondary_crowd::CrowdLimits;
+use super::secondary_moment::Moment;
 use super::secondary_state::{SecondaryCounters, SecondaryState, count};
 use super::secondary_work::ZoneWork;
 use super::{LoadedZone, Update};
@@ -109,8 +110,8 @@ pub struct KeptVersion<'v> {
     pub zone: &'v Zone,
     /// The changes that lead to it from the version in force; none where it came as a whole.
     pub changes: Option<&'v [Diff]>,
-    /// The seconds since 1970 at which it was in step with a primary, and expires.
-    pub agreed: (u64, u64),
+    /// The moments at which it was in step with a primary, and expires.
+    pub agreed: (Moment, Moment),
     /// The primary that it came from.
     pub source: Option<SocketAddr>,
 }
@@ -320,8 +321,8 @@ impl SecondaryZone {
             let (torn, zone) = (Some(torn).filter(|torn| *torn > 0), &self.apex);
             tracing::warn!(%zone, serial, torn, "the end of a zone's file is torn: it is cut off");
         }
-        (work.records, work.zone) = (loaded.records, Some(Arc::clone(&loaded.zone)));
-        work.agreed = (timers.agreed_at, timers.expires_at);
+        work.set_version(&loaded);
+        work.agreed = (timers.agreed_at.into(), timers.expires_at.into());
         work.source = timers.source.map(|source| around.addresses.shared(source));
         if timers.expires_at <= now_secs() {
             self.note_overdue(work, around);
@@ -342,7 +343,7 @@ impl SecondaryZone {
         let _in_order = self.state.in_order();
         {
             let mut status = self.state.lock();
-            (status.serial, status.expires_at) = (Some(serial), expires_at);
+            (status.serial, status.expires_at) = (Some(serial), expires_at.into());
         }
         self.state.expiry.set(expires_at);
         around.note_expiry(expires_at);
@@ -360,8 +361,9 @@ impl SecondaryZone {
             (status.agreed_at, status.expires_at) = work.agreed;
             status.is_expired = false;
         }
-        self.state.expiry.set(work.agreed.1);
-        around.note_expiry(work.agreed.1);
+        let expires_at = work.agreed.1.secs();
+        self.state.expiry.set(expires_at);
+        around.note_expiry(expires_at);
         work.published_by = self.terms.number;
         let update = update.with_expiry(&self.state.expiry);
         // Where the publisher fails, the server says so by itself.
@@ -373,8 +375,7 @@ impl SecondaryZone {
     /// Has the server serve the version in force once more: it was shown as failing, or published
     /// by a feed that the publisher may not have listened to any more.
     pub fn publish_again(&self, work: &mut ZoneWork, around: &Surroundings) {
-        if let Some(zone) = work.zone.clone() {
-            let loaded = LoadedZone { zone, records: work.records, digest: None, expiry: None };
+        if let Some(loaded) = work.version() {
             self.publish(work, Update::Replace(loaded), around);
         }
     }
@@ -387,7 +388,8 @@ impl SecondaryZone {
             if !status.is_overdue() {
                 return;
             }
-            (status.is_expired, status.serial, status.expires_at) = (true, None, 0);
+            (status.is_expired, status.serial) = (true, None);
+            status.expires_at = Moment::default();
         }
         count(&around.counters.expired, 1);
         tracing::error!(zone = %self.apex, "a zone has expired: it is SERVFAIL");
@@ -403,7 +405,7 @@ impl SecondaryZone {
         {
             let mut status = self.state.lock();
             status.serial = work.zone.as_ref().map(|zone| zone.serial());
-            (status.agreed_at, status.expires_at) = (work.agreed.0, work.agreed.1.max(1));
+            (status.agreed_at, status.expires_at) = (work.agreed.0, work.agreed.1.max(1.into()));
         }
         self.expire_if_overdue(around);
     }
@@ -450,7 +452,7 @@ impl SecondaryZone {
             return Ok(());
         };
         let mut file = ZoneFile::known(Arc::clone(directory), &self.apex, work.file);
-        let (agreed_at, expires_at) = kept.agreed;
+        let (agreed_at, expires_at) = (kept.agreed.0.secs(), kept.agreed.1.secs());
         let (serial, source) = (kept.zone.serial(), kept.source);
         let timers = KeptTimers { serial, agreed_at, expires_at, source };
         let error = write(&mut file, kept, timers).err().map(|error| error.to_string());

@@ -6,6 +6,7 @@ use super::*;
 use crate::engine_counters::EngineCounters;
 use crate::feed::Update;
 use crate::load::LoadError;
+use crate::load_time::LoadTime;
 use crate::update::request::UpdateRequest;
 use crate::zone_set::fed_zone::FedOwner;
 use std::path::PathBuf;
@@ -86,7 +87,7 @@ impl Served {
     }
 
     /// When the zone was loaded.
-    fn loaded(&self) -> Option<SystemTime> {
+    fn loaded(&self) -> Option<LoadTime> {
         let state = self.handle.state();
         state.zone_set.zone(&"example.org".parse().unwrap()).and_then(|zone| zone.loaded)
     }

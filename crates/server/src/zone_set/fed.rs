@@ -79,8 +79,7 @@ impl ZoneSet {
     /// Serves a zone from what its feed sends, from now on.
     pub fn add_fed(&mut self, new: NewFedZone, outcome: &mut Outcome) {
         let NewFedZone { name, source, access, owner, hosts_first } = new;
-        let terms = self.fed_terms(access, hosts_first);
-        let key = UnitKey::of_feed(name.clone(), source);
+        let unit = self.fed_unit(source, access, hosts_first);
         let former = self.fed.get(&name);
         // A zone of a catalog that the configuration names is served on, as that says.
         let is_other = |it: &&FedZone| {
@@ -88,15 +87,14 @@ impl ZoneSet {
             it.owner != owner && !yields
         };
         if let Some(former) = former.filter(is_other) {
-            let reason = already_served(&key, &name, &former.unit.key);
+            let reason = already_served(&unit.key, &name, &former.unit.key);
             tracing::warn!(reason, "a source of a zone is left out");
             return;
         }
-        let is_same = |it: &FedZone| *it.unit.key == key && it.unit.terms == terms;
+        let is_same = |it: &FedZone| (&it.unit.key, &it.unit.terms) == (&unit.key, &unit.terms);
         if former.is_some_and(|it| it.owner == owner && is_same(it)) {
             return;
         }
-        let unit = Unit { key: Arc::new(key), terms };
         let feed = former.map_or(0, |former| former.feed);
         let is_left_out = former.is_some_and(|former| former.is_left_out);
         let was_transferred = former.is_some_and(|it| is_transferred(&it.unit.key));
@@ -112,23 +110,30 @@ impl ZoneSet {
         self.serve_fed(&name, version, outcome);
     }
 
-    /// The terms of a zone that a feed sends: those of the zone before, where they are the same.
-    fn fed_terms(&mut self, access: Option<Arc<Access>>, hosts_first: bool) -> Arc<UnitTerms> {
-        let is_same =
-            |last: &Arc<UnitTerms>| last.access == access && last.hosts_first == hosts_first;
-        let last = self.last_fed_terms.take().filter(is_same);
-        let terms = last.unwrap_or_else(|| {
-            let root = Path::new("/").into();
-            Arc::new(UnitTerms {
-                root,
-                access,
-                writable: None,
-                in_directory: false,
-                hosts: hosts::Terms::default(),
-                hosts_first,
-            })
-        });
-        Arc::clone(self.last_fed_terms.insert(terms))
+    /// Returns the source and the terms of a zone that a feed sends: those of the zone that was
+    /// added before it, where they are the same.
+    fn fed_unit(
+        &mut self,
+        source: Arc<str>,
+        access: Option<Arc<Access>>,
+        hosts_first: bool,
+    ) -> Arc<Unit> {
+        let key = UnitKey::of_feed(source);
+        let has_terms =
+            |last: &Arc<Unit>| last.terms.access == access && last.terms.hosts_first == hosts_first;
+        let last = self.last_fed_unit.take().filter(has_terms);
+        let unit = match last {
+            Some(last) if *last.key == key => last,
+            last => {
+                let terms = last.map(|last| Arc::clone(&last.terms)).unwrap_or_else(|| {
+                    let (root, hosts) = (Path::new("/").into(), hosts::Terms::default());
+                    let (writable, in_directory) = (None, false);
+                    UnitTerms { root, access, writable, in_directory, hosts, hosts_first }.into()
+                });
+                Arc::new(Unit { key: Arc::new(key), terms })
+            }
+        };
+        Arc::clone(self.last_fed_unit.insert(unit))
     }
 
     /// Logs which zones of feeds are served from files instead, once for as long as that lasts.
@@ -214,7 +219,7 @@ impl ZoneSet {
 
     /// What a zone is served from, if that is anything but the source of a new zone from a feed.
     pub fn other_source(&self, new: &NewFedZone) -> Option<String> {
-        let key = UnitKey::of_feed(new.name.clone(), Arc::clone(&new.source));
+        let key = UnitKey::of_feed(Arc::clone(&new.source));
         let served = self.zone(&new.name).map(|zone| &zone.unit);
         let unit = served.or_else(|| self.fed.get(&new.name).map(|fed| &fed.unit.key))?;
         (**unit != key).then(|| unit.to_string())
@@ -243,7 +248,7 @@ impl ZoneSet {
         let served = self.served_of_feed(name).map(|zone| Version::of(zone));
         let fed = self.fed.get_mut(name).filter(|fed| fed.feed == feed);
         let Some(fed) = fed else { return Ok(outcome) }; // removed
-        let unit = fed.unit.clone();
+        let unit = Arc::clone(&fed.unit);
         // What is aside is changed where it is, so that it stays after an error, or a panic.
         let mut served = fed.aside.is_none().then(|| served.unwrap_or_else(Version::awaited));
         let Some(version) = served.as_mut().or(fed.aside.as_deref_mut()) else {
@@ -273,7 +278,7 @@ impl ZoneSet {
             return;
         }
         fed.aside = None;
-        let unit = fed.unit.clone();
+        let unit = Arc::clone(&fed.unit);
         self.serve(&unit, name, former.as_deref(), version, outcome);
     }
 

@@ -20,8 +20,9 @@ pub enum FedOwner {
 /// A zone as its feed has it. What the feed has sent is what the server has of the zone, so that it
 /// is in memory once, unless a file serves the zone instead.
 pub struct FedZone {
-    /// Where the records come from, and the terms under which they are served.
-    pub unit: Unit,
+    /// Where the records come from, and the terms under which they are served; most zones of a
+    /// source have one.
+    pub unit: Arc<Unit>,
     /// What the feed has sent, while a file serves the zone instead.
     pub aside: Option<Box<Version>>,
     /// What names the zone.

@@ -5,11 +5,11 @@ use super::version::narrow;
 use super::{ZoneSet, entry};
 use crate::edit::EditError;
 use crate::edit::journal::{mark_now, policy};
+use crate::load_time::LoadTime;
 use crate::update::judge::judge;
 use crate::update::request::{UpdateChange, UpdateResult, ZoneUpdates};
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
-use std::time::SystemTime;
 use zonda_deferral::faults::survives;
 use zonda_engine::zones::Source;
 use zonda_engine::{Reason, VersionOrigin};
@@ -90,7 +90,7 @@ impl ZoneSet {
         let history = history::of_edit(&former, (&diff, mark), history::limits(access.as_deref()));
         let (apex, source) = (&former.entry.apex, Source::Data(present));
         let entry = Arc::new(entry(apex, source, access, former.number, history));
-        let loaded = Some(SystemTime::now());
+        let loaded = Some(LoadTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((results, Some(former)))
     }

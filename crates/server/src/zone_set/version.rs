@@ -2,9 +2,9 @@
 
 use crate::feed::Update;
 use crate::load_error::LoadError;
+use crate::load_time::LoadTime;
 use crate::zone_set_view::KnownZone;
 use std::sync::Arc;
-use std::time::SystemTime;
 use zonda_engine::Reason;
 use zonda_engine::zones::{ClusterZone, Source, ZoneExpiry};
 use zonda_zone::{ChangeError, Diff, Zone};
@@ -19,7 +19,7 @@ pub struct Version {
     /// The number of records, or of services.
     pub records: u32,
     /// When the version was loaded.
-    pub loaded: Option<SystemTime>,
+    pub loaded: Option<LoadTime>,
     /// Why there is no newer version.
     pub error: Option<Box<LoadError>>,
     /// Whether there are no records because the source was unavailable for too long.
@@ -65,7 +65,7 @@ impl Version {
     pub fn take(&mut self, update: Update) -> Result<(), ChangeError> {
         match update {
             Update::Replace(new) => {
-                let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
+                let (data, loaded) = (Some(new.zone), Some(LoadTime::now()));
                 let (records, expiry) = (narrow(new.records), new.expiry);
                 *self = Self { data, records, loaded, expiry, ..Self::default() };
             }
@@ -80,11 +80,11 @@ impl Version {
                 if !diff.is_empty() {
                     let records = self.records as usize + diff.added.len() - diff.removed.len();
                     (self.data, self.records) = (Some(Arc::new(zone)), narrow(records));
-                    self.loaded = Some(SystemTime::now());
+                    self.loaded = Some(LoadTime::now());
                 }
             }
             Update::Cluster(zone, services) => {
-                let (data, loaded) = (Some(Arc::clone(&zone.data)), Some(SystemTime::now()));
+                let (data, loaded) = (Some(Arc::clone(&zone.data)), Some(LoadTime::now()));
                 let (cluster, records) = (Some(zone), narrow(services));
                 *self = Self { data, cluster, records, loaded, ..Self::default() };
             }

@@ -107,7 +107,7 @@ fn zones(page: &mut Page, control: &Control, states: &SecondaryStates) {
     metric("zonda_secondary_failing", help, |it| Some(it.error().is_some().into()));
     let help = "When a zone from primaries is refreshed next.";
     let name = "zonda_secondary_next_refresh_timestamp_seconds";
-    metric(name, help, |it| Some(it.next_refresh));
+    metric(name, help, |it| Some(it.next_refresh.secs()));
     let help = "When a zone expires unless a primary is in step before.";
     metric("zonda_secondary_expires_timestamp_seconds", help, SecondaryStatus::expiry);
 }

@@ -81,7 +81,7 @@ impl Background {
         if let Some(state) = self.secondaries.get(&apex) {
             let status = state.lock();
             masters.extend(status.primaries.iter().map(|it| address(*it.address)));
-            last_check = status.agreed_at;
+            last_check = status.agreed_at.secs();
         }
         let access = zone.entry.access.as_ref();
         let catalog = access.and_then(|access| access.transfers.catalog.as_ref());
