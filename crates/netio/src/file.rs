@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a file to be appended to, which is made with `mode` if it is not there. A symbolic link at
@@ -32,17 +32,27 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Returns whether a file has no name any more: it is gone once it is closed. Asks for nothing else,
-/// since Linux gives a file whose times were asked for a new time with the next write, which costs
-/// `fdatasync` a write of the inode besides (multigrain timestamps, Linux 6.13).
+/// Returns whether a file has no name any more: it is gone once it is closed. Asks for nothing
+/// else where the system allows that, since Linux gives a file whose times were asked for a new
+/// time with the next write, which costs `fdatasync` a write of the inode besides (multigrain
+/// timestamps, Linux 6.13).
 ///
 /// # Errors
 /// Those of the system.
 pub fn is_unlinked(file: &File) -> io::Result<bool> {
+    match names(file) {
+        Some(count) => Ok(count == 0),
+        None => file.metadata().map(|metadata| metadata.nlink() == 0),
+    }
+}
+
+/// The number of names of a file; none where the system or the file system does not tell that
+/// alone, as in a sandbox of before statx(2).
+fn names(file: &File) -> Option<u32> {
     let mut found = MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: the path is an empty C string; the kernel writes one `statx`, which outlives the call;
-    // the descriptor is open as long as `file` is borrowed.
-    check(unsafe {
+    // SAFETY: the path is an empty C string; the kernel writes one `statx`, which outlives the
+    // call; the descriptor is open as long as `file` is borrowed.
+    let asked = check(unsafe {
         libc::statx(
             file.as_raw_fd(),
             c"".as_ptr(),
@@ -50,13 +60,11 @@ pub fn is_unlinked(file: &File) -> io::Result<bool> {
             libc::STATX_NLINK,
             found.as_mut_ptr(),
         )
-    })?;
+    });
+    asked.ok()?;
     // SAFETY: all zeros are a `statx`, and so is what the kernel has made of them.
     let found = unsafe { found.assume_init() };
-    if found.stx_mask & libc::STATX_NLINK == 0 {
-        return Ok(false); // the file system knows of no such number
-    }
-    Ok(found.stx_nlink == 0)
+    (found.stx_mask & libc::STATX_NLINK != 0).then_some(found.stx_nlink)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! never waits for the reader. A reader that is slower than the log, or has gone away, and a full
 //! disk cost log lines, which are counted, and nothing else.
 //!
-//! After it has written what there is, that thread waits for a moment ([`PAUSE`]) before it has itself
-//! told of lines again: those of a burst, as of an update each, wake it a hundred times a second.
+//! A line wakes that thread. Where lines go on coming, as one for each update, the thread waits for
+//! a moment ([`PAUSE`]) after it has written what there is, so that they wake it a hundred times a
+//! second.
 //!
 //! Before that thread is started ([`start_writer`]), a thread that logs writes its lines itself and
 //! waits for the reader, but not for long ([`PATIENCE`]): a process that has yet to give up the
@@ -18,7 +19,7 @@ use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zonda_netio::descriptors::is_writable;
 
 /// Octets of lines that wait for the reader of standard error; more are lost. A line that is longer
@@ -32,8 +33,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long the writer's thread sleeps at most while it waits for a slow reader.
 const NAP: Duration = Duration::from_secs(10);
 
-/// How long the writer's thread leaves lines in the queue at most after it has written others.
+/// How long the writer's thread leaves lines in the queue at most where lines go on coming.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// How many times in a row a line comes sooner than [`PAUSE`] after the thread has begun to wait for
+/// it, before it leaves lines in the queue.
+const WAKES_MIN: u32 = 32;
 
 /// How long the end of the server waits for lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
@@ -127,6 +132,8 @@ struct Queue {
     awaits_reader: bool,
     /// What that thread waits for.
     rest: Rest,
+    /// How many times in a row a line has woken that thread soon.
+    wakes: u32,
     /// Threads that wait until lines are written.
     flushing: usize,
     /// How the last line was written, while there is no thread that writes.
@@ -136,11 +143,11 @@ struct Queue {
 /// What the thread that writes lines waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
-    /// It writes, or waits for the reader.
+    /// Nothing: the thread writes, or waits for the reader.
     None,
-    /// It leaves lines in the queue for a moment, unless they are many.
+    /// The end of a moment, in which lines stay in the queue unless they are many.
     Pause,
-    /// It waits for a line.
+    /// The next line.
     Idle,
 }
 
@@ -163,6 +170,7 @@ impl Log {
             is_writing: false,
             awaits_reader: false,
             rest: Rest::None,
+            wakes: 0,
             flushing: 0,
             last,
         };
@@ -245,16 +253,19 @@ impl Log {
             queue = self.pause(queue);
             if queue.lines.is_empty() {
                 queue.rest = Rest::Idle;
+                let begin = Instant::now();
                 let waited = self.changed.wait_while(queue, |queue| queue.rest == Rest::Idle);
                 queue = waited.unwrap_or_else(PoisonError::into_inner);
+                let is_soon = begin.elapsed() < PAUSE;
+                queue.wakes = if is_soon { queue.wakes.saturating_add(1) } else { 0 };
             }
         }
     }
 
-    /// Waits for a moment, for a thread that waits for lines to be written, or for half of the
-    /// queue.
+    /// Where lines go on coming, waits for a moment, for a thread that waits for lines to be
+    /// written, or for half of the queue.
     fn pause<'q>(&self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        if queue.flushing > 0 {
+        if queue.flushing > 0 || queue.wakes < WAKES_MIN {
             return queue;
         }
         queue.rest = Rest::Pause;
@@ -372,7 +383,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::io::{PipeReader, PipeWriter, Read, pipe};
-    use std::time::Instant;
 
     fn last_line() -> LastLine {
         LastLine { ends_in_half_a_line: false, is_stalled: false }
@@ -427,33 +437,39 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_burst_wait_for_a_moment_and_a_flush_waits_for_no_longer() {
+    fn where_lines_go_on_coming_they_wait_for_a_moment_and_a_flush_waits_for_no_longer() {
         let (log, out, mut reader) = log_to_pipe();
-        let await_rest = |awaited: Rest| loop {
-            let rest = log.queue().rest;
-            match rest {
-                rest if rest == awaited => break,
-                Rest::Idle => log.put(b"", out), // a pause follows
-                _ => thread::yield_now(),
-            }
-        };
-        await_rest(Rest::Idle);
-        log.put(b"first\n", out);
-        let mut first = [0; 6];
-        reader.read_exact(&mut first).unwrap();
-        assert_eq!(&first, b"first\n", "a line after a rest is written at once");
-        let mut waited = 0;
-        for number in 0..100 {
-            await_rest(Rest::Pause);
-            let line = format!("{number:04}\n");
-            log.put(line.as_bytes(), out);
-            waited += usize::from(!log.queue().is_written());
-            log.flush(Duration::from_secs(60), |queue| !queue.is_written());
-            let mut read = [0; 5];
+        let mut read = |line: &str| {
+            let mut read = vec![0; line.len()];
             reader.read_exact(&mut read).unwrap();
             assert_eq!(read, line.as_bytes());
+        };
+        let rest = |expected: Rest| {
+            while log.queue().rest != expected {
+                thread::yield_now();
+            }
+        };
+        let mut waited = 0;
+        for number in 0..1000 {
+            // A thread that gets no CPU for long begins anew.
+            let (line, pauses) = (format!("{number:04}\n"), log.queue().wakes >= WAKES_MIN);
+            if !pauses {
+                rest(Rest::Idle);
+            }
+            log.put(line.as_bytes(), out);
+            waited += usize::from(log.queue().rest == Rest::Pause);
+            if number % 2 == 0 {
+                log.flush(Duration::from_secs(60), |queue| !queue.is_written());
+                assert!(log.queue().is_written());
+            }
+            read(&line);
         }
         assert!(waited > 0, "no line has waited");
+        rest(Rest::Idle);
+        thread::sleep(2 * PAUSE);
+        log.put(b"late\n", out);
+        read("late\n");
+        assert_eq!(log.queue().wakes, 0);
     }
 
     #[test]
