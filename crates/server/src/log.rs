@@ -36,8 +36,8 @@ const NAP: Duration = Duration::from_secs(10);
 /// How long the writer's thread leaves lines in the queue at most where lines go on coming.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How many times in a row a line comes sooner than [`PAUSE`] after the thread has begun to wait for
-/// it, before it leaves lines in the queue.
+/// How many times in a row a line comes within [`PAUSE`] of the moment from which the writer's
+/// thread waits for it, before that thread leaves lines in the queue.
 const WAKES_MIN: u32 = 32;
 
 /// How long the end of the server waits for lines to be written.
