@@ -24,8 +24,7 @@ pub const CATALOG: &str = "catalog ";
 /// The source of a zone whose master file is a text of the program.
 pub const TEXT: &str = "text of the program";
 
-/// The key that tells a unit from every other; of zones of feeds, the source that they have in
-/// common.
+/// The key that tells a unit from every other. All zones of one feed's source have the same key.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
     /// The file that is read.

@@ -87,8 +87,8 @@ pub struct ZoneSet {
     pub announced: HashMap<Name, Cause>,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
-    /// The source and the terms of the zone of a feed that was added last; most such zones share
-    /// them.
+    /// The source and the terms of the zone of a feed that was added last, as most such zones have
+    /// the same.
     last_fed_unit: Option<Arc<Unit>>,
 }
 
